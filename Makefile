@@ -1,0 +1,31 @@
+# Everything a developer types. Each target sets up what it needs, in .venv.
+
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,$(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
+BIN := .venv/bin
+
+.PHONY: demo test lint types bench clean
+
+demo: .venv/ready          ## replay a conversation through a real context and look at the window
+	@$(BIN)/memci demo
+
+test: .venv/ready          ## all tests
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+lint: .venv/ready          ## ruff: rules and format
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: .venv/ready         ## mypy, strictly
+	@$(BIN)/mypy
+
+bench: .venv/ready         ## speed against the floor; figures with commit and machine
+	@$(BIN)/python -m benchmarks.speed
+
+.venv/ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "memci needs Python 3.11 or later: set PYTHON=…"; exit 1; }
+	@echo "setting up .venv (about half a minute) …"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

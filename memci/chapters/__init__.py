@@ -1,0 +1,8 @@
+"""Chapters: ordered runs of pages, each with a list of messages. The model never sees them.
+
+    system    the prompt and the notice         never changes
+    archive   the Contents Page                 changes at an edition
+    active    recent pages, verbatim            grows at its tail
+
+`contents`, `folding` and `wire` are the Contents Page as a value; `unload` holds the rules that make it smaller.
+"""

@@ -1,0 +1,152 @@
+"""The Active chapter: recent pages, verbatim, in the window.
+
+    closed pages, oldest first     the open page
+    [ #7 ][ #8 ][ #9 ]             [ #10: user, assistant + calls, results, … ]   ◀── append
+
+It keeps its rendering, so that a message costs what it adds and no more. A tool group joins the rendering when it is
+settled: complete, or given up. This module knows nothing of budgets, of the archive or of storage.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..groups import ToolGroup, late_result, shown
+from ..messagelist import MessageNode
+from ..messages import Message, tool_calls
+from ..pages import Page
+from .chapter import Chapter
+
+
+class ActiveChapter(Chapter):
+    """The pages that the model sees in full."""
+
+    def __init__(self, *, nonce: str, interrupted: int) -> None:
+        super().__init__()
+        self._nonce = nonce
+        self._interrupted = interrupted
+        """tokens of the result that stands for a missing one"""
+        self._group: ToolGroup | None = None
+        self._view: list[Message] = []
+        self.open: Page | None = None
+
+    @property
+    def missing(self) -> list[str]:
+        """The ids of the calls at the tail that still wait for their results."""
+        return self._group.missing if self._group else []
+
+    @property
+    def view(self) -> list[Message]:
+        """The rendering, up to the open tool group. Not to be changed."""
+        return self._view
+
+    def tail(self) -> list[Message]:
+        """Return what the open tool group shows so far."""
+        return list(self._group.view()) if self._group else []
+
+    def start(self, index: int, base: int) -> None:
+        """Close the open page and open the next one."""
+        self.close()
+        self.open = self.open_page(index, base)
+
+    def close(self) -> None:
+        """Close the open page: its calls that still wait are interrupted."""
+        self._settle()
+        self.open = None
+
+    def append(self, node: MessageNode) -> None:
+        """Put *node* at the end of the open page. A result that no open call waits for is shown as data."""
+        assert self.open is not None, "a message belongs to a page"
+        self.extend(self.open, node)
+        if node.message["role"] == "tool":
+            self._append_result(node)
+            return
+        self._settle()
+        if tool_calls(node.message):
+            self._group = ToolGroup(node)
+        else:
+            self._view.append(node.view)
+
+    def remove(self, indexes: Iterable[int]) -> list[Page]:
+        """Take closed pages out of the window. O(messages in the window)."""
+        pages = [self.detach(index) for index in indexes]
+        self._redraw()
+        return pages
+
+    def restore(self, index: int, base: int, nodes: Iterable[MessageNode]) -> None:
+        """Put a closed page back where its first message belongs. O(messages in the window)."""
+        aside = ActiveChapter(nonce=self._nonce, interrupted=self._interrupted)
+        aside.start(index, base)
+        for node in nodes:
+            aside.append(node)
+        aside.close()
+        page = aside.detach(index)
+        assert page.head is not None, "a page that comes back holds messages"
+        later = [each for each in self if each.head is not None and each.head.seq > page.head.seq]
+        anchor = next((each.head for each in later if each.head is not None), None)
+        for node in list(page):
+            if anchor is None:
+                self.messages.append(node)
+            else:
+                self.messages.insert(node, before=anchor)
+        order = [*(each for each in self if each not in later), page, *later]
+        self._pages = {each.index: each for each in order}
+        self._redraw()
+
+    def split(self, head: MessageNode, tail: MessageNode) -> None:
+        """Take a run of whole units out of the open page. O(messages in the window)."""
+        assert self.open is not None, "only an open page is split"
+        self.cut(self.open, head, tail)
+        self._redraw()
+
+    def show(self, views: Mapping[int, tuple[Message, int]]) -> None:
+        """Let messages show something else: seq to (message, its tokens). O(messages in the window)."""
+        for node in self.messages:
+            if node.seq in views:
+                node.view, tokens = views[node.seq]
+                settled = node.group is not None and node.group.head is node and node.group.settled
+                extra = len(node.group.missing) * self._interrupted if node.group and settled else 0
+                self.messages.reweigh(node, tokens + extra)
+        self._redraw()
+
+    def units(self) -> Iterator[list[MessageNode]]:
+        """Yield the open page in the pieces that nothing may separate: a message, or a tool group."""
+        unit: list[MessageNode] = []
+        for node in self.open or ():
+            if unit and (node.group is None or node.group.head is node):
+                yield unit
+                unit = []
+            unit.append(node)
+        if unit:
+            yield unit
+
+    def _append_result(self, node: MessageNode) -> None:
+        group = self._group
+        if group is not None and group.take(node):
+            if not group.missing:
+                self._settle()
+            return
+        node.view = late_result(node.view, self._nonce)
+        if group is None:
+            self._view.append(node.view)
+        else:
+            group.keep(node)
+
+    def _settle(self) -> None:
+        group = self._group
+        if group is None:
+            return
+        self._group = None
+        group.settled = True
+        if group.missing:
+            self.messages.reweigh(group.head, group.head.tokens + len(group.missing) * self._interrupted)
+        self._view.extend(group.view())
+
+    def _redraw(self) -> None:
+        waiting = self._group
+        self._view = list(shown(node for node in self.messages if node.group is None or node.group is not waiting))
+
+    def _check(self) -> None:
+        super()._check()
+        drawn = list(self._view)
+        self._redraw()
+        assert drawn == self._view, "the rendering that is kept is the one that a walk gives"
+        assert self.open is None or list(self)[-1] is self.open, "the open page is the last one"

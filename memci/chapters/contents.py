@@ -1,0 +1,183 @@
+"""The Contents Page: what the archive shows of itself, as a value.
+
+    <memci:contents 1f9a03c2>                       one message per block:
+    #1–#17: Booking to Oslo · Refund of R3K2            range lines: folded pages
+    </memci:contents 1f9a03c2>
+    <memci:contents 1f9a03c2>
+    #18 Change of the return flight                     a line per page: its title …
+      1 user: Move my return to 12 May, please.         … and a line per entry
+      4 assistant: It is HAT110 on 12 May, $54 more.
+    #19 Baggage for two                                 older pages: title only
+    </memci:contents 1f9a03c2>
+
+One state of it is an *edition*; `revised` makes the next one. A new batch of pages is one new block behind the older
+ones, which keep their bytes: a provider's cache keeps them too. When the ceiling is passed, lines fold, oldest first.
+Since that rewrites the front, the older blocks become one block then, which saves their frames. This module knows
+nothing of storage, of pages' messages, or of when an edition happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from ..frames import framed
+from ..messages import Message
+from ..pages import Entry
+
+
+class Level(IntEnum):
+    """How much a page's line tells."""
+
+    FULL = 0
+    """every entry"""
+    BRIEF = 1
+    """the user's entry and the last one of the assistant"""
+    TITLE = 2
+    """no entry"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One archived page: its title and a line per entry, as far as its level goes."""
+
+    index: int
+    title: str
+    entries: tuple[Entry, ...]
+    costs: tuple[int, int, int]
+    """tokens of the text per level"""
+    level: Level = Level.FULL
+
+    @classmethod
+    def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> Line:
+        """Return the full line of a page."""
+        full, brief = tuple(entries), _brief(entries)
+        costs = (count(_text(index, title, full)), count(_text(index, title, brief)), count(_text(index, title, ())))
+        return cls(index, title, full, costs)
+
+    def at(self, level: Level) -> Line:
+        """Return the line folded to *level*; what a fold took is not brought back."""
+        if level <= self.level:
+            return self
+        return replace(self, level=level, entries=_brief(self.entries) if level is Level.BRIEF else ())
+
+    @property
+    def tokens(self) -> int:
+        """What the line costs."""
+        return self.costs[self.level]
+
+    @property
+    def text(self) -> str:
+        """The line as the model sees it, ending in a newline."""
+        return _text(self.index, self.title, self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Pages that have folded into one line."""
+
+    pages: tuple[int, ...]
+    titles: tuple[tuple[int, str], ...]
+    """(index, title) of some of them"""
+
+    @property
+    def text(self) -> str:
+        """The line as the model sees it, ending in a newline."""
+        told = " · ".join(title for _, title in self.titles)
+        return f"{runs(self.pages)}: {told}\n" if told else f"{runs(self.pages)}\n"
+
+    def without(self, gone: frozenset[int]) -> Range:
+        """Return the range without the pages *gone*."""
+        if gone.isdisjoint(self.pages):
+            return self
+        return Range(
+            tuple(index for index in self.pages if index not in gone),
+            tuple((index, title) for index, title in self.titles if index not in gone),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One message of the Contents Page."""
+
+    message: Message
+    tokens: int
+    lines: tuple[Line, ...] = ()
+    ranges: tuple[Range, ...] = ()
+
+    @classmethod
+    def of(cls, lines: Sequence[Line], ranges: Sequence[Range], nonce: str, weigh: Callable[[Message], int]) -> Block:
+        """Return the block with *ranges*, then *lines*."""
+        body = "".join([*(each.text for each in ranges), *(line.text for line in lines)])
+        message = {"role": "user", "content": framed("contents", nonce, body.removesuffix("\n"))}
+        return cls(message, weigh(message), tuple(lines), tuple(ranges))
+
+
+@dataclass(frozen=True, slots=True)
+class ContentsPage:
+    """One edition: blocks, oldest first."""
+
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """What the edition costs, framing included."""
+        return sum(block.tokens for block in self.blocks)
+
+    @property
+    def lines(self) -> dict[int, Line]:
+        """The lines of pages that have their own, by index."""
+        return {line.index: line for block in self.blocks for line in block.lines}
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """The range lines, oldest first."""
+        return tuple(each for block in self.blocks for each in block.ranges)
+
+    @property
+    def listed(self) -> list[int]:
+        """The indexes of all pages that are listed, on a line of their own or within a range."""
+        return [index for each in self.ranges for index in each.pages] + list(self.lines)
+
+    def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
+        """Return the edition without the pages *gone*; blocks that list none of them keep their bytes."""
+        kept = []
+        for block in self.blocks:
+            lines = tuple(line for line in block.lines if line.index not in gone)
+            ranges = tuple(each for each in (each.without(gone) for each in block.ranges) if each.pages)
+            if lines == block.lines and ranges == block.ranges:
+                kept.append(block)
+            elif lines or ranges:
+                kept.append(Block.of(lines, ranges, nonce, weigh))
+        return ContentsPage(tuple(kept))
+
+    def _check(self, archived: Sequence[int]) -> None:
+        listed = self.listed
+        assert len(set(listed)) == len(listed), "no page is listed twice"
+        assert sorted(listed) == sorted(archived), "every archived page is on exactly one line"
+        assert all(block.lines or block.ranges for block in self.blocks), "no block is empty"
+
+
+def runs(indexes: Sequence[int]) -> str:
+    """Return *indexes*, in order, as the model reads them: `#1–#3, #7`."""
+    parts: list[list[int]] = []
+    for index in indexes:
+        if parts and index == parts[-1][-1] + 1:
+            parts[-1][1:] = [index]
+        else:
+            parts.append([index])
+    return ", ".join("–".join(f"#{index}" for index in part) for part in parts)
+
+
+def _brief(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    said = [entry for entry in entries if entry.role == "assistant"]
+    keep = {entry.ordinal for entry in entries if entry.role == "user"}
+    if said:
+        keep.add(said[-1].ordinal)
+    return tuple(entry for entry in entries if entry.ordinal in keep)
+
+
+def _text(index: int, title: str, entries: Sequence[Entry]) -> str:
+    head = f"#{index} {title}\n"
+    return head + "".join(f"  {entry.ordinal} {entry.role}: {entry.summary}\n" for entry in entries)

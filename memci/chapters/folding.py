@@ -1,0 +1,133 @@
+"""Folding: how a Contents Page that has grown too large becomes smaller.
+
+Lines give up what they tell step by step, oldest first, until the page is at its target:
+
+    every entry  ──▶  the user's and the assistant's last  ──▶  title only  ──▶  a range line  ──▶  unloaded
+                                                               "#12–#43: …"       least recently recalled first
+
+Range lines take a small share of the ceiling at most; what does not fit there any more is unloaded. This module knows
+nothing of storage, or of the policies that choose pages to unload for another reason.
+"""
+
+from collections.abc import Callable, Sequence
+
+from ..messages import Message
+from .contents import Block, ContentsPage, Level, Line, Range
+from .unload import OverCeiling
+
+RANGE_PAGES = 32
+"""Pages that one range line holds at most."""
+RANGE_TITLES = 4
+"""Titles that one range line tells at most."""
+RANGE_TITLE_CHARACTERS = 28
+
+
+def revised(
+    contents: ContentsPage,
+    new: Sequence[Line],
+    ceiling: OverCeiling,
+    *,
+    order: Callable[[Sequence[int]], Sequence[int]],
+    nonce: str,
+    count: Callable[[str], int],
+    weigh: Callable[[Message], int],
+) -> tuple[ContentsPage, tuple[int, ...]]:
+    """Return the next edition, with *new* lines as its newest block, and the indexes of pages it had to unload.
+
+    Args:
+        contents: The edition before, without the pages that rules chose to unload.
+        new: Lines of the pages that were archived, or recalled and are to be listed again.
+        ceiling: What the edition may cost; it never costs more.
+        order: Sorts indexes by who is unloaded first.
+        nonce: Of the frames.
+        count: Tokens of a text.
+        weigh: Tokens of a message.
+    """
+    fresh = frozenset(line.index for line in new)
+    page = ContentsPage((*contents.blocks, Block.of(new, (), nonce, weigh))) if new else contents
+    unloaded: list[int] = []
+    target = ceiling.target
+    frames = 2 * Block.of((), (), nonce, weigh).tokens
+    while page.tokens > ceiling.tokens:
+        ranges, room = list(page.ranges), target - frames
+        lines = _shortened(list(page.lines.values()), room - sum(count(each.text) for each in ranges))
+        lines, folded = _ranged(lines, room - ceiling.range_tokens)
+        ranges, gone = _bounded(
+            [*ranges[:-1], *_joined(ranges[-1:], folded)], min(ceiling.range_tokens, room), order, count
+        )
+        unloaded += gone
+        older, newest = [x for x in lines if x.index not in fresh], [x for x in lines if x.index in fresh]
+        blocks = [Block.of(older, ranges, nonce, weigh)] if older or ranges else []
+        if newest:
+            blocks.append(Block.of(newest, (), nonce, weigh))
+        page = ContentsPage(tuple(blocks))
+        target -= max(
+            page.tokens - ceiling.tokens, 1
+        )  # a counter whose sums don't add up: aim lower, at last at nothing
+    return page, tuple(unloaded)
+
+
+def _shortened(lines: list[Line], room: int) -> list[Line]:
+    """Fold *lines* level by level, each level oldest first, until they cost at most *room* or tell titles only."""
+    cost = sum(line.tokens for line in lines)
+    for level in (Level.BRIEF, Level.TITLE):
+        for position, line in enumerate(lines):
+            if cost <= room:
+                return lines
+            lines[position] = line.at(level)
+            cost += lines[position].tokens - line.tokens
+    return lines
+
+
+def _ranged(lines: Sequence[Line], room: int) -> tuple[list[Line], list[Line]]:
+    """Return the lines that stay and the oldest ones, which fold into ranges if all together cost more than *room*."""
+    cost = sum(line.tokens for line in lines)
+    for position, line in enumerate(lines):
+        if cost <= room:
+            return list(lines[position:]), list(lines[:position])
+        cost -= line.tokens
+    return [], list(lines)
+
+
+def _joined(last: Sequence[Range], lines: Sequence[Line]) -> list[Range]:
+    """Return *last* (the newest range, if there is one) with *lines* added, as ranges of bounded size."""
+    pages = [index for each in last for index in each.pages] + [line.index for line in lines]
+    titles = {index: title for each in last for index, title in each.titles}
+    titles |= {line.index: _title(line.title) for line in lines}
+    ranges = []
+    for start in range(0, len(pages), RANGE_PAGES):
+        part = sorted(pages[start : start + RANGE_PAGES])
+        told = [index for index in part if index in titles]
+        chosen = told[:: max(1, -(-len(told) // RANGE_TITLES))]
+        ranges.append(Range(tuple(part), tuple((index, titles[index]) for index in chosen)))
+    return ranges
+
+
+def _title(title: str) -> str:
+    return title if len(title) <= RANGE_TITLE_CHARACTERS else title[: RANGE_TITLE_CHARACTERS - 1].rstrip() + "…"
+
+
+def _bounded(
+    ranges: Sequence[Range],
+    room: int,
+    order: Callable[[Sequence[int]], Sequence[int]],
+    count: Callable[[str], int],
+) -> tuple[list[Range], list[int]]:
+    """Return the ranges that fit in *room*, and the pages that had to be unloaded for it."""
+    kept = [each for each in ranges if each.pages]
+    costs = [count(each.text) for each in kept]
+    gone: list[int] = []
+    victims = iter(order([index for each in kept for index in each.pages]))
+    while sum(costs) > room:
+        if len(kept) == 1 and kept[0].titles:
+            changed = [Range(kept[0].pages, kept[0].titles[:-1])]
+        else:
+            gone.append(next(victims))
+            changed = [each.without(frozenset(gone[-1:])) for each in kept]
+        costs = [
+            cost if new is old else count(new.text)
+            for old, new, cost in zip(kept, changed, costs, strict=True)
+            if new.pages
+        ]
+        kept = [each for each in changed if each.pages]
+    return kept, gone

@@ -1,0 +1,80 @@
+"""The three unload rules: which archived pages leave the Contents Page.
+
+    NeverRecalled(m)    no recall within m turns of being archived                            the original's rule m
+    Stale(p)            recalled once, but not within the last p turns                        the original's rule p
+    OverCeiling(share)  the Contents Page is full: least recently recalled first              the original's LRU
+
+A rule is a pure function of what is known of the pages and of the turn; a rule of your own is any such function. The
+first two are asked at an edition; the third decides only among pages that have folded into range lines, when those
+grow too long. Nothing is lost by it: an unloaded page stays recallable by its index, and the memory finds it. This
+module knows nothing of how a Contents Page looks.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from ..storage.protocol import PageRow
+
+UnloadRule = Callable[[Iterable[PageRow], int], Collection[int]]
+"""(archived pages, turn) -> indexes of those that are to leave the Contents Page"""
+
+
+@dataclass(frozen=True, slots=True)
+class NeverRecalled:
+    """Unload pages that nobody recalled within *turns* of their archiving."""
+
+    turns: int
+
+    def __call__(self, pages: Iterable[PageRow], turn: int) -> list[int]:
+        """Return the indexes to unload in *turn*."""
+        return [
+            page.index
+            for page in pages
+            if page.recall_count == 0 and page.archived_turn is not None and turn - page.archived_turn >= self.turns
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Unload pages whose last recall is *turns* ago."""
+
+    turns: int
+
+    def __call__(self, pages: Iterable[PageRow], turn: int) -> list[int]:
+        """Return the indexes to unload in *turn*."""
+        return [
+            page.index
+            for page in pages
+            if page.recall_count > 0
+            and page.last_recalled_turn is not None
+            and turn - page.last_recalled_turn >= self.turns
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class OverCeiling:
+    """Keep the Contents Page within *tokens*: fold to `fold` of it, give range lines at most `ranges` of it."""
+
+    tokens: int
+    fold: float = 0.75
+    ranges: float = 0.15
+
+    @property
+    def target(self) -> int:
+        """Tokens to fold down to, once the ceiling is passed."""
+        return int(self.tokens * self.fold)
+
+    @property
+    def range_tokens(self) -> int:
+        """Tokens that range lines may take."""
+        return int(self.tokens * self.ranges)
+
+    def order(self, pages: Iterable[PageRow]) -> list[int]:
+        """Return the indexes of *pages* in the order in which they are unloaded, as far as needed."""
+        return [page.index for page in sorted(pages, key=last_used)]
+
+
+def last_used(page: PageRow) -> tuple[int, int]:
+    """Return the key of least recent use: the turn of the last recall, else of archiving; ties by index."""
+    turn = page.last_recalled_turn if page.last_recalled_turn is not None else page.archived_turn
+    return (turn or 0, page.index)

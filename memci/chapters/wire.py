@@ -1,0 +1,64 @@
+"""An edition as JSON: how a Contents Page is kept, so that a context reopened renders the same bytes.
+
+    [[lines, ranges], [lines, ranges], …]    one pair per block
+
+Only what can't be reckoned is kept; messages and their tokens are made again from it. This module knows nothing of
+where the JSON goes.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..messages import Message
+from ..pages import Entry
+from .contents import Block, ContentsPage, Level, Line, Range
+
+
+def dumps(contents: ContentsPage) -> str:
+    """Return *contents* as JSON."""
+    return json.dumps(
+        [
+            {
+                "tokens": block.tokens,
+                "lines": [
+                    [
+                        line.index,
+                        line.title,
+                        int(line.level),
+                        line.costs,
+                        [[entry.ordinal, entry.role, entry.summary] for entry in line.entries],
+                    ]
+                    for line in block.lines
+                ],
+                "ranges": [[each.pages, each.titles] for each in block.ranges],
+            }
+            for block in contents.blocks
+        ],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def loads(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
+    """Return the Contents Page that `dumps` wrote; *weigh* counts its blocks anew, None trusts what was counted."""
+    blocks = []
+    for block in json.loads(text):
+        lines = [
+            Line(
+                index,
+                title,
+                tuple(Entry(index, ordinal, role, summary) for ordinal, role, summary in entries),
+                tuple(costs),
+                Level(level),
+            )
+            for index, title, level, costs, entries in block["lines"]
+        ]
+        ranges = [Range(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
+        made = Block.of(lines, ranges, nonce, weigh if weigh is not None else _unweighed)
+        blocks.append(made if weigh is not None else replace(made, tokens=block["tokens"]))
+    return ContentsPage(tuple(blocks))
+
+
+def _unweighed(_message: Message) -> int:
+    return 0

@@ -1,0 +1,173 @@
+"""Editions: the next state of the Contents Page, and of the window with it, as a value.
+
+    pages #1 … #9 leave the window        their lines become a new block
+    the open page gives up its middle     pages that nobody uses are unloaded, recalled ones listed again
+
+`edition` decides and builds; nothing has happened until the context has committed it. This module knows nothing of
+storage, beyond the rows that are stored.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .chapters.contents import ContentsPage, Line
+from .chapters.folding import revised
+from .chapters.unload import OverCeiling, UnloadRule
+from .drafting import view_of
+from .groups import late_result
+from .messagelist import MessageNode
+from .messages import Message
+from .pages import Entry
+from .segments.budget import Plan
+from .storage.protocol import PageRow, Place
+from .summarizers import extract
+from .window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page that was read back from the store."""
+
+    row: PageRow
+    base: int
+    """seq of its interaction's first message"""
+    nodes: tuple[MessageNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """One edition, ready to be committed and taken in."""
+
+    contents: ContentsPage
+    listed: dict[int, PageRow]
+    """the pages that it lists"""
+    changed: tuple[PageRow, ...]
+    """all pages that changed their place"""
+    archived: tuple[int, ...] = ()
+    """closed pages that leave the window"""
+    split: tuple[MessageNode, MessageNode] | None = None
+    """the run that leaves the open page"""
+    restored: tuple[StoredPage, ...] = ()
+    """pages that come back, because they were pinned"""
+    views: tuple[tuple[int, Message, int, int], ...] = ()
+    """(seq, view, tokens, clip) of results that are clipped"""
+    unloaded: tuple[int, ...] = ()
+    next_page: int = 1
+
+
+def edition(
+    window: Window,
+    plan: Plan,
+    *,
+    rules: Sequence[UnloadRule],
+    recalled: Sequence[StoredPage] = (),
+    pinned: Sequence[StoredPage] = (),
+) -> Edition:
+    """Return the edition that *plan* asks for. O(messages that leave the window + lines).
+
+    Args:
+        window: As it is; it is not changed.
+        plan: What to archive, split off and clip, and what the Contents Page may cost.
+        rules: Which archived pages leave the Contents Page, asked in order.
+        recalled: Pages to list again on a line of their own.
+        pinned: Pages to bring back into the window.
+    """
+    turn, nonce = window.record.turn, window.memo.nonce
+    rows = dict(window.common.archive.rows)
+    changed: dict[int, PageRow] = {}
+    gone: set[int] = set()
+    for rule in rules:
+        gone.update(rule([row for index, row in rows.items() if index not in gone], turn))
+    again = {page.row.index for page in recalled}
+    gone = (gone & rows.keys()) - again
+    back = {page.row.index for page in pinned}
+    contents = window.common.archive.contents.without(frozenset(gone | again | back), nonce, window.weigh)
+    for index in gone:
+        changed[index] = replace(rows.pop(index), place=Place.UNLOADED)
+    for page in pinned:
+        rows.pop(page.row.index, None)
+        changed[page.row.index] = replace(page.row, place=Place.ACTIVE)
+
+    lines: list[Line] = []
+    for page in recalled:
+        rows[page.row.index] = changed[page.row.index] = replace(page.row, place=Place.ARCHIVED)
+        lines.append(_line(window, page.row, page.base, page.nodes))
+    for index in plan.archive:
+        row = replace(window.rows[index], place=Place.ARCHIVED, archived_turn=turn)
+        rows[index] = changed[index] = row
+        view = window.active.page(index)
+        assert view is not None, "a plan archives pages of the window"
+        lines.append(_line(window, row, view.base, tuple(view)))
+    next_page, split = window.record.next_page, None
+    if plan.split:
+        units = list(window.active.units())
+        first = int(units[0][0].message["role"] == "user")
+        run = [node for unit in units[first : first + plan.split] for node in unit]
+        split = (run[0], run[-1])
+        row, rest = _split(window, run, next_page, turn)
+        next_page += 1
+        changed[rest.index] = rest
+        rows[row.index] = changed[row.index] = row
+        assert window.active.open is not None, "only an open page is split"
+        lines.append(_line(window, row, window.active.open.base, run))
+
+    lines.sort(key=lambda line: line.index)
+    contents, unloaded = revised(
+        contents,
+        lines,
+        OverCeiling(plan.contents),
+        order=lambda indexes: OverCeiling(plan.contents).order([rows[index] for index in indexes]),
+        nonce=nonce,
+        count=window.count,
+        weigh=window.weigh,
+    )
+    for index in unloaded:
+        changed[index] = replace(rows.pop(index), place=Place.UNLOADED)
+    return Edition(
+        contents=contents,
+        listed=rows,
+        changed=tuple(changed.values()),
+        archived=plan.archive,
+        split=split,
+        restored=tuple(replace(page, row=changed[page.row.index]) for page in pinned),
+        views=clipped_views(window, plan.clips),
+        unloaded=(*sorted(gone), *unloaded),
+        next_page=next_page,
+    )
+
+
+def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[int, Message, int, int], ...]:
+    """Return (seq, view, tokens, clip) of those messages of the open page that *clips* (seq, tokens) names."""
+    limits = dict(clips)
+    views = []
+    page = window.active.open
+    for node in page or ():
+        if node.seq in limits and page is not None:
+            clip = limits[node.seq]
+            view = view_of(window, node.message, clip, page.index, page.ordinal(node))
+            if node.view["role"] != node.message["role"]:
+                view = late_result(view, window.memo.nonce)
+            views.append((node.seq, view, window.weigh(view), clip))
+    return tuple(views)
+
+
+def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) -> tuple[PageRow, PageRow]:
+    """Return the row of the page that *run* becomes, and the row of the open page without it."""
+    open_row = window.rows[window.record.open_page or 0]
+    start, end = run[0].seq, run[-1].seq + 1
+    row = PageRow(index, start, end, open_row.turn, Place.ARCHIVED, continues=open_row.index, archived_turn=turn)
+    cut = (open_row.cut[0] if open_row.cut else start, end)
+    return row, replace(open_row, cut=cut)
+
+
+def _line(window: Window, row: PageRow, base: int, nodes: Sequence[MessageNode]) -> Line:
+    summary = extract([node.message for node in nodes], [node.quotes for node in nodes])
+    title = summary.title if row.continues is None else f"(more of #{row.continues}) {summary.title}"
+    if row.recall_count:
+        times = "once" if row.recall_count == 1 else f"{row.recall_count} times"
+        title += f" (recalled {times}, last in turn {row.last_recalled_turn})"
+    entries = [
+        Entry(row.index, node.seq - base + 1, node.message["role"], told)
+        for node, told in zip(nodes, summary.lines, strict=True)
+    ]
+    return Line.of(row.index, title, entries, window.count)

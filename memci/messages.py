@@ -1,0 +1,144 @@
+"""A chat message: what a provider accepts, and what it is made of.
+
+A message is a JSON object in the form of OpenAI's Chat Completions. Unknown keys are kept:
+
+    {"role": "user", "content": "Book me a flight to Oslo."}
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {…}}]}
+    {"role": "tool", "tool_call_id": "c1", "content": "[…]"}
+
+`plain` turns what a caller holds (text, a dict, an SDK's object) into such an object, `check` says what is wrong
+with one. This module knows nothing of windows, tokens or storage.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import InvalidMessage
+
+Message = dict[str, Any]
+"""One chat message: a JSON object."""
+
+_ROLES = frozenset({"user", "assistant", "tool"})
+_ELSEWHERE = {
+    "system": "the system prompt belongs to Context.open(system=…), not into the conversation",
+    "developer": "the developer prompt belongs to Context.open(system=…), not into the conversation",
+    "function": "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'",
+}
+
+
+def plain(value: object, path: str = "message") -> Message:
+    """Return *value* as a message: text is the user's, an SDK's object becomes the fields that were set.
+
+    Raises:
+        InvalidMessage: If *value* is nothing of the kind.
+    """
+    if type(value) is dict:
+        return value
+    if isinstance(value, str):
+        return {"role": "user", "content": value}
+    if isinstance(value, Mapping):
+        return dict(value)
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        fields = dump(exclude_unset=True, by_alias=True)
+        if isinstance(fields, dict):
+            return fields
+    raise InvalidMessage(path, f"expected a dict, a str or an SDK's message object, got {type(value).__name__}")
+
+
+def check(message: Message, path: str = "message") -> None:
+    """Accept *message*, or say what a provider would refuse.
+
+    Raises:
+        InvalidMessage: With the path of the first thing that is wrong.
+    """
+    role = message.get("role")
+    if type(role) is not str or role not in _ROLES:
+        _refuse_role(message, path)
+    if role == "assistant":
+        _check_assistant(message, path)
+    else:
+        if "tool_calls" in message:
+            raise InvalidMessage(f"{path}.tool_calls", f"only an assistant calls tools, this role is {role!r}")
+        if role == "tool":
+            call_id = message.get("tool_call_id")
+            if not isinstance(call_id, str):
+                raise InvalidMessage(f"{path}.tool_call_id", "a tool's result names the call that it answers (a str)")
+        content = message.get("content")
+        if type(content) is not str:
+            _check_content(message, content, path)
+
+
+def tool_calls(message: Message) -> list[Message]:
+    """Return the tool calls of *message*, [] if it makes none."""
+    return message.get("tool_calls") or []
+
+
+def call_name(call: Message) -> str:
+    """Return the name of the tool that *call* calls, of either kind (function, custom)."""
+    body = call.get("function") or call.get("custom") or {}
+    return str(body.get("name", ""))
+
+
+def text_of(message: Message) -> str:
+    """Return the text that *message* says: its content, or the text parts of it, joined by newlines."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(str(part["text"]) for part in content if part.get("type") == "text" and "text" in part)
+    return ""
+
+
+def _refuse_role(message: Message, path: str) -> None:
+    role = message.get("role")
+    if role is None:
+        raise InvalidMessage(f"{path}.role", "is missing: expected 'user', 'assistant' or 'tool'")
+    if isinstance(role, str) and role in _ELSEWHERE:
+        raise InvalidMessage(f"{path}.role", _ELSEWHERE[role])
+    raise InvalidMessage(f"{path}.role", f"expected 'user', 'assistant' or 'tool', got {role!r:.60}")
+
+
+def _check_assistant(message: Message, path: str) -> None:
+    content = message.get("content")
+    if content is not None and type(content) is not str:
+        _check_content(message, content, path)
+    calls = message.get("tool_calls")
+    if calls is None:
+        if content is None and len(message) - ("content" in message) - ("tool_calls" in message) < 2:
+            raise InvalidMessage(path, "an assistant's message has content, tool_calls or a refusal; this has nothing")
+        return
+    if not isinstance(calls, list):
+        raise InvalidMessage(f"{path}.tool_calls", f"expected a list, got {type(calls).__name__}")
+    for position, call in enumerate(calls):
+        _check_call(call, f"{path}.tool_calls[{position}]")
+
+
+def _check_call(call: object, path: str) -> None:
+    if not isinstance(call, dict):
+        raise InvalidMessage(path, f"expected an object, got {type(call).__name__}")
+    if not isinstance(call.get("id"), str):
+        raise InvalidMessage(f"{path}.id", "every tool call has an id (a str): its result is paired by it")
+    kind, text = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
+    body = call.get(kind)
+    if not isinstance(body, dict):
+        raise InvalidMessage(f"{path}.{kind}", f"expected an object with a name and {text}")
+    if not isinstance(body.get("name"), str):
+        raise InvalidMessage(f"{path}.{kind}.name", "expected the tool's name (a str)")
+    if not isinstance(body.get(text), str):
+        raise InvalidMessage(f"{path}.{kind}.{text}", "expected the arguments as the model wrote them (a str of JSON)")
+
+
+def _check_content(message: Message, content: object, path: str) -> None:
+    if "content" not in message:
+        raise InvalidMessage(f"{path}.content", "is missing: expected a str or a list of parts")
+    if not isinstance(content, list):
+        raise InvalidMessage(f"{path}.content", f"expected a str or a list of parts, got {type(content).__name__}")
+    for position, part in enumerate(content):
+        where = f"{path}.content[{position}]"
+        if not isinstance(part, dict):
+            raise InvalidMessage(where, f"expected an object with a type, got {type(part).__name__}")
+        if not isinstance(part.get("type"), str):
+            raise InvalidMessage(f"{where}.type", "every part of a content has a type (a str)")
+        if part["type"] == "text" and not isinstance(part.get("text"), str):
+            raise InvalidMessage(f"{where}.text", "a text part has its text (a str)")

@@ -1,0 +1,94 @@
+"""Rendering: the messages of the next request, within the budget whatever was said before.
+
+    front                      active pages        open group      pending
+    [ system | contents … ] + [ user, assistant … ] + [ calls ] + [ what is not appended yet ]
+
+Between two editions each rendering extends the one before, byte for byte: nothing is made anew but what is new. An
+edition starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
+"""
+
+from collections.abc import Callable, Sequence
+
+from .drafting import Draft, clipped_draft, counted
+from .errors import OpenToolGroup
+from .messages import Message, call_name, plain
+from .report import CacheMeter
+from .segments.budget import Plan, Unit
+from .tokens import tools_tokens
+from .window import Window
+from .writer import Writer
+
+
+class Renderer:
+    """Renders one window, and keeps count of what that costs."""
+
+    def __init__(self, window: Window, writer: Writer) -> None:
+        self._window = window
+        self._writer = writer
+        self._tools: dict[str, int] = {}
+        self.meter = CacheMeter()
+        self.predicted = 0
+        """tokens of the last rendering, tools included"""
+        self.costs: dict[bytes, int] = {}
+        """tokens of the messages that were pending last, by their bytes"""
+
+    def view(self, *, tools: Sequence[Message], strict: bool) -> list[Message]:
+        """Return what was appended.
+
+        Raises:
+            OpenToolGroup: If calls at the tail wait for their results and *strict* holds; nothing has changed then.
+            BudgetExceeded: If it can't fit.
+        """
+        window, active = self._window, self._window.active
+        if strict and active.missing:
+            raise OpenToolGroup(active.missing)
+        self._weigh(tools)
+        if window.tokens > window.limits.budget:
+            self.edition()
+        self.predicted = window.tokens
+        self.meter.rendered(window, (), self.predicted)
+        return window.front + active.view + active.tail()
+
+    def pending(self, drafted: Callable[[], Draft], *, tools: Sequence[Message], strict: bool) -> list[Message]:
+        """Return what was appended, and the messages that *drafted* gives, which are not appended yet.
+
+        Raises:
+            OpenToolGroup: If calls at the tail would wait for their results then, and *strict* holds.
+            BudgetExceeded: If it can't fit.
+        """
+        window = self._window
+        draft = drafted()
+        shown, missing, units = window.aside(draft)
+        if strict and missing:
+            raise OpenToolGroup(missing)
+        self._weigh(tools)
+        added = sum(unit.tokens for unit in units)
+        if window.tokens + added > window.limits.budget:
+            settles = any(node.message["role"] != "tool" for node in draft.nodes)
+            plan = self.edition(pending=units, settles=settles)
+            draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
+            shown, _, units = window.aside(draft)
+            added = sum(unit.tokens for unit in units)
+        self.costs = counted(draft)
+        self.predicted = window.tokens + added
+        alone = len(shown) == len(units)
+        costs = tuple(zip(shown, (unit.tokens for unit in units), strict=True)) if alone else ()
+        self.meter.rendered(window, costs, self.predicted)
+        return window.front + window.active.view + shown
+
+    def edition(self, *, pending: tuple[Unit, ...] = (), settles: bool = False, low: int | None = None) -> Plan:
+        """Start an edition (see `Writer.edition`)."""
+        self.meter.breaks(self._window)
+        return self._writer.edition(pending=pending, settles=settles, low=low)
+
+    def _weigh(self, tools: Sequence[Message]) -> None:
+        """Reckon with *tools* from now on. Each set is counted once."""
+        tokens = 0
+        if tools:
+            key = repr(tools)
+            if key not in self._tools:
+                own = [tool for tool in tools if call_name(plain(tool, "tools")) != "recall_page"]
+                self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
+            tokens = self._tools[key]
+        if tokens != self._window.memo.tools:
+            self._window.reckon_tools(tokens)

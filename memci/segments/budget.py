@@ -1,0 +1,194 @@
+"""The one plan: how a window that is too large fits its budget again.
+
+    tools + system + contents + active + pending + framing  <=  window - reply
+
+`fit` is a pure function with one ordered list of steps. Each is taken only as far as it is needed, and none twice:
+
+    1  archive closed pages, oldest first, the task last: down to the low watermark, or further if that does not fit
+    2  split the open page: cut whole units out behind its user's message, down to the low watermark
+    3  fold the Contents Page below its ceiling
+    4  clip the results at the tail evenly
+    5  BudgetExceeded, which says what can't be reduced
+
+Archiving goes in batches because each one re-bills the window: one page per turn costs 5 to 12 times more under a
+provider's prompt cache. This module knows nothing of messages, chapters or storage.
+"""
+
+from dataclasses import dataclass
+
+from ..clipping import SMALLEST
+from ..errors import BudgetExceeded
+
+CONTENTS_FLOOR = 64
+"""Tokens below which the Contents Page is never pressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a window may cost, in tokens, and how far an edition goes."""
+
+    budget: int
+    """the window without the reply"""
+    contents: int
+    """the ceiling of the Contents Page"""
+    keep: float = 0.5
+    """the share of the active part that an edition leaves: 1 - κ"""
+    active_pages: int | None = None
+    """how many closed pages may stay at most; None: the budget decides"""
+    fewest: int = 4
+    """pages at which the watermark stops"""
+
+    def share(self, fixed: int) -> int:
+        """Return what active pages may cost beside *fixed* tokens and a full Contents Page."""
+        return max(0, self.budget - fixed - self.contents)
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedPage:
+    """A closed page in the window."""
+
+    index: int
+    tokens: int
+    pinned: bool = False
+    task: bool = False
+    """the context's first page: archived last"""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of the open page that nothing may separate: a message, or a tool group."""
+
+    tokens: int
+    results: tuple[tuple[int, int], ...] = ()
+    """(seq, tokens) of the results that could be clipped"""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is in the window, in tokens."""
+
+    system: int
+    tools: int
+    contents: int
+    closed: tuple[ClosedPage, ...] = ()
+    units: tuple[Unit, ...] = ()
+    """the open page, oldest first"""
+    task: bool = False
+    """the first unit is the user's message, which stays"""
+    movable: int = 0
+    """how many units behind it may be split off"""
+    pending: tuple[Unit, ...] = ()
+    """what is to be rendered but not yet appended"""
+    framing: int = 3
+
+    @property
+    def fixed(self) -> int:
+        """Tokens that no edition changes."""
+        return self.system + self.tools + self.framing
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request."""
+        active = sum(page.tokens for page in self.closed) + sum(unit.tokens for unit in (*self.units, *self.pending))
+        return self.fixed + self.contents + active
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an edition does."""
+
+    archive: tuple[int, ...] = ()
+    """indexes of closed pages, oldest first"""
+    split: int = 0
+    """how many units to cut out of the open page, behind its user's message"""
+    contents: int = 0
+    """the ceiling of the Contents Page in this edition"""
+    clips: tuple[tuple[int, int], ...] = ()
+    """(seq, tokens) of results to clip"""
+
+
+def fit(state: State, limits: Limits, *, low: int | None = None) -> Plan:
+    """Return the plan that brings *state* within *limits*. O(pages and units in the window).
+
+    Args:
+        state: What is in the window.
+        limits: What it may cost.
+        low: Tokens that the active pages may hold afterwards, if archiving alone can do it; default: the watermark.
+
+    Raises:
+        BudgetExceeded: If the window can't fit, whatever is archived, split, folded and clipped.
+    """
+    pending = sum(unit.tokens for unit in state.pending)
+    room = limits.budget - state.fixed - limits.contents - pending
+    if low is None:
+        low = int(limits.keep * max(0, room))
+    active = sum(page.tokens for page in state.closed) + sum(unit.tokens for unit in state.units)
+
+    chosen = _archived(state, limits, active, low, room)
+    active -= sum(page.tokens for page in chosen)
+    first = int(state.task)
+    split = 0
+    if active > room:
+        for unit in state.units[first : first + state.movable]:
+            if active <= min(low, room):
+                break
+            split += 1
+            active -= unit.tokens
+
+    contents = limits.contents
+    if active > room:
+        least = min(CONTENTS_FLOOR, limits.contents) if state.contents or chosen or split else 0
+        contents = max(least, limits.contents - (active - room))
+    over = active + pending - (limits.budget - state.fixed - contents)
+    clips: tuple[tuple[int, int], ...] = ()
+    if over > 0:
+        rest = (*state.units[first + split :], *state.pending)
+        clips, saved = _clips([result for unit in rest for result in unit.results], over)
+        if saved < over:
+            pinned = active + pending - sum(unit.tokens for unit in (*state.units[:first], *rest))
+            raise BudgetExceeded(
+                limits.budget,
+                {
+                    "system": state.system,
+                    "tools": state.tools,
+                    "framing": state.framing,
+                    "contents": contents,
+                    "pinned": pinned,
+                    "task": sum(unit.tokens for unit in state.units[:first]),
+                    "latest messages": sum(unit.tokens for unit in rest) - saved,
+                },
+            )
+    return Plan(tuple(sorted(page.index for page in chosen)), split, contents, clips)
+
+
+def _archived(state: State, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:
+    """Return the closed pages to archive: by count and by tokens down to the watermark, else as far as needed."""
+    order = [page for page in state.closed if not page.pinned]
+    order.sort(key=lambda page: page.task)  # stable: the oldest first, the task last
+    closed = len(state.closed)
+    standing = closed + bool(state.units)
+    most = closed
+    if limits.active_pages is not None and closed > limits.active_pages:
+        most = int(limits.active_pages * limits.keep)
+    chosen: list[ClosedPage] = []
+    for page in order:
+        if closed <= most and active <= room and (active <= low or standing <= limits.fewest):
+            break
+        chosen.append(page)
+        active -= page.tokens
+        closed -= 1
+        standing -= 1
+    return chosen
+
+
+def _clips(results: list[tuple[int, int]], over: int) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Return the even limit for *results* that saves *over* tokens, as clips, and what it saves."""
+    large = sorted((tokens for _, tokens in results if tokens > SMALLEST), reverse=True)
+    limit = SMALLEST
+    for count in range(1, len(large) + 1):
+        following = large[count] if count < len(large) else SMALLEST
+        if sum(large[:count]) - count * following >= over:
+            limit = max(SMALLEST, (sum(large[:count]) - over) // count)
+            break
+    clips = tuple((seq, limit) for seq, tokens in results if tokens > limit)
+    return clips, sum(tokens - limit for _, tokens in results if tokens > limit)

@@ -1,0 +1,174 @@
+r"""A message as bytes: exact, or refused.
+
+    {"role": "user", "content": "Hi"}        codec 1   orjson     {"role":"user","content":"Hi"}
+    {"role": "user", "content": "\ud83d"}    codec 2   json       half an emoji: orjson can't write it
+    {"role": "user", "content": ("a",)}      refused   content: a tuple would come back as a list: pass a list
+
+A codec is taken only if what it wrote reads back equal, so no message is ever changed on its way. `==` is enough
+for that check, although Python calls 1, 1.0 and True equal: both codecs write these three as 1, 1.0 and true and
+read each back as what it was. Subclasses (a `StrEnum` role, an `OrderedDict`) come back as the plain value that
+they equal. Both codecs keep the order of keys.
+
+This module knows nothing of rows, contexts or stores.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, time, timedelta
+from hashlib import blake2b
+from math import isfinite
+from typing import Any, Final
+
+import orjson
+
+from ..errors import InvalidMessage, LimitExceeded, SchemaTooNew
+
+ORJSON: Final = 1
+STDLIB: Final = 2
+
+MAX_BYTES: Final = 8 * 2**20
+"""bytes that the body of one message may have"""
+MAX_DEPTH: Final = 254
+"""dicts and lists that may be inside one another, the message included: what orjson writes"""
+MAX_DIGITS: Final = 640
+"""digits of an integer: the most that every Python reads, whatever `sys.set_int_max_str_digits` says"""
+
+_MAX_INTEGER = 10**MAX_DIGITS
+_ROOT = "message"
+
+
+def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
+    """Return the codec, the bytes and a deep copy of *message*, made from these bytes. O(bytes).
+
+    Raises:
+        InvalidMessage: If *message* is not exact JSON; its path names the place, as in `content[0].text`.
+        LimitExceeded: If the bytes are more than `MAX_BYTES`.
+    """
+    if not isinstance(message, dict):
+        raise InvalidMessage(_ROOT, f"a {_kind(message)} is no message: pass a dict")
+    content = message.get("content")
+    if isinstance(content, str) and len(content) > MAX_BYTES:
+        raise LimitExceeded("message bytes", len(content), MAX_BYTES)  # it has at least a byte per character
+    try:
+        body = orjson.dumps(message)
+        if len(body) > MAX_BYTES:
+            raise LimitExceeded("message bytes", len(body), MAX_BYTES)
+        decoded = orjson.loads(body)
+        if decoded == message:
+            return ORJSON, body, decoded
+    except (orjson.JSONEncodeError, RecursionError):
+        pass
+    return STDLIB, *_encode_with_stdlib(message)
+
+
+def decode(codec: int, body: bytes) -> dict[str, Any]:
+    """Return the message that *body* holds. O(bytes).
+
+    Raises:
+        SchemaTooNew: If this version does not know *codec*.
+        InvalidMessage: If *body* is not what *codec* writes; check its digest first.
+    """
+    read = _READERS.get(codec)
+    if read is None:
+        raise SchemaTooNew(f"codec {codec!r}: a later memci wrote this message")
+    try:
+        message = read(body)
+    except ValueError as error:
+        raise InvalidMessage(_ROOT, f"its stored bytes are not JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise InvalidMessage(_ROOT, f"its stored bytes are a {_kind(message)}, not an object")
+    return message
+
+
+def digest(codec: int, body: bytes) -> bytes:
+    """Return 16 bytes that tell *body* under *codec* from any other. O(bytes)."""
+    return blake2b(body, digest_size=16, person=codec.to_bytes(8, "little", signed=True)).digest()
+
+
+def _encode_with_stdlib(message: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    try:
+        _check(message, "", (), 0)
+        text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        body = text.encode("utf-8", "surrogatepass")
+        decoded = _read_with_stdlib(body)
+        same = decoded == message
+    except RecursionError:
+        raise InvalidMessage(_ROOT, _TOO_DEEP) from None
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidMessage | LimitExceeded):
+            raise
+        raise InvalidMessage(_ROOT, f"it can't be written as JSON: {error}") from error
+    if len(body) > MAX_BYTES:
+        raise LimitExceeded("message bytes", len(body), MAX_BYTES)
+    if not same:
+        raise InvalidMessage(_ROOT, "as JSON it would not come back as it is: pass plain dicts, lists, str and numbers")
+    return body, decoded
+
+
+def _read_with_stdlib(body: bytes) -> Any:
+    return json.loads(body.decode("utf-8", "surrogatepass"))
+
+
+_READERS: Mapping[int, Callable[[bytes], Any]] = {ORJSON: orjson.loads, STDLIB: _read_with_stdlib}
+
+
+_TOO_DEEP = f"more than {MAX_DEPTH} dicts and lists inside one another"
+
+
+def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
+    """Raise what makes *value* no exact JSON; return *size* grown by the fewest bytes that it takes. O(value)."""
+    if isinstance(value, str):
+        size += len(value)
+    elif isinstance(value, int):
+        if not -_MAX_INTEGER < value < _MAX_INTEGER:
+            raise InvalidMessage(path, f"an integer of more than {MAX_DIGITS} digits: pass it as a string")
+    elif isinstance(value, float):
+        if not isfinite(value):
+            raise InvalidMessage(path, f"{value!r} is not JSON: pass null or a string")
+    elif isinstance(value, dict | list):
+        if id(value) in above:
+            raise InvalidMessage(path or _ROOT, "it contains itself")
+        if len(above) >= MAX_DEPTH:
+            raise InvalidMessage(path, _TOO_DEEP)
+        above = (*above, id(value))
+        if isinstance(value, dict):
+            for key, each in value.items():
+                if not isinstance(key, str):
+                    raise InvalidMessage(path or _ROOT, f"the key {key!r} is a {_kind(key)}: JSON keys are strings")
+                size = _check(each, _key_path(path, key), above, size + len(key))
+        else:
+            for i, each in enumerate(value):
+                size = _check(each, f"{path}[{i}]", above, size)
+    elif value is not None:
+        raise InvalidMessage(path, _reason(value))
+    if size >= MAX_BYTES:
+        raise LimitExceeded("message bytes", size + 1, MAX_BYTES)
+    return size + 1
+
+
+def _key_path(path: str, key: str) -> str:
+    if not re.fullmatch(r"\w+", key):
+        return f"{path}[{key!r}]"
+    return f"{path}.{key}" if path else key
+
+
+def _reason(value: object) -> str:
+    kind = _kind(value)
+    if isinstance(value, tuple):
+        return f"a {kind} would come back as a list: pass a list"
+    if isinstance(value, date | time | timedelta):
+        return f"a {kind} is not JSON: pass a string, as isoformat() writes it"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"{kind} is not JSON: pass text, base64 for instance"
+    if isinstance(value, Set):
+        return f"a {kind} has no order: pass a list"
+    if isinstance(value, Sequence):
+        return f"a {kind} is not JSON: pass a list"
+    if isinstance(value, Mapping):
+        return f"a {kind} is not JSON: pass a dict"
+    return f"a {kind} is not JSON: pass a dict, a list, a string, a number, a bool or None"
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -1,0 +1,184 @@
+"""What a store keeps of a context, and the six calls that every store answers.
+
+A context changes by transitions. One transition is one transaction: a store applies all of it or nothing.
+
+    append_turn  ──▶  Transition(entries, pages, record)            ──▶  commit
+    an edition   ──▶  Transition(pages, record, edition, views)     ──▶  commit
+
+Entries are the truth: their bytes are written once and never changed. Pages say which entries belong together:
+
+    page #5   first=10  end=90  cut=(11, 60)     the entries 10 and 60–89: its middle was split off as #6
+    page #6   first=11  end=60  continues=5
+
+This module knows nothing of tokens, windows or SQL.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol, runtime_checkable
+
+
+class Place(IntEnum):
+    """Where a page is. A page is in exactly one place."""
+
+    ACTIVE = 0
+    """verbatim in the window"""
+    ARCHIVED = 1
+    """on a line of the Contents Page"""
+    UNLOADED = 2
+    """no longer listed: the memory backend's"""
+    UNDONE = 3
+    """taken back: kept, never shown"""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """One message as it is stored. `seq` counts the messages of a context from 0, without gaps."""
+
+    seq: int
+    codec: int
+    """how `body` is encoded (`memci.storage.codec`)"""
+    body: bytes
+    digest: bytes
+    """16 bytes over codec and body; reading checks it"""
+    tokens: int
+    """what the message costs in the window, in tokens of the context's counter"""
+    clip: int = 0
+    """0, or the tokens that its view in the window is clipped to"""
+    quotes: tuple[int, int | None] | None = None
+    """the page (and entry) that this message quotes, if it is the answer to a recall"""
+    at: str | None = None
+    """when it happened, as the caller says it (ISO 8601); orders nothing"""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """One page: which entries it holds, where it is, how it was used. `end` and both ends of `cut` are exclusive above."""
+
+    index: int
+    first: int
+    end: int | None
+    """None while the page is open: it reaches to the head"""
+    turn: int
+    """the turn that it opened in"""
+    place: Place = Place.ACTIVE
+    cut: tuple[int, int] | None = None
+    """entries [a, b) of this run were split off and belong to other pages"""
+    continues: int | None = None
+    """the index of the page that this one was split off from"""
+    archived_turn: int | None = None
+    recall_count: int = 0
+    last_recalled_turn: int | None = None
+
+    def closed(self, end: int) -> "PageRow":
+        """Return the row of the page once it ends before seq *end*."""
+        return PageRow(self.index, self.first, end, self.turn, self.place, self.cut, self.continues)
+
+    def spans(self, head: int) -> tuple[tuple[int, int], ...]:
+        """Return the runs of seqs `[a, b)` that make up the page, oldest first; *head* is the context's next seq."""
+        end = head if self.end is None else self.end
+        if self.cut is None:
+            return ((self.first, end),)
+        runs = ((self.first, self.cut[0]), (self.cut[1], end))
+        return tuple((a, b) for a, b in runs if a < b)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRecord:
+    """The few facts of a context that change with every transition."""
+
+    id: str
+    owner: str
+    settings: str
+    """a JSON object"""
+    state: str
+    """a JSON object, bounded by the window: pins, open calls, ratios"""
+    head: int = 0
+    """the next seq"""
+    next_page: int = 1
+    turn: int = 0
+    open_page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpRow:
+    """An append that was named by its caller: `op_id` is per context and kept for its life."""
+
+    op_id: str
+    digest: bytes
+    first: int
+    """seq of its first message"""
+    entries: tuple[tuple[int, int], ...]
+    """(page, ordinal) of each message"""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One change of one context."""
+
+    head: int
+    """the next seq that the writer believes in: another one in the store is `LeaseLost`"""
+    record: ContextRecord
+    """the context's record afterwards"""
+    entries: tuple[EntryRow, ...] = ()
+    """new entries, with seqs from `head` on"""
+    pages: tuple[PageRow, ...] = ()
+    """pages that are new or changed, whole; matched by index"""
+    views: tuple[tuple[int, int, int], ...] = ()
+    """(seq, tokens, clip) of entries whose view in the window changed; their bytes never do"""
+    edition: str | None = None
+    """the Contents Page afterwards (JSON), None if it did not change"""
+    op: OpRow | None = None
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Where contexts are kept. Thread-safe; one store holds many contexts.
+
+    Every method may raise a `memci.errors.StorageError`. A store checks what it reads: bytes that are not those
+    that were written are `CorruptRecord`, never skipped. Nothing here deletes or rewrites an entry.
+    """
+
+    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
+        """Return the record and the last edition of *context*, or None if there is no such context. O(1)."""
+        ...
+
+    def commit(self, transition: Transition) -> OpRow | None:
+        """Apply *transition* as one transaction and return None.
+
+        If its `op` is known already, apply nothing and return the row that is stored (the caller compares digests).
+
+        Raises:
+            LeaseLost: If the stored head is not `transition.head` (0 for a context that does not exist yet).
+        """
+        ...
+
+    def pages(
+        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+    ) -> Iterator[PageRow]:
+        """Yield the pages with index *first* to *last* (inclusive), by index; of one *place* if it is given.
+
+        O(pages yielded) by index; by `Place.ACTIVE` O(pages in the window), whatever the size of the archive.
+        """
+        ...
+
+    def entries(
+        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+    ) -> Iterator[EntryRow]:
+        """Yield the entries with seq in `[first, end)`, in order; only bodies with the bytes *containing*, if given.
+
+        O(entries in the range), in bounded memory.
+
+        Raises:
+            CorruptRecord: When a row is reached that is missing or not what was written.
+        """
+        ...
+
+    def contexts(self) -> Sequence[ContextRecord]:
+        """Return the record of every context in the store, by id."""
+        ...
+
+    def close(self) -> None:
+        """Release the store. Closing twice is fine; anything else afterwards is `HandlePoisoned`."""
+        ...

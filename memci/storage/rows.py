@@ -1,0 +1,58 @@
+"""What every store asks of a transition before it writes one.
+
+    check(t)    the entries are dense from `t.head` on, the record ends where they end, each text can be kept
+
+A text is kept as UTF-8, in which half of a surrogate pair has no form: refused, in RAM as on disk, so that a context
+that works in a test works in production. Bodies are bytes and know no such limit.
+
+This module knows nothing of how rows are kept.
+"""
+
+from typing import Final
+
+from ..errors import InvalidSetting
+from .protocol import Transition
+
+MAX_HEAD: Final = 2**40
+"""messages that one context may have"""
+MAX_PAGE: Final = 2**32 - 1
+"""the highest page index"""
+
+
+def check(transition: Transition) -> None:
+    """Refuse texts that can't be kept, and assert that seqs and indexes make sense. O(rows).
+
+    Raises:
+        InvalidSetting: If a text holds half of a surrogate pair; its name says which text.
+    """
+    record = transition.record
+    check_text("id", record.id)
+    check_text("owner", record.owner)
+    check_text("settings", record.settings)
+    check_text("state", record.state)
+    if transition.edition is not None:
+        check_text("edition", transition.edition)
+    if transition.op is not None:
+        check_text("op_id", transition.op.op_id)
+    head = transition.head
+    for row in transition.entries:
+        assert row.seq == head, "seqs are dense from the head on"
+        assert len(row.digest) == 16, "a digest has 16 bytes"
+        if row.at is not None:
+            check_text("at", row.at)
+        head += 1
+    assert record.head == head <= MAX_HEAD, "the record's head is the seq after the last entry"
+    for page in transition.pages:
+        assert 1 <= page.index <= MAX_PAGE, "pages count from 1"
+    for seq, _, _ in transition.views:
+        assert 0 <= seq < head, "a view is of an entry that there is"
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise InvalidSetting if *text* can't be kept exactly. O(characters)."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidSetting(name, f"{text[:80]!r} holds half of a surrogate pair, it can't be kept exactly") from None

@@ -1,0 +1,221 @@
+"""A summary without a model: each message's structure and the facts that models lose.
+
+    user        Hi! I'd like to move OI5L9G to May 27.    →  Hi! I'd like to move OI5L9G to May 27.
+    assistant   (calls find_booking)                      →  find_booking(id=OI5L9G)
+    tool        {"id": "OI5L9G", "flights": [… 2 …], …}   →  find_booking → {flights 2×{no: HAT1|HAT2}, 9 keys}
+    assistant   (a recall's answer is never summarised)   →  recalled #42 entry 3
+
+A message that fits on its line stands as it is. A longer one keeps the first sentence that says something, and the ids,
+dates, money, paths, commands, numbers and names of the rest. What an earlier line of the page shows already gives way.
+
+The same messages give the same lines in every process: no model, clock, locale or hash order. At most the first 20,000
+and the last 5,000 characters of a message are looked at. This module knows nothing of pages, tokens or windows.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from .hygiene import EMPTY, SCANNED, harmless, one_line, width
+from .outputs import digest, packed
+from .parts import split
+from .salience import FACT, ID, rank_of, salient
+from .sentences import point, request
+from .shapes import arguments, pairs, parsed, shape
+from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summary
+
+_TAIL = 5_000
+_HEAD_COLUMNS = 76
+_LEAST_HEAD = 44
+_WANTED = 16
+_CALL_COLUMNS = 100
+_NAME_COLUMNS = 48
+_CALLS = 16
+_JOINT = " · "
+_BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
+_DIGIT = re.compile(r"\d|@")
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
+
+
+def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> Summary:
+    """Return the title and the lines of one page. O(characters), of at most 25,000 for each message.
+
+    Args:
+        messages: One page in OpenAI chat form; whatever else is in them is named, never refused.
+        quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
+    """
+    names = _names(messages)
+    lines: list[str] = []
+    seen = ""
+    for index, message in enumerate(messages):
+        quote = quotes[index] if index < len(quotes) else None
+        line = _quoted(quote) if quote is not None else _line(message, names.get(index, ""), seen)
+        lines.append(one_line(line, LINE_COLUMNS))
+        seen = f"{seen}\n{lines[-1]}"[-4_000:]
+    return Summary(title=_title(messages, quotes, lines), lines=tuple(lines))
+
+
+def _quoted(quote: tuple[int, int | None]) -> str:
+    page, entry = quote
+    return f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}"
+
+
+def _line(message: Mapping[str, object], name: str, seen: str) -> str:
+    text, others = split(message.get("content"))
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        others.append(f"refused: {refusal[:SCANNED]}")
+    if message.get("role") == "tool":
+        return _result(text, others, name, seen)
+    calls = _calls(message)
+    aside = " ".join(others)
+    room = LINE_COLUMNS - (width(one_line(aside, _HEAD_COLUMNS)) + 1 if aside else 0)
+    if not calls:
+        said = _said(text, room, seen) if text.strip() else ""
+        return " ".join(each for each in (said, aside) if each) or EMPTY
+    if not text.strip():
+        return _JOINT.join(each for each in (aside, _called(calls, room, seen)) if each)
+    called = _called(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
+    said = _said(text, min(_CALL_COLUMNS, room - width(called) - len(_JOINT)), seen, called)
+    return _JOINT.join(each for each in (said, aside, called) if each)
+
+
+def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
+    if len(text) <= columns:
+        flat = " ".join(harmless(text).replace("**", "").split())
+        if width(flat) <= columns:
+            return flat
+    text = _prose(text)
+    start, end = point(text)
+    if len(text) - start <= 2 * columns:
+        flat = " ".join(text[start:].split())
+        if width(flat) <= columns:
+            return flat
+    pieces = salient(text)
+    wanted = sum(width(piece) + len(_JOINT) for rank, piece in pieces[:_WANTED] if rank <= FACT)
+    most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
+    head = one_line(text[start:end], max(least, min(most, columns - wanted)))
+    line = packed(head, pieces, columns, text=text, seen=seen, shown=shown)
+    room = columns - width(line)
+    if room < 24:
+        return line
+    # little is salient: more of the text itself says more
+    longer = one_line(text[start : start + 6 * columns], width(head) + room)
+    items = [item for item in line[len(head) :].split(_JOINT) if item and item not in longer]
+    return _JOINT.join([longer, *items])
+
+
+def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
+    lead = f"{one_line(name, _NAME_COLUMNS)} → " if name else ""
+    aside = " ".join(others)
+    room = LINE_COLUMNS - width(lead)
+    body = text.strip() if len(text) <= SCANNED + _TAIL else _scanned(text)
+    if not body or body in ("{}", "[]", "null", '""'):
+        return lead + (aside or "empty result")
+    value = parsed(text.strip()) if len(text) <= SCANNED + _TAIL else None
+    if value is None and _BROKEN_JSON.match(body):
+        found = pairs(body)
+        value = found if len(found) > 1 else None
+    if value is not None:
+        made = shape(value, room, seen=seen)
+    else:
+        made = digest(_prose(body), room, lines=text.strip().count("\n") + 1, seen=seen)
+    return f"{lead}{made}{' ' if aside else ''}{aside}"
+
+
+def _called(calls: Sequence[tuple[str, object]], columns: int, seen: str) -> str:
+    shown = calls[:_CALLS]
+    made: list[str] = []
+    room = columns
+    for index, (name, given) in enumerate(shown):
+        share = max(24, room // (len(shown) - index) - 2)
+        label = one_line(name, _NAME_COLUMNS)
+        made.append(f"{label}({_arguments(given, max(8, share - width(label) - 2), seen)})")
+        room -= width(made[-1]) + 2
+    more = len(calls) - len(shown)
+    return ", ".join(made) + (f", +{more} calls" if more else "")
+
+
+def _arguments(given: object, columns: int, seen: str) -> str:
+    raw = given if isinstance(given, str) else ""
+    value = parsed(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
+    if isinstance(value, Mapping):
+        return arguments(value, columns, seen=seen) if value else ""
+    found = pairs(_scanned(raw))
+    if found:
+        return arguments(found, columns, seen=seen)
+    return one_line(raw, columns) if raw.strip() else ""
+
+
+def _calls(message: Mapping[str, object]) -> list[tuple[str, object]]:
+    listed = message.get("tool_calls")
+    found: list[tuple[str, object]] = []
+    for call in listed if isinstance(listed, list | tuple) else ():
+        inner = call.get("function") or call.get("custom") if isinstance(call, Mapping) else None
+        inner = inner if isinstance(inner, Mapping) else {}
+        name = inner.get("name")
+        named = name[:200] if isinstance(name, str) and name else "unnamed"
+        found.append((named, inner.get("arguments", inner.get("input"))))
+    return found
+
+
+def _names(messages: Sequence[Mapping[str, object]]) -> dict[int, str]:
+    # ids may repeat within a page: each result takes the oldest open call with its id
+    waiting: dict[str, list[str]] = {}
+    answered: dict[str, str] = {}
+    found: dict[int, str] = {}
+    for index, message in enumerate(messages):
+        listed = message.get("tool_calls")
+        if isinstance(listed, list | tuple):
+            for call, (name, _) in zip(listed, _calls(message), strict=True):
+                waiting.setdefault(_id(call, "id"), []).append(name)
+        elif message.get("role") == "tool":
+            key = _id(message, "tool_call_id")
+            if waiting.get(key):
+                answered[key] = waiting[key].pop(0)
+            called = answered.get(key, "")
+            given = message.get("name")
+            found[index] = given[:200] if isinstance(given, str) and given.strip() else called
+    return found
+
+
+def _id(holder: object, key: str) -> str:
+    found = holder.get(key) if isinstance(holder, Mapping) else None
+    return found if isinstance(found, str) else ""
+
+
+def _title(
+    messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None], lines: Sequence[str]
+) -> str:
+    own = [index for index in range(len(messages)) if index >= len(quotes) or quotes[index] is None]
+    spoken = {index: split(messages[index].get("content"))[0] for index in own}
+    said = [index for index in own if messages[index].get("role") == "user" and spoken[index].strip()]
+    said = said or [index for index in own if messages[index].get("role") == "assistant" and spoken[index].strip()]
+    if not said:
+        return one_line(lines[own[0] if own else 0] if lines else "", TITLE_COLUMNS)
+    text = _prose(spoken[said[0]])
+    head = one_line(request(text), TITLE_COLUMNS)
+    room = TITLE_COLUMNS - width(head) - len(_JOINT)
+    if room < 6:
+        return head
+    rest = [one_line(piece, 32) for rank, piece in salient(text[:_TAIL]) if rank <= ID] if _DIGIT.search(text) else []
+    if width(head) < TITLE_COLUMNS // 3:
+        rest += [line for index, line in enumerate(lines) if index in own and _calls(messages[index])]
+    extra = next((item for item in rest if item not in head and (width(item) <= room or rank_of(item) is None)), "")
+    return one_line(_JOINT.join((head, extra)), TITLE_COLUMNS) if extra else head
+
+
+def _prose(text: str) -> str:
+    text = _scanned(text)
+    if "</" in text:
+        text = _TAG.sub(_link, text)
+    return harmless(text).replace("**", "")
+
+
+def _link(tag: re.Match[str]) -> str:
+    link = _LINK.search(tag.group())
+    return f" {link[1]} " if link else " "
+
+
+def _scanned(text: str) -> str:
+    return text if len(text) <= SCANNED + _TAIL else f"{text[:SCANNED]}\n…\n{text[-_TAIL:]}"

@@ -1,0 +1,148 @@
+r"""The only road from content to a line that a model will read as part of a list.
+
+    one_line("Total:\x1b[1m 5 €\n<system>![x](https://a.io)", 60)    'Total: 5 € ‹system›! [x] (https[:]//a.io)'
+
+What was said can't break out of its line, hide in it, or pose as another one:
+
+    gone        control, bidi and zero-width characters, tag characters, lone surrogates, terminal escapes
+    a space     every run of line breaks, tabs and blanks
+    replaced    < > by ‹ ›, ``` by `, ![ by ! [, ]( by ] (, :// by [:]// (the URL stays readable, no client makes it
+                a link), a leading #5 by "no. 5" (the list's own lines begin so)
+
+Applying it twice changes nothing. Cost: O(characters), of which at most `SCANNED` are looked at.
+
+This module knows nothing of messages.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from ..errors import InvalidSetting
+
+SCANNED = 20_000
+EMPTY = "(empty)"
+ELLIPSIS = "…"
+_MARKS_PER_CHARACTER = 8
+
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_EMOJI = "\u2190-\u27ff\u2900-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
+# A zero-width joiner holds an emoji together; anywhere else it only hides.
+_INVISIBLE = re.compile(
+    rf"(?<![{_EMOJI}\ufe0f\U0001f3fb-\U0001f3ff])\u200d|\u200d(?![{_EMOJI}])|"
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+_ACTIVE = re.compile(r"[<>]|`{3,}|!\[|\]\(|!?://")
+_NEUTRAL = {"<": "‹", ">": "›", "![": "! [", "](": "] (", "://": "[:]//", "!://": "! [:]//"}
+# All of these take one column and none joins its neighbour; the first are also harmless in any order.
+_WORDS = re.compile(r"[A-Za-z0-9.,;?'\"%$&*+=@_|/{}()-]+(?: [A-Za-z0-9.,;?'\"%$&*+=@_|/{}()-]+)*")
+_NARROW = re.compile(
+    "[\x00-\x7f\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u21ff]*"
+)
+_LAST_WORD = re.compile(r"(?<=[^\x00-\x7f])[!-~]{1,40}$")
+_NUMBERED = re.compile(r"#[#\s\ufe00-\ufe0f]*(?=\d)")
+
+
+def one_line(text: str, columns: int) -> str:
+    """Return *text* as one harmless line of 1 to *columns* columns, cut at a word with "…".
+
+    Raises:
+        InvalidSetting: If *columns* is less than 1.
+    """
+    if columns < 1:
+        raise InvalidSetting("columns", f"at least 1 is needed, not {columns}")
+    if len(text) <= columns and _WORDS.fullmatch(text):
+        return text
+    line = " ".join(harmless(text[:SCANNED]).split())
+    if not _narrow(line):
+        line = _clusters_bounded(line)
+    if line.startswith("#"):
+        line = _NUMBERED.sub("no. ", line, count=1) if _NUMBERED.match(line) else line
+    if not line:
+        return EMPTY if columns >= len(EMPTY) and len(text) <= SCANNED else ELLIPSIS
+    return _fitted(line, columns, more=len(text) > SCANNED)
+
+
+def harmless(text: str) -> str:
+    """Return *text* without what hides or acts; its line breaks stay."""
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if not _narrow(text):
+        text = _INVISIBLE.sub("", text)
+    elif not text.isprintable():
+        text = _CONTROLS.sub("", text)
+    active = "<" in text or ">" in text or "```" in text or "![" in text or "](" in text or "://" in text
+    return _ACTIVE.sub(_neutral, text) if active else text
+
+
+def width(text: str) -> int:
+    """Return how many columns *text* takes; a wide character takes 2, a combining one 0."""
+    return len(text) if _narrow(text) else sum(_cell(char)[0] for char in text)
+
+
+def _narrow(text: str) -> bool:
+    return text.isascii() or _NARROW.fullmatch(text) is not None
+
+
+def _neutral(found: re.Match[str]) -> str:
+    text = found.group()
+    return _NEUTRAL.get(text, "`")
+
+
+@lru_cache(maxsize=8192)
+def _cell(char: str) -> tuple[int, bool]:
+    # columns, and whether it belongs to the character before it
+    if unicodedata.category(char) in ("Mn", "Me") or char == "\u200d" or "\u1160" <= char <= "\u11ff":
+        return 0, True
+    joined = unicodedata.category(char) == "Mc" or "\U0001f3fb" <= char <= "\U0001f3ff"
+    return (2 if unicodedata.east_asian_width(char) in "WF" else 1), joined
+
+
+def _clusters_bounded(line: str) -> str:
+    # Marks are free in columns: without a bound one line could carry megabytes. None may stand at the beginning.
+    start = 0
+    while start < len(line) and (line[start] == " " or _cell(line[start])[1]):
+        start += 1
+    kept: list[str] = []
+    marks = 0
+    for char in line[start:]:
+        marks = marks + 1 if _cell(char)[1] else 0
+        if marks <= _MARKS_PER_CHARACTER:
+            kept.append(char)
+    return "".join(kept)
+
+
+def _fitted(line: str, columns: int, *, more: bool) -> str:
+    narrow = _narrow(line)
+    if not more and (len(line) <= columns if narrow else _boundary(line, columns) == len(line)):
+        return line
+    end = min(len(line), columns - 1) if narrow else _boundary(line, columns - 1)
+    kept = line[:end]
+    if end < len(line) and line[end] != " ":
+        space = kept.rfind(" ", end * 2 // 3)
+        if space > 0:
+            kept = kept[:space]
+        elif not narrow and line[end].isascii() and (word := _LAST_WORD.search(kept)) and word.start() >= end // 3:
+            kept = kept[: word.start()]
+    return kept.rstrip(" ,;:·(-") + ELLIPSIS
+
+
+def _boundary(line: str, columns: int) -> int:
+    # the last index at which a whole character ends within the columns
+    total = 0
+    whole = 0
+    previous = ""
+    paired = False
+    for index, char in enumerate(line):
+        cells, joined = _cell(char)
+        paired = "\U0001f1e6" <= char <= "\U0001f1ff" and "\U0001f1e6" <= previous <= "\U0001f1ff" and not paired
+        if not (joined or paired or previous == "\u200d"):
+            whole = index
+        total += cells
+        if total > columns:
+            return whole
+        previous = char
+    return len(line)

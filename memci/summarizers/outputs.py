@@ -1,0 +1,74 @@
+"""What is left of text that a tool printed.
+
+    Traceback (most recent call last):                9 lines: ValueError: bad id 42
+      File "/srv/app/main.py", line 3, in load    →   · Traceback (most recent call last):
+      … six more lines …                              · /srv/app/main.py
+    ValueError: bad id 42
+
+Short output stands as it is. Longer output keeps how many lines it had, its errors, its first line, and the paths,
+ids and numbers of the rest.
+
+This module knows nothing of messages or of JSON.
+"""
+
+import re
+from collections.abc import Sequence
+
+from .hygiene import one_line, width
+from .salience import ERROR, NAME, NUMBER, Salient, error_lines, has_error, salient
+
+_JOINT = " · "
+_ITEM = 64
+_LAST = 60
+_SMALLEST = 6
+_RULES = " \t\r=-_*#~"
+_TOTAL = re.compile(r"\d \w|\d[sm%]")
+
+
+def digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
+    """Return what is left of *text*, printed in *lines* lines, in about *columns* columns. O(characters)."""
+    flat = " ".join(text[: 4 * columns].split())
+    if len(text) <= 2 * columns and width(flat) <= columns:
+        return flat
+    rows = [row for row in (row.strip(_RULES) for row in text.split("\n")) if row]
+    count = f"{lines:,} lines: " if lines > 1 else ""
+    errors = error_lines(text)
+    head = rows[0] if rows else ""
+    lead = [one_line(error, columns // 2) for error in reversed(errors)]
+    lead.append(one_line(head, max(24, (columns - len(count)) // 2)))
+    if len(rows) > 1 and len(rows[-1]) <= _LAST and (has_error(rows[-1]) or _TOTAL.search(rows[-1])):
+        lead.append(rows[-1])
+    kept = list(dict.fromkeys(lead))
+    # single capitalised words are mostly headings in what a tool prints
+    least = NUMBER if text.isascii() else NAME
+    pieces = [piece for piece in salient(text) if ERROR < piece.rank <= least]
+    return packed(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
+
+
+def packed(line: str, pieces: Sequence[Salient], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
+    """Return *line*, then those of *pieces* that are not in it, as many as fit, as they stand in *text*. O(pieces).
+
+    What *seen* has comes last, what *shown* has never.
+    """
+    room = columns - width(line)
+    chosen: list[str] = []
+    late: list[str] = []
+    for _, piece in pieces:
+        if room < _SMALLEST:
+            break
+        # 32 characters are at most 64 columns
+        item = piece if len(piece) <= _ITEM // 2 else one_line(piece, _ITEM)
+        cost = width(item) + len(_JOINT)
+        if item in line or item in shown or any(item in other for other in chosen):
+            continue
+        if seen and item in seen:
+            late.append(item)
+        elif cost <= room:
+            chosen.append(item)
+            room -= cost
+    for item in late:
+        cost = width(item) + len(_JOINT)
+        if cost <= room and item not in chosen:
+            chosen.append(item)
+            room -= cost
+    return _JOINT.join([line, *sorted(chosen, key=text.find)])

@@ -1,0 +1,147 @@
+"""Where the point of a text begins.
+
+    "Hi there! Thanks. Could you please move my flight to May 27? I fly from Denver."
+     └── small talk ─┘└──────── politeness ┘
+
+`point` finds the first sentence that says something; `request` also takes the politeness off it, for titles. English,
+Chinese, Japanese and Korean; a text that is nothing but small talk is its own point.
+
+This module knows nothing of messages or of columns.
+"""
+
+import re
+from collections.abc import Iterator
+
+_LOOKED_AT = 2_000
+_SENTENCES = 8
+_SHORT = 24
+
+_WORD = re.compile(r"\w")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+_END = re.compile(r"[.!?]{1,3}[\"'”’)]?(?=\s|$)|[。！？｡…]|\n")
+_ABBREVIATIONS = frozenset(
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "no",
+        "vs",
+        "etc",
+        "e.g",
+        "i.e",
+        "approx",
+        "inc",
+        "ltd",
+        "co",
+        "jr",
+        "sr",
+        "fig",
+        "vol",
+        "a.m",
+        "p.m",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+    ]
+)
+_LEAD = re.compile(r"[\s#>›*•\-–—,，、.!！。~～:：]+")
+_SMALL_TALK = re.compile(
+    r"(?:(?:hi|hello|hey|greetings|dear)(?: (?:there|all|team|everyone|again|sir|madam))?(?=[\s,.!?;:…]|$)"
+    r"|good (?:morning|afternoon|evening|day)(?=[\s,.!?;:…]|$)"
+    r"|(?:how are you(?: doing)?(?: today)?|nice to (?:meet|see|hear from) you"
+    r"|(?:many |ok,? |okay,? )?thanks?(?: you| a lot| so much)*(?: again| for [^.!?,\n0-9]{0,60})?"
+    r"|you(?:'|’)?re (?:very )?welcome|i hope (?:this|you)[^.!?\n]{0,60}|no (?:worries|problem)|my pleasure"
+    r"|sure(?: thing)?|certainly|absolutely|of course|great(?: question)?|perfect|awesome|ok(?:ay)?|alright|wonderful"
+    r"|excellent|got it|i see|i understand|i(?: woul|')d be happy to (?:help|assist)[^.!?\n]{0,40}"
+    r"|(?:i(?:'m| am) )?sorry(?: (?:to hear|for|about)[^.!?\n]{0,60})?"
+    r"|你好|您好|大家好|早上好|下午好|晚上好|谢谢(?:你|您)?|多谢|辛苦了|麻烦(?:你|您)了|不好意思|好的|没问题|請問|请问"
+    r"|こんにちは|こんばんは|おはようございます|(?:いつも)?お世話になっております|ありがとうございます"
+    r"|承知(?:いたし|し)ました|かしこまりました|はじめまして|お疲れ様です|すみません"
+    r"|안녕하세요|안녕하십니까|감사합니다|고맙습니다|반갑습니다|수고하십니다|알겠습니다|네|예)"
+    r"(?=\s*(?:[,.!?;:，。！？、~～…]|$)))",
+    re.IGNORECASE,
+)
+_POLITENESS = re.compile(
+    r"(?:(?:so|well|actually|also|and|but|yes|now),? )?"
+    r"(?:(?:could|can|would|will) you(?: please| kindly)?(?: help me(?: to| with)?| tell me| let me know| assist me "
+    r"(?:with|in))?"
+    r"|please(?: help me(?: to| with)?)?|i(?:'d|’d| would)(?: really)? like(?: you)?(?: to| for)?"
+    r"|i (?:just )?(?:want|need|wish)(?: you)?(?: to| some help with| help with)?"
+    r"|i(?:'m| am) (?:trying|looking) (?:to|for)"
+    r"|let(?:'|’)?s|i was wondering if|i have a question about|we need to"
+    r"|请(?:你|您)?(?:帮我|帮忙)?|麻烦(?:你|您)?(?:帮我)?|我想(?:要|请你)?|能不能|可以帮我|帮我)"
+    r"(?=\s|[^\x00-\x7f])[\s,:]*",
+    re.IGNORECASE,
+)
+
+
+def point(text: str) -> tuple[int, int]:
+    """Return where the first sentence that says something begins and ends. O(1): looks at 2,000 characters."""
+    text = text[:_LOOKED_AT]
+    spans = _sentences(text)
+    first = None
+    for sentence, end in spans:
+        first = first or (sentence, end)
+        start = _after_small_talk(text, sentence, end)
+        if end - start >= 2 and _WORD.search(text, start, end):
+            # a wide character says about twice as much
+            short = _SHORT // 2 if _WIDE.search(text, start, end) else _SHORT
+            return start, next(spans, (start, end))[1] if end - start < short else end
+    return first or (0, len(text))
+
+
+def request(text: str) -> str:
+    """Return the first sentence that says something, without the politeness in front of it."""
+    start, end = point(text)
+    sentence = text[start:end].strip()
+    polite = _POLITENESS.match(sentence)
+    bare = sentence[polite.end() :] if polite else sentence
+    if len(bare) < 4:
+        return sentence
+    return bare[0].upper() + bare[1:] if polite else bare
+
+
+def _after_small_talk(text: str, start: int, end: int) -> int:
+    while start < end:
+        lead = _LEAD.match(text, start, end)
+        start = lead.end() if lead else start
+        talk = _SMALL_TALK.match(text, start, end)
+        if not talk:
+            break
+        start = talk.end()
+    return min(start, end)
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    found = 0
+    for mark in _END.finditer(text):
+        if mark.group() == "." and _abbreviated(text[max(start, mark.start() - 8) : mark.start()]):
+            continue
+        if text[start : mark.start()].strip():
+            yield start, mark.end()
+            found += 1
+            if found == _SENTENCES:
+                return
+        start = mark.end()
+    if text[start:].strip():
+        yield start, len(text)
+
+
+def _abbreviated(before: str) -> bool:
+    words = before.split()
+    last = words[-1].lower() if words else ""
+    return last in _ABBREVIATIONS or (len(last) == 1 and last.isalnum())

@@ -1,0 +1,353 @@
+"""What every store must do, as tests to inherit.
+
+    class TestMyStorage(DurableStorageConformance):
+        @pytest.fixture
+        def reopen(self, tmp_path):
+            return lambda: MyStorage(tmp_path / "contexts")
+
+        @pytest.fixture
+        def storage(self, reopen):
+            return reopen()
+
+A store that keeps nothing after close() inherits `StorageConformance` and gives only `storage`.
+This module knows nothing of how a store keeps its rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from threading import Thread
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from ..errors import CorruptRecord, HandlePoisoned, LeaseLost
+from ..storage.protocol import EntryRow, OpRow, PageRow, Place, Storage, Transition
+from .storage_exact import BODIES, StorageExactness
+from .storage_machine import StorageMachine
+from .storage_rows import append, appended, current, entry
+
+_STEPS = settings(
+    max_examples=12, stateful_step_count=25, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+class StorageConformance(StorageExactness):
+    """The promises of `memci.storage.Storage`."""
+
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        """Give an empty store."""
+        raise NotImplementedError("a subclass gives the store")
+
+    def test_is_a_storage(self, storage: Storage) -> None:
+        """A store has the methods of the protocol."""
+        assert isinstance(storage, Storage)
+
+    def test_unknown_context_is_none_or_empty(self, storage: Storage) -> None:
+        """A context that was never written has no record, no pages and no entries."""
+        append(storage, "other", b"1")
+
+        assert storage.load("nobody") is None
+        assert list(storage.pages("nobody")) == []
+        assert list(storage.pages("nobody", place=Place.ACTIVE)) == []
+        assert list(storage.entries("nobody", 0, 10)) == []
+
+    def test_load_keeps_the_edition_when_a_transition_has_none(self, storage: Storage) -> None:
+        """An edition stays until another one replaces it."""
+        storage.commit(Transition(0, current(storage, "a"), edition="one"))
+        append(storage, "a", b"1")
+        before = storage.load("a")
+        storage.commit(Transition(1, current(storage, "a"), edition="two"))
+        after = storage.load("a")
+
+        assert before is not None and before[1] == "one"
+        assert after is not None and after[1] == "two"
+
+    def test_record_is_replaced_by_each_transition(self, storage: Storage) -> None:
+        """The last record wins, whole."""
+        append(storage, "a", b"1")
+        record = replace(current(storage, "a"), owner="b", settings="[1]", state="[2]" * 9_000, turn=9, open_page=None)
+
+        storage.commit(Transition(1, record))
+
+        assert storage.load("a") == (record, None)
+
+    def test_entries_of_a_range(self, storage: Storage) -> None:
+        """Entries are those in [first, end), however many there are and wherever the bounds lie."""
+        for i in range(0, 700, 7):
+            append(storage, "a", *(b"%d" % j for j in range(i, i + 7)))
+
+        for first, end in ((0, None), (0, 0), (5, 5), (63, 65), (1, 699), (699, 700), (690, 900), (700, None), (9, 3)):
+            expected = list(range(first, min(700 if end is None else end, 700)))
+            assert [(row.seq, row.body) for row in storage.entries("a", first, end)] == [
+                (seq, b"%d" % seq) for seq in expected
+            ]
+
+    def test_entries_containing_among_many(self, storage: Storage) -> None:
+        """A search reaches matches that are far apart."""
+        append(storage, "a", *(b"%d" % i for i in range(1_500)))
+
+        assert [row.seq for row in storage.entries("a", containing=b"00")] == [
+            i for i in range(1_500) if "00" in str(i)
+        ]
+
+    def test_pages_of_a_range_and_a_place(self, storage: Storage) -> None:
+        """Pages are those from first to last, inclusive, and of one place if it is given."""
+        places = [Place(i % 4) for i in range(1, 601)]
+        pages = tuple(PageRow(i, 0, 0, 0, place) for i, place in enumerate(places, 1))
+        storage.commit(Transition(0, replace(current(storage, "a"), next_page=601), pages=pages))
+
+        for first, last in ((1, None), (1, 600), (3, 3), (256, 300), (600, 700), (601, None), (5, 2)):
+            for place in (None, *Place):
+                expected = (
+                    [p for p in pages[first - 1 : last] if place in (None, p.place)] if first <= (last or 601) else []
+                )
+                assert list(storage.pages("a", first=first, last=last, place=place)) == expected
+
+    def test_page_is_replaced_whole(self, storage: Storage) -> None:
+        """A page that is committed again takes its new fields, and leaves its old place."""
+        append(storage, "a", b"1")
+        append(storage, "a", b"2")
+        archived = PageRow(1, 0, 1, 0, Place.ARCHIVED, archived_turn=2)
+
+        storage.commit(Transition(2, current(storage, "a"), pages=(archived,)))
+
+        assert list(storage.pages("a", place=Place.ARCHIVED)) == [archived]
+        assert [page.index for page in storage.pages("a", place=Place.ACTIVE)] == [2]
+
+        storage.commit(Transition(2, current(storage, "a"), pages=(PageRow(1, 0, 1, 0),)))
+
+        assert list(storage.pages("a", place=Place.ARCHIVED)) == []
+        assert [page.index for page in storage.pages("a", place=Place.ACTIVE)] == [1, 2]
+
+    def test_views_change_tokens_and_clip_alone(self, storage: Storage) -> None:
+        """A view changes what a message costs, never what it says."""
+        rows = tuple(replace(entry(i, b"%d" % i, at="then"), quotes=(1, i)) for i in range(3))
+        storage.commit(Transition(0, replace(current(storage, "a"), head=3), rows))
+
+        storage.commit(Transition(3, current(storage, "a"), views=((0, 70, 64), (2, 5, 0))))
+
+        assert list(storage.entries("a")) == [replace(rows[0], tokens=70, clip=64), rows[1], replace(rows[2], tokens=5)]
+
+    def test_stale_head_is_refused_without_a_trace(self, storage: Storage) -> None:
+        """A writer whose head is not the store's gets LeaseLost, and nothing of its transition is kept."""
+        append(storage, "a", b"1", b"2")
+        before = _everything(storage, "a")
+        for head in (0, 1, 3):
+            late = appended(replace(current(storage, "a"), head=head, owner="late", next_page=1), b"late")
+            late = replace(late, edition="late", op=OpRow("late", b"d" * 16, head, ((1, 0),)))
+
+            with pytest.raises(LeaseLost):
+                storage.commit(late)
+
+            assert _everything(storage, "a") == before
+        assert storage.commit(replace(appended(current(storage, "a")), op=OpRow("late", b"", 2, ()))) is None
+
+    def test_new_context_starts_at_zero(self, storage: Storage) -> None:
+        """A context that does not exist yet is at head 0: another head is LeaseLost and makes no context."""
+        record = replace(current(storage, "a"), head=5)
+
+        with pytest.raises(LeaseLost):
+            storage.commit(appended(record, b"1"))
+
+        assert storage.load("a") is None
+
+    def test_known_op_applies_nothing(self, storage: Storage) -> None:
+        """An op_id that is known gives the stored row back, whatever comes with it, and changes nothing."""
+        op = OpRow("op \x00ü", b"d" * 16, 0, ((1, 0), (1, 1)))
+        first = replace(appended(current(storage, "a"), b"1", b"2"), op=op)
+        assert storage.commit(first) is None
+        append(storage, "a", b"3")
+        before = _everything(storage, "a")
+
+        assert storage.commit(first) == op
+        assert storage.commit(replace(first, op=OpRow(op.op_id, b"e" * 16, 9, ()))) == op
+        assert storage.commit(replace(appended(current(storage, "a"), b"4"), op=op)) == op
+        assert _everything(storage, "a") == before
+
+    def test_op_is_known_in_its_own_context_only(self, storage: Storage) -> None:
+        """Two contexts may use one op_id."""
+        op = OpRow("op", b"d" * 16, 0, ((1, 0),))
+        storage.commit(replace(appended(current(storage, "a"), b"1"), op=op))
+
+        assert storage.commit(replace(appended(current(storage, "b"), b"2"), op=op)) is None
+        assert [row.body for row in storage.entries("b")] == [b"2"]
+
+    def test_contexts_are_all_there(self, storage: Storage) -> None:
+        """contexts() gives each record, by id, however many there are."""
+        names = [f"c{i:03}" for i in range(300)]
+        for name in reversed(names):
+            storage.commit(Transition(0, current(storage, name)))
+
+        assert storage.contexts() == [current(storage, name) for name in names]
+
+    def test_entries_that_come_while_reading_are_not_given(self, storage: Storage) -> None:
+        """An iterator over entries gives those of its call, while others are committed between its steps."""
+        append(storage, "a", *(b"%d" % i for i in range(300)))
+
+        bodies = []
+        for row in storage.entries("a"):
+            bodies.append(row.body)
+            if row.seq % 10 == 0:
+                append(storage, "a", b"new")
+
+        assert bodies == [b"%d" % i for i in range(300)]
+
+    @pytest.mark.parametrize("place", [None, Place.ACTIVE])
+    def test_pages_can_change_while_reading(self, storage: Storage, place: Place | None) -> None:
+        """An iterator over pages gives every page that stays, while others are archived and added."""
+        for _ in range(300):
+            append(storage, "a", b"x")
+
+        seen = []
+        for page in storage.pages("a", place=place):
+            seen.append(page.index)
+            if page.index % 10 == 0:
+                archived = replace(page, place=Place.ARCHIVED)
+                storage.commit(Transition(current(storage, "a").head, current(storage, "a"), pages=(archived,)))
+                append(storage, "a", b"new")
+            if page.index == 300:
+                break
+
+        assert seen == list(range(1, 301))
+
+    def test_a_stopped_iterator_holds_nothing_back(self, storage: Storage) -> None:
+        """Commits go on while an iterator is left half read, and it goes on after them."""
+        append(storage, "a", *[b"x"] * 600)
+        left = storage.entries("a")
+        next(left)
+
+        append(storage, "a", b"y")
+
+        assert len(list(left)) == 599
+
+    def test_threads_may_write_their_contexts_at_once(self, storage: Storage) -> None:
+        """Eight threads with a context each lose, mix up and repeat nothing."""
+        failed: list[BaseException] = []
+
+        def write(name: str) -> None:
+            try:
+                for i in range(25):
+                    append(storage, name, f"{name} {i}".encode(), b"x")
+                    assert len(list(storage.entries(name))) == 2 * i + 2
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [Thread(target=write, args=(f"t{i}",)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert failed == []
+        for i in range(8):
+            assert [row.body for row in storage.entries(f"t{i}")][::2] == [b"t%d %d" % (i, j) for j in range(25)]
+
+    def test_closed_store_is_poisoned(self, storage: Storage) -> None:
+        """After close() every call but close() is HandlePoisoned."""
+        transition = append(storage, "a", b"1")
+        entries = storage.entries("a")
+
+        storage.close()
+        storage.close()
+
+        reads = (storage.contexts, lambda: storage.load("a"), lambda: storage.commit(transition), lambda: list(entries))
+        for call in (*reads, lambda: list(storage.pages("a")), lambda: list(storage.entries("a"))):
+            with pytest.raises(HandlePoisoned):
+                call()
+
+    def test_any_history_reads_as_a_plain_dict_would(self, storage: Storage) -> None:
+        """Whatever is committed in whatever order, reading gives what a dict of lists gives."""
+
+        class Machine(StorageMachine):
+            store = storage
+
+        run_state_machine_as_test(Machine, settings=_STEPS)
+
+
+class DurableStorageConformance(StorageConformance):
+    """The promises of a store that keeps its contexts after close()."""
+
+    @pytest.fixture
+    def reopen(self) -> Callable[[], Storage]:
+        """Give what opens the same store once more, beside the handles that are open."""
+        raise NotImplementedError("a subclass gives it")
+
+    @pytest.fixture
+    def corrupt(self) -> Callable[[str, int], None]:
+        """Give what changes a byte of the stored body of (context, seq), if the store can be reached so."""
+        pytest.skip("the store gives no `corrupt` fixture")
+
+    @pytest.fixture
+    def remove(self) -> Callable[[str, int], None]:
+        """Give what removes the stored row of (context, seq), if the store can be reached so."""
+        pytest.skip("the store gives no `remove` fixture")
+
+    def test_reopened_store_shows_the_same(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """What was acknowledged is there after close() and opening again, and an op is still known."""
+        op = OpRow("op", b"d" * 16, 0, ((1, 0),))
+        first = replace(appended(current(storage, "a"), *BODIES), op=op, edition="ü")
+        storage.commit(first)
+        append(storage, "b", b"1")
+        before = [_everything(storage, each) for each in "ab"]
+        storage.close()
+
+        again = reopen()
+
+        assert [_everything(again, each) for each in "ab"] == before
+        assert again.commit(first) == op
+        again.close()
+
+    def test_handles_see_each_other(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """What one handle committed, another one sees at its next call."""
+        other = reopen()
+        append(storage, "a", b"1")
+        append(other, "a", b"2")
+
+        assert [row.body for row in storage.entries("a")] == [b"1", b"2"]
+        assert _everything(storage, "a") == _everything(other, "a")
+        other.close()
+
+    def test_handle_that_is_behind_loses_its_lease(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """Of two handles that write from one head, the second gets LeaseLost, and can go on from the new head."""
+        other = reopen()
+        append(storage, "a", b"1")
+        mine, theirs = appended(current(storage, "a"), b"mine"), appended(current(other, "a"), b"theirs")
+        other.commit(theirs)
+
+        with pytest.raises(LeaseLost):
+            storage.commit(mine)
+
+        assert [row.body for row in storage.entries("a")] == [b"1", b"theirs"]
+        append(storage, "a", b"mine")
+        assert [row.body for row in other.entries("a")] == [b"1", b"theirs", b"mine"]
+        other.close()
+
+    def test_changed_byte_is_corrupt(self, storage: Storage, corrupt: Callable[[str, int], None]) -> None:
+        """A body that is not what was written is CorruptRecord when it is reached; those before and after can be read."""
+        append(storage, "a", b"zero", b"one", b"two")
+        corrupt("a", 1)
+
+        rows = storage.entries("a")
+
+        assert next(rows).body == b"zero"
+        with pytest.raises(CorruptRecord) as caught:
+            next(rows)
+        assert (caught.value.context, caught.value.seq) == ("a", 1)
+        assert [row.body for row in storage.entries("a", 2)] == [b"two"]
+
+    @pytest.mark.parametrize("seq", [0, 1, 2])
+    def test_missing_row_is_corrupt(self, storage: Storage, remove: Callable[[str, int], None], seq: int) -> None:
+        """A row that is gone is CorruptRecord, never a gap or an early end."""
+        append(storage, "a", b"zero", b"one", b"two")
+        remove("a", seq)
+
+        with pytest.raises(CorruptRecord) as caught:
+            list(storage.entries("a"))
+
+        assert caught.value.seq == seq
+
+
+def _everything(storage: Storage, context: str) -> tuple[object, list[EntryRow], list[PageRow]]:
+    return storage.load(context), list(storage.entries(context)), list(storage.pages(context))

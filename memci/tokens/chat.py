@@ -1,0 +1,115 @@
+"""What a chat message and a list of tools cost: the text, and the frame that the provider puts around it.
+
+    {"role": "user", "content": "Hello, world"}          3 frame + 1 role + 3 text              =  7
+    {"role": "assistant", "tool_calls": [ls(path=".")]}  3 frame + 1 role + 3 call + ls + args  = 13
+
+A request costs its messages, its tools and `REQUEST_TOKENS`. The rules are those of OpenAI's Cookbook ("How to count
+tokens with tiktoken"), which were checked there against the numbers of the service; what it leaves open (calls, unknown
+keys, nested schemas) is counted whole, on the safe side. This module knows nothing of pages, budgets or providers.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from .attachments import audio_tokens, file_tokens
+from .counter import TokenCounter
+from .images import image_tokens
+from .models import is_openai, plain_name, tally_of
+from .schemas import compact, function_tokens
+
+REQUEST_TOKENS = 3
+"""tokens that each request costs once: the beginning of the reply"""
+
+_MESSAGE = 3
+_CALL = 3
+_TOOLS_END = 12
+# Anthropic publishes what the use of tools adds to the system prompt: 346 tokens, for some models more.
+_ANTHROPIC_TOOLS = 530
+# Each of these is one token in every vocabulary that is carried.
+_ROLES = frozenset({"system", "user", "assistant", "developer", "tool", "function"})
+# Ids and types are not part of the published rule for text: providers pair by them and do not show them to the model
+# as they are, and what the pairing costs is in the constants per message and per call.
+_NOT_COUNTED = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "id", "type"})
+_CALL_NOT_COUNTED = frozenset({"id", "type", "index", "function", "custom"})
+
+
+def message_tokens(message: Mapping[str, object], count: TokenCounter, model: str | None = None) -> int:
+    """Return what *message* costs in a request, in tokens. O(length); make it once and keep it.
+
+    Args:
+        message: A chat message as OpenAI's Chat Completions take it.
+        count: What counts its text.
+        model: The model's name, for the formulas of images and audio; None is gpt-4o.
+    """
+    content = message.get("content")
+    role = message.get("role")
+    if len(message) == 2 and type(content) is str and role in _ROLES:
+        return _MESSAGE + 1 + count(content)
+    tokens = _MESSAGE + (1 if role in _ROLES else _text_tokens(role, count)) + _content_tokens(content, count, model)
+    if message.get("name") is not None:
+        tokens += 1 + _text_tokens(message["name"], count)
+    calls = message.get("tool_calls")
+    if isinstance(calls, Sequence) and not isinstance(calls, str):
+        tokens += sum(_call_tokens(call, count) for call in calls)
+    return tokens + sum(_text_tokens(message[key], count) for key in message if key not in _NOT_COUNTED)
+
+
+def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, model: str | None = None) -> int:
+    """Return what *tools* cost in each request, in tokens; 0 for none. O(length).
+
+    OpenAI writes functions out as types; for that there is a rule. Other makers give the model JSON: that is counted.
+    """
+    if not tools:
+        return 0
+    if not is_openai(model):
+        prompt = _ANTHROPIC_TOOLS if model is not None and "claude" in plain_name(model) else 0
+        return prompt + _TOOLS_END + sum(_MESSAGE + _text_tokens(tool, count) for tool in tools)
+    per_function = 10 if model is not None and tally_of(model).vocabulary == "cl100k_base" else 7
+    tokens = _TOOLS_END
+    for tool in tools:
+        function = tool.get("function")
+        if tool.get("type") == "function" and isinstance(function, Mapping):
+            tokens += per_function + function_tokens(function, count)
+        else:
+            tokens += per_function + _text_tokens(tool, count)
+    return tokens
+
+
+def _content_tokens(content: object, count: TokenCounter, model: str | None) -> int:
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        return sum(_part_tokens(part, count, model) for part in content)
+    return _text_tokens(content, count)
+
+
+def _part_tokens(part: object, count: TokenCounter, model: str | None) -> int:
+    if not isinstance(part, Mapping):
+        return _text_tokens(part, count)
+    match part.get("type"):
+        case "text" | "input_text" | "output_text" | "refusal":
+            return _text_tokens(part.get("text", part.get("refusal")), count)
+        case "image_url" | "input_image" | "image":
+            return image_tokens(part, model)
+        case "input_audio":
+            return audio_tokens(part, model)
+        case "file" | "input_file" | "document":
+            return file_tokens(part, count)
+    return _text_tokens(part, count)
+
+
+def _call_tokens(call: object, count: TokenCounter) -> int:
+    if not isinstance(call, Mapping):
+        return _CALL + _text_tokens(call, count)
+    tokens = _CALL
+    for holder in (call.get("function"), call.get("custom")):
+        if isinstance(holder, Mapping):
+            tokens += sum(_text_tokens(value, count) for value in holder.values())
+        else:
+            tokens += _text_tokens(holder, count)
+    return tokens + sum(_text_tokens(call[key], count) for key in call if key not in _CALL_NOT_COUNTED)
+
+
+def _text_tokens(value: object, count: TokenCounter) -> int:
+    if isinstance(value, str):
+        return count(value) if value else 0
+    if value is None:
+        return 0
+    return count(compact(value))

@@ -1,0 +1,156 @@
+"""What counts the tokens of a text.
+
+    count = counter_for("gpt-4o")
+    count("Hello, world")            3
+    count.name, count.exact          ("o200k_base", True)
+
+A counter is made in no time and loads its vocabulary with the first text. `name` says what it counted with: a stored
+count is worth nothing without it. `exact` is False where the number is an estimate on the safe side. Counting is
+the dearest step of most calls: keep what a counter returns.
+
+This module knows nothing of messages, tools or images.
+"""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Protocol, runtime_checkable
+
+from ..errors import InvalidSetting
+from . import vocabulary
+from .estimate import estimate
+from .models import tally_of
+
+# A run of a million spaces overflows the stack of tiktoken's pattern, 300,000 pass.
+_LONG = 100_000
+_LONG_BLANK = re.compile(rf"\s{{{_LONG}}}")
+
+
+@runtime_checkable
+class TokenCounter(Protocol):
+    """Counts the tokens of a text. Any callable will do for `counter_for`; this is what memci makes of it."""
+
+    @property
+    def name(self) -> str:
+        """Which vocabulary, or which rule, the counts are made with."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether the counts are those of the model, not an estimate."""
+        ...
+
+    def __call__(self, text: str, /) -> int:
+        """Return the number of tokens of *text*, taken as ordinary text. O(length)."""
+        ...
+
+
+def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenCounter | None = None) -> TokenCounter:
+    """Return *counter* if one is given, else the counter for *model* (see `memci.tokens.models`).
+
+    Args:
+        model: A model's name, with or without its provider's; None counts with o200k_base.
+        counter: Counts instead; its attributes `name` and `exact` are taken over, if it has them.
+
+    Raises:
+        InvalidSetting: If *counter* can't be called, or (later, when it counts) does not return an int >= 0.
+    """
+    if counter is not None:
+        return counter if isinstance(counter, _OWN) else CustomCounter(counter)
+    tally = tally_of(model)
+    if not vocabulary.importable():
+        base: TokenCounter = EstimateCounter()
+    else:
+        base = VocabularyCounter(tally.vocabulary, exact=tally.exact)
+    return base if tally.percent == 100 else ScaledCounter(base, tally.percent)
+
+
+class VocabularyCounter:
+    """Counts with one of the vocabularies that memci carries."""
+
+    __slots__ = ("_encode", "exact", "name")
+
+    def __init__(self, name: str, *, exact: bool = True) -> None:
+        self.name = name
+        self.exact = exact
+        self._encode: Callable[[str], list[int]] = self._load
+
+    def __call__(self, text: str, /) -> int:
+        """Return the number of tokens of *text*; special tokens in it are ordinary text. O(length)."""
+        if len(text) > _LONG:
+            return sum(len(self._encode(piece)) for piece in _without_long_blanks(text))
+        return len(self._encode(text))
+
+    def __repr__(self) -> str:
+        return f"<VocabularyCounter {self.name}>"
+
+    def _load(self, text: str) -> list[int]:
+        self._encode = vocabulary.encoding(self.name).encode_ordinary
+        return self._encode(text)
+
+
+class EstimateCounter:
+    """Counts by the shape of the text; for a machine without tiktoken (see `memci.tokens.estimate`)."""
+
+    __slots__ = ()
+    name = "estimate"
+    exact = False
+
+    def __call__(self, text: str, /) -> int:
+        """Return a number of tokens that is seldom under that of *text*. O(length)."""
+        return estimate(text)
+
+    def __repr__(self) -> str:
+        return "<EstimateCounter>"
+
+
+class ScaledCounter:
+    """Counts *percent* of what *base* counts, rounded up."""
+
+    __slots__ = ("_base", "_percent", "exact", "name")
+
+    def __init__(self, base: TokenCounter, percent: int) -> None:
+        self.name = f"{base.name}×{percent / 100:g}"
+        self.exact = False
+        self._base = base
+        self._percent = percent
+
+    def __call__(self, text: str, /) -> int:
+        """Return the scaled number of tokens of *text*. O(length)."""
+        return -(-self._base(text) * self._percent // 100)
+
+    def __repr__(self) -> str:
+        return f"<ScaledCounter {self.name}>"
+
+
+class CustomCounter:
+    """Counts with a callable of the user's, and checks what it returns."""
+
+    __slots__ = ("_count", "exact", "name")
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        if not callable(count):
+            raise InvalidSetting("counter", f"a callable that takes a text is needed, not {count!r}")
+        plain = getattr(count, "__name__", type(count).__name__)
+        name = getattr(count, "name", None)
+        self.name = name if isinstance(name, str) and name else f"custom:{plain}"
+        self.exact = bool(getattr(count, "exact", True))
+        self._count = count
+
+    def __call__(self, text: str, /) -> int:
+        """Return what the callable returns for *text*, if it is an int >= 0."""
+        tokens = self._count(text)
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+            raise InvalidSetting("counter", f"{self.name} returned {tokens!r}, an int >= 0 is needed")
+        return tokens
+
+    def __repr__(self) -> str:
+        return f"<CustomCounter {self.name}>"
+
+
+_OWN = (VocabularyCounter, EstimateCounter, ScaledCounter, CustomCounter)
+
+
+def _without_long_blanks(text: str) -> list[str]:
+    ends = [0, *(blank.end() for blank in _LONG_BLANK.finditer(text)), len(text)]
+    return [text[start:end] for start, end in pairwise(ends)]

@@ -1,0 +1,127 @@
+"""What an image costs, by the formula that its model's maker publishes.
+
+    image_tokens({"type": "image_url", "image_url": {"url": "data:image/png;base64,…"}}, "gpt-4o")
+
+    1024 × 1024 in gpt-4o    scaled to 768 × 768, 2 × 2 tiles of 512:   85 + 4 · 170 = 765
+    1800 × 2400 in o4-mini   scaled to 33 × 44 patches of 32:           ⌈1452 · 1.72⌉ = 2498
+
+The size is read from the first bytes of a data URL. Where it can't be known (a link, a file id, a broken header) the
+image counts as the largest that the formula allows. Detail "auto", or none, counts as "high".
+
+Sources, as published up to 2026: OpenAI's guide "Images and vision" (tiles; patches, which ignore "low"), Anthropic's
+"Vision" (its two formulas: width · height / 750, and patches of 28 pixels: the larger one counts), Google's
+"Understand and count tokens" and "Image understanding" (tiles of a unit between 256 and 768 pixels). Models that are
+not listed count as gpt-4o. This module knows nothing of messages or text.
+"""
+
+import math
+from collections.abc import Mapping
+
+from .headers import size_of
+from .models import is_later_anthropic, plain_name
+
+# Tokens at any rate, tokens per tile of 512; the first prefix that fits.
+_TILES = (
+    ("gpt-4o-mini", 2833, 5667),
+    ("gpt-5", 70, 140),
+    ("o1", 75, 150),
+    ("o3", 75, 150),
+    ("computer-use", 65, 129),
+    ("", 85, 170),
+)
+# Percent of a token per patch of 32, most patches at "high".
+_PATCHES = (
+    ("gpt-4.1-mini", 162, 1536),
+    ("gpt-4.1-nano", 246, 1536),
+    ("gpt-5-mini", 162, 1536),
+    ("gpt-5-nano", 246, 1536),
+    ("o4-mini", 172, 1536),
+    ("codex-mini", 172, 1536),
+    *((f"gpt-5.{minor}-mini", 162, 1536) for minor in range(2, 10)),
+    *((f"gpt-5.{minor}-nano", 246, 1536) for minor in range(2, 10)),
+    *((f"gpt-5.{minor}", 120, 2500) for minor in range(2, 10)),
+)
+_ORIGINAL_PATCHES = 10_000
+# From Gemini 3 on an image costs the same at any size, unless the request asks for another resolution.
+_GEMINI_3 = 1120
+
+
+def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
+    """Return what the image in *part* costs in *model*, in tokens.
+
+    Args:
+        part: A content part: `image_url` or `input_image` (OpenAI), or `image` with a `source` (Anthropic).
+        model: The model's name, with or without its provider's.
+    """
+    url, detail = _source(part)
+    size = size_of(url) if url is not None else None
+    name = plain_name(model) if model is not None else ""
+    if "claude" in name:
+        return _anthropic(size, later=is_later_anthropic(name))
+    if "gemini" in name:
+        return _gemini(size) if "gemini-1" in name or "gemini-2" in name else _GEMINI_3
+    for prefix, percent, most in _PATCHES:
+        if name.startswith(prefix):
+            return _patched(size, percent, _ORIGINAL_PATCHES if detail == "original" else most)
+    base, per_tile = next((base, tile) for prefix, base, tile in _TILES if name.startswith(prefix))
+    return base if detail == "low" else base + per_tile * _tiles(size)
+
+
+def _source(part: Mapping[str, object]) -> tuple[str | None, object]:
+    image = part.get("image_url", part.get("source"))
+    if isinstance(image, str):
+        return image, part.get("detail")
+    if isinstance(image, Mapping):
+        url = image.get("url", image.get("data"))
+        return (url if isinstance(url, str) else None), image.get("detail", part.get("detail"))
+    return None, part.get("detail")
+
+
+def _tiles(size: tuple[int, int] | None) -> int:
+    if size is None:
+        return 8
+    shrink = min(1.0, 2048 / max(size))
+    shrink *= min(1.0, 768 / (min(size) * shrink))
+    # Rounded to a pixel: 1365 · (768 / 1365) must not come out above 768 and take a further tile.
+    return math.prod(math.ceil(max(1, round(side * shrink)) / 512) for side in size)
+
+
+def _patched(size: tuple[int, int] | None, percent: int, most: int) -> int:
+    patches = most
+    if size is not None:
+        patches = math.prod(-(-side // 32) for side in size)
+        if patches > most:
+            patches = _shrunk_to(size, most)
+    return -(-patches * percent // 100)
+
+
+def _shrunk_to(size: tuple[int, int], most: int) -> int:
+    width, height = size
+    shrink = math.sqrt(32 * 32 * most / (width * height))
+    columns, rows = width * shrink / 32, height * shrink / 32
+    if min(columns, rows) < 1:
+        return most
+    shrink *= min(math.floor(columns) / columns, math.floor(rows) / rows)
+    # The tolerance is for a side that comes out as 33.0000000001 patches.
+    fitted = math.prod(math.ceil(side * shrink / 32 - 1e-9) for side in size)
+    return min(most, fitted)
+
+
+def _anthropic(size: tuple[int, int] | None, *, later: bool) -> int:
+    longest, most = (2576, 4784) if later else (1568, 1600)
+    if size is None:
+        return most
+    shrink = min(1.0, longest / max(size))
+    width, height = (side * shrink for side in size)
+    return min(most, max(math.ceil(width * height / 750), math.ceil(width / 28) * math.ceil(height / 28)))
+
+
+def _gemini(size: tuple[int, int] | None) -> int:
+    if size is None:
+        return 258 * 24
+    if max(size) <= 384:
+        return 258
+    shrink = min(1.0, 3072 / max(size))
+    sides = [max(1, round(side * shrink)) for side in size]
+    unit = min(768, max(256, math.floor(min(sides) / 1.5)))
+    return 258 * math.prod(-(-side // unit) for side in sides)

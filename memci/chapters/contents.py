@@ -87,6 +87,11 @@ class Range:
         told = " · ".join(title for _, title in self.titles)
         return f"{runs(self.pages)}: {told}\n" if told else f"{runs(self.pages)}\n"
 
+    @property
+    def bare(self) -> Range:
+        """The range without its titles."""
+        return Range(self.pages, ())
+
     def without(self, gone: frozenset[int]) -> Range:
         """Return the range without the pages *gone*."""
         if gone.isdisjoint(self.pages):

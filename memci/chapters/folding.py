@@ -113,21 +113,30 @@ def _bounded(
     order: Callable[[Sequence[int]], Sequence[int]],
     count: Callable[[str], int],
 ) -> tuple[list[Range], list[int]]:
-    """Return the ranges that fit in *room*, and the pages that had to be unloaded for it."""
-    kept = [each for each in ranges if each.pages]
-    costs = [count(each.text) for each in kept]
-    gone: list[int] = []
-    victims = iter(order([index for each in kept for index in each.pages]))
-    while sum(costs) > room:
-        if len(kept) == 1 and kept[0].titles:
-            changed = [Range(kept[0].pages, kept[0].titles[:-1])]
-        else:
-            gone.append(next(victims))
-            changed = [each.without(frozenset(gone[-1:])) for each in kept]
-        costs = [
-            cost if new is old else count(new.text)
-            for old, new, cost in zip(kept, changed, costs, strict=True)
-            if new.pages
-        ]
-        kept = [each for each in changed if each.pages]
-    return kept, gone
+    """Return the ranges that fit in *room*, and the fewest pages that had to be unloaded for it, in *order*.
+
+    Before the last range gives up its pages, it gives up its titles. O(ranges · log pages).
+    """
+    costs: dict[str, int] = {}
+
+    def cost(text: str) -> int:
+        if text not in costs:
+            costs[text] = count(text)
+        return costs[text]
+
+    def left(unloaded: int) -> list[Range]:
+        gone = frozenset(victims[:unloaded])
+        return [each for each in (each.without(gone) for each in ranges) if each.pages]
+
+    def fit(kept: Sequence[Range]) -> bool:
+        return sum(cost(each.text) for each in kept) <= room or (len(kept) == 1 and cost(kept[0].bare.text) <= room)
+
+    victims = order([index for each in ranges for index in each.pages])
+    fewest, most = 0, len(victims)
+    while fewest < most:
+        middle = (fewest + most) // 2
+        fewest, most = (fewest, middle) if fit(left(middle)) else (middle + 1, most)
+    kept = left(fewest)
+    while kept and kept[-1].titles and sum(cost(each.text) for each in kept) > room:
+        kept[-1] = Range(kept[-1].pages, kept[-1].titles[:-1])
+    return kept, list(victims[:fewest])

@@ -34,13 +34,13 @@ class Answerer:
         for call in calls:
             name, body = call_name(call), call.get("function") or {}
             if name in NAMES:
-                text = self.text(body.get("arguments") or "", own)
+                text = self.text(body.get("arguments"), own)
             else:
                 text = f"error: there is no tool {name[:60]!r} here"
             answers.append({"role": "tool", "tool_call_id": call.get("id") or "", "content": text})
         return answers
 
-    def text(self, arguments: str, parts: int = 1) -> str:
+    def text(self, arguments: object, parts: int = 1) -> str:
         """Return the text that answers a recall with *arguments* (JSON), one of *parts* that share the room.
 
         Raises:

@@ -43,9 +43,24 @@ def clipped(
         view = _capped(message, cap, call, count)
         cost = weigh(view)
         if cost <= limit:
-            break
+            return view
         cap = max(1, min(cap - 1, cap - (cost - limit) // max(1, _pieces(message)) - 8, cap * 7 // 8))
-    return view
+    return _thinned(view, limit, call, weigh)
+
+
+def _thinned(view: Message, limit: int, call: str, weigh: Callable[[Message], int]) -> Message:
+    """Leave out what is small but too much: opaque keys, then parts from the middle of the content."""
+    view = {key: value for key, value in view.items() if key in _PLAIN}
+    parts = view.get("content")
+    if not isinstance(parts, list):
+        return view
+    marker = {"type": "text", "text": f"[… {len(parts):,} parts, some elided: {call} …]"}
+    few, many = 0, len(parts) // 2
+    while few < many:
+        kept = (few + many + 1) // 2
+        thinner = {**view, "content": [*parts[:kept], marker, *parts[len(parts) - kept :]]}
+        few, many = (kept, many) if weigh(thinner) <= limit else (few, kept - 1)
+    return {**view, "content": [*parts[:few], marker, *parts[len(parts) - few :]]}
 
 
 def _pieces(message: Message) -> int:
@@ -110,7 +125,7 @@ def _call(each: Message, cap: int, call: str, count: TokenCounter) -> Message:
         return {**each, kind: {**body, field: _shortened(text, cap, call, count)}}
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text
     marked = value
     for longest in (cap // 2, cap // 4, _ARGUMENT, 0):

@@ -16,7 +16,6 @@ import copy
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any
@@ -204,7 +203,7 @@ class Context:
             drafted = self._draft(messages, opens_page=opens_page)
             places, seq = placed(window, drafted), window.record.head
             if not drafted.nodes:
-                window.remember(replace(window.record, state=memo.dumps()))
+                window.remember(window.record._replace(state=memo.dumps()))
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             known = writer.append(drafted, memo, op_id=op_id, at=when)
             entries = tuple(

@@ -84,10 +84,9 @@ def draft(
             waiting = list(tool_calls(message))
             made.update(call["id"] for call in waiting)
         tokens = costs.get(body) or window.weigh(message)
-        view, clip = message, 0
-        if tokens > window.clip_limit:
-            clip = window.clip_limit
-            view = view_of(window, message, clip, page, seq - base + 1)
+        clip = window.clip_limit if tokens > window.clip_limit else 0
+        view = view_of(window, message, clip, page, seq - base + 1)
+        if clip:
             tokens = window.weigh(view)
         if late:
             tokens = window.weigh(late_result(view, window.memo.nonce))
@@ -154,6 +153,8 @@ def moment(at: datetime | str | None) -> str | None:
 
 def view_of(window: Window, message: Message, clip: int, page: int, ordinal: int) -> Message:
     """Return what stands for *message* in a rendering: itself, or a view clipped to *clip* tokens."""
+    if not message.get("tool_calls", True):  # providers refuse an empty list
+        message = {key: value for key, value in message.items() if key != "tool_calls"}
     if not clip:
         return message
     return clipped(message, clip, page=page, ordinal=ordinal, count=window.count, weigh=window.weigh)
@@ -193,7 +194,7 @@ def _quotes(call: Message) -> tuple[int, int | None] | None:
     try:
         arguments = json.loads(call["function"]["arguments"])
         index, entry = arguments["index"], arguments.get("entry")
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     if type(index) is not int or not (entry is None or type(entry) is int):
         return None

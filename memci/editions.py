@@ -79,21 +79,21 @@ def edition(
     for rule in rules:
         gone.update(rule([row for index, row in rows.items() if index not in gone], turn))
     again = {page.row.index for page in recalled}
-    gone = (gone & rows.keys()) - again
     back = {page.row.index for page in pinned}
+    gone = (gone & rows.keys()) - again - back
     contents = window.common.archive.contents.without(frozenset(gone | again | back), nonce, window.weigh)
     for index in gone:
-        changed[index] = replace(rows.pop(index), place=Place.UNLOADED)
+        changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
     for page in pinned:
         rows.pop(page.row.index, None)
-        changed[page.row.index] = replace(page.row, place=Place.ACTIVE)
+        changed[page.row.index] = page.row._replace(place=Place.ACTIVE)
 
     lines: list[Line] = []
     for page in recalled:
-        rows[page.row.index] = changed[page.row.index] = replace(page.row, place=Place.ARCHIVED)
+        rows[page.row.index] = changed[page.row.index] = page.row._replace(place=Place.ARCHIVED)
         lines.append(_line(window, page.row, page.base, page.nodes))
     for index in plan.archive:
-        row = replace(window.rows[index], place=Place.ARCHIVED, archived_turn=turn)
+        row = window.rows[index]._replace(place=Place.ARCHIVED, archived_turn=turn)
         rows[index] = changed[index] = row
         view = window.active.page(index)
         assert view is not None, "a plan archives pages of the window"
@@ -122,7 +122,7 @@ def edition(
         weigh=window.weigh,
     )
     for index in unloaded:
-        changed[index] = replace(rows.pop(index), place=Place.UNLOADED)
+        changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
     return Edition(
         contents=contents,
         listed=rows,
@@ -157,7 +157,7 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
     start, end = run[0].seq, run[-1].seq + 1
     row = PageRow(index, start, end, open_row.turn, Place.ARCHIVED, continues=open_row.index, archived_turn=turn)
     cut = (open_row.cut[0] if open_row.cut else start, end)
-    return row, replace(open_row, cut=cut)
+    return row, open_row._replace(cut=cut)
 
 
 def _line(window: Window, row: PageRow, base: int, nodes: Sequence[MessageNode]) -> Line:

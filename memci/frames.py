@@ -12,7 +12,9 @@ of one context easy to tell from an imitation. This module knows nothing of page
 import json
 import re
 
-_UNSPEAKABLE = re.compile("[<>\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_UNSPEAKABLE = re.compile(
+    "[<>\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 """What may close a frame, end a line, turn the reading direction or not be sent at all."""
 
 

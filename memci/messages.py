@@ -104,7 +104,7 @@ def _check_assistant(message: Message, path: str) -> None:
     if content is not None and type(content) is not str:
         _check_content(message, content, path)
     calls = message.get("tool_calls")
-    if calls is None:
+    if not calls and (calls is None or isinstance(calls, list)):
         if content is None and len(message) - ("content" in message) - ("tool_calls" in message) < 2:
             raise InvalidMessage(path, "an assistant's message has content, tool_calls or a refusal; this has nothing")
         return

@@ -8,7 +8,6 @@ It reads what is in the window, whatever the size of the archive. This module kn
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 
 from .chapters import wire
 from .errors import BudgetExceeded, InvalidSetting
@@ -45,18 +44,18 @@ def opened(
         raise InvalidSetting("id", f"expected a name for the context (a str that is not empty), got {id!r:.60}")
     found = storage.load(id)
     stored = json.loads(found[0].settings) if found else {}
-    chosen = settings(given, json.dumps(stored["settings"]) if found else None)
+    chosen, kept = settings(given, json.dumps(stored["settings"]) if found else None)
     prompt = system if system is not None else stored.get("system")
     if prompt is not None and not isinstance(prompt, str):
         raise InvalidSetting("system", f"expected the system prompt (a str), got {type(prompt).__name__}")
     count = counter_for(chosen.model, counter)
     text = json.dumps(
-        {"system": prompt, "counter": count.name, "settings": chosen.model_dump(exclude_defaults=True)},
+        {"system": prompt, "counter": count.name, "settings": kept},
         sort_keys=True,
     )
     if found:
         memo = Memo.loads(found[0].state)
-        record = replace(found[0], settings=text, owner=owner or found[0].owner)
+        record = found[0]._replace(settings=text, owner=owner or found[0].owner)
     else:
         memo = Memo(nonce or secrets.token_hex(4))
         record = ContextRecord(id, owner or id, text, memo.dumps())
@@ -90,8 +89,6 @@ def _fill(window: Window, reader: Reader, storage: Storage, edition: str | None,
         window.active.start(row.index, page.base)
         for node in page.nodes:
             window.active.append(node)
-            if recount and node.view["role"] != node.message["role"]:
-                window.active.messages.reweigh(node, window.weigh(node.view))
     if record.open_page is None:
         window.active.close()
     if edition is not None:

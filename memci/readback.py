@@ -9,7 +9,9 @@ This module knows nothing of why a page comes back.
 from .drafting import view_of
 from .editions import StoredPage
 from .errors import PageNotFound
+from .groups import late_result
 from .messagelist import MessageNode
+from .messages import tool_calls
 from .pages import Entry
 from .reader import Reader
 from .recall import PageText
@@ -21,11 +23,17 @@ def read_back(window: Window, reader: Reader, row: PageRow, *, recount: bool) ->
     """Return a page with its messages as nodes, their views as they were; *recount* counts them anew."""
     base = reader.base(row, window.record)
     nodes = []
+    waiting: list[str] = []
     for entry, message in reader.entries(row, window.record.head):
         view = view_of(window, message, entry.clip, row.continues or row.index, entry.seq - base + 1)
         node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, quotes=entry.quotes, view=view)
+        late = message["role"] == "tool" and message["tool_call_id"] not in waiting
+        if message["role"] != "tool":
+            waiting = [call["id"] for call in tool_calls(message)]
+        elif not late:
+            waiting.remove(message["tool_call_id"])
         if recount:
-            node.tokens = window.weigh(view)
+            node.tokens = window.weigh(late_result(view, window.memo.nonce) if late else view)
         nodes.append(node)
     return StoredPage(row, base, tuple(nodes))
 
@@ -40,6 +48,8 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
     record = window.record
     row = window.row(index) or reader.page(index, record)
     if entry is not None:
+        if type(entry) is not int:
+            raise PageNotFound(f"{index}, entry {entry!r:.40}", (1, record.next_page - 1))
         row = reader.holding(row, entry, record)
     page = window.active.page(row.index) if row.place is Place.ACTIVE else None
     if page is not None:

@@ -19,6 +19,7 @@ nothing of contexts or storage: pages come from a callable.
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .errors import PageNotFound
 from .frames import framed, quoted
@@ -50,6 +51,7 @@ RECALL_PAGE: Message = {
 """`recall_page` as an OpenAI function."""
 
 _TEXTUAL = frozenset({"role", "content", "tool_call_id", "name"})
+_MEDIA = frozenset({"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "video_url"})
 _CLOSING = 48
 """Tokens kept for the frame's end and the line that names the next call."""
 
@@ -79,11 +81,11 @@ ReadPage = Callable[[Request], PageText]
 """Reads the page of a request; raises PageNotFound (Undone) or a storage error."""
 
 
-def request(arguments: str) -> Request | str:
-    """Return the checked *arguments* (JSON, as the model wrote them), or the text that says what is wrong."""
+def request(arguments: object) -> Request | str:
+    """Return the checked *arguments* (JSON, as the model wrote them, or an object), or what is wrong with them."""
     try:
-        given = json.loads(arguments)
-    except ValueError:
+        given = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
         return _mistake("the arguments are not valid JSON")
     if not isinstance(given, dict):
         return _mistake("the arguments are not an object")
@@ -95,12 +97,12 @@ def request(arguments: str) -> Request | str:
         if type(value) is int and 0 <= value < 2**53:
             continue
         if value is not None or name == "index":
-            return _mistake(f"{name} must be a plain integer from 0, not {quoted(json.dumps(value)[:40])}")
+            return _mistake(f"{name} must be a plain integer from 0, not {quoted(repr(value)[:40])}")
     return Request(given["index"], given.get("entry"), given.get("offset"))
 
 
 def answer(
-    arguments: str, read: ReadPage, *, room: int, count: Callable[[str], int], nonce: str
+    arguments: object, read: ReadPage, *, room: int, count: Callable[[str], int], nonce: str
 ) -> tuple[str, int | None]:
     """Return the text that answers one call of `recall_page`, and the index of the page that was read.
 
@@ -243,16 +245,20 @@ def _mistake(what: str) -> str:
     return f'error: {what}. Call it like this: recall_page({{"index": 42, "entry": null, "offset": null}})'
 
 
-def _without_media(value: object) -> object:
-    """Return *value* with data URLs and base64 payloads replaced by a placeholder."""
-    if isinstance(value, dict):
-        return {key: _placeholder(key, each) or _without_media(each) for key, each in value.items()}
+def _without_media(value: Any) -> Any:
+    """Return *value* with what media parts carry (data URLs, base64) replaced by a placeholder; all text stays."""
     if isinstance(value, list):
         return [_without_media(each) for each in value]
-    return value
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") in _MEDIA:
+        return {key: _told(each) for key, each in value.items()}
+    return {key: _without_media(each) for key, each in value.items()}
 
 
-def _placeholder(key: str, value: object) -> str | None:
-    if isinstance(value, str) and (value.startswith("data:") or (key in {"data", "file_data"} and len(value) > 256)):
+def _told(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _told(each) for key, each in value.items()}
+    if isinstance(value, str) and len(value) > 256:
         return f"[{len(value):,} characters of media, kept in the archive]"
-    return None
+    return value

@@ -9,6 +9,7 @@ edition starts here only when the pending messages or the tools no longer fit. T
 
 from collections.abc import Callable, Sequence
 
+from .answering import NAMES
 from .drafting import Draft, clipped_draft, counted
 from .errors import OpenToolGroup
 from .messages import Message, call_name, plain
@@ -87,7 +88,8 @@ class Renderer:
         if tools:
             key = repr(tools)
             if key not in self._tools:
-                own = [tool for tool in tools if call_name(plain(tool, "tools")) != "recall_page"]
+                notice = self._window.settings.notice
+                own = [tool for tool in tools if not (notice and call_name(plain(tool, "tools")) in NAMES)]
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
             tokens = self._tools[key]
         if tokens != self._window.memo.tools:

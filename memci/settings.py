@@ -6,15 +6,16 @@
 Nothing here knows what the settings do.
 """
 
-from typing import Literal
+import json
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InvalidSetting
 
 Preset = Literal["balanced", "economy", "verbatim", "original"]
 
-_PRESETS: dict[str, dict[str, object]] = {
+_PRESETS: dict[str, dict[str, Any]] = {
     "balanced": {},
     "economy": {"archive_share": 0.75},
     "verbatim": {"archive_share": 0.25},
@@ -55,52 +56,39 @@ class Settings(BaseModel):
     notice: bool = True
     """whether the model is told of the archive and is offered `recall_page`"""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill(cls, values: dict[str, object]) -> dict[str, object]:
-        preset = values.get("preset") or "balanced"
-        filled = {**_PRESETS.get(str(preset), {}), **{key: value for key, value in values.items() if value is not None}}
-        window = filled.get("window")
-        if isinstance(window, int):
-            filled.setdefault("reply", min(4_096, window // 8))
-            filled.setdefault("contents_tokens", window * 15 // 100)
-        return filled
 
-    @model_validator(mode="after")
-    def _fits(self) -> "Settings":
-        if self.reply >= self.window:
-            raise ValueError(f"reply: {self.reply:,} tokens leave nothing of a window of {self.window:,}")
-        return self
+def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:
+    """Return the settings, and what was set to come to them: what was *given*, over what is *stored* (as JSON).
 
-
-def settings(given: dict[str, object], stored: str | None) -> Settings:
-    """Return the settings that were *given*, over those that are *stored* (as JSON), over the defaults.
-
-    What follows from the window (`reply`, `contents_tokens`) follows a new window; a new preset starts afresh.
+    Only what was set is stored: the rest follows from the window and the preset, also from new ones. A new preset
+    takes the place of what was set one by one.
 
     Raises:
         InvalidSetting: Naming the first argument that makes no sense.
     """
     given = {key: value for key, value in given.items() if value is not None}
-    before: dict[str, object] = {}
-    if stored is not None:
-        before = Settings.model_validate_json(stored).model_dump(exclude_defaults=True)
-        if "window" in given:
-            before = _without_defaults(before)
-        if "preset" in given:
-            before = {key: value for key, value in before.items() if key in {"window", "model", "notice"}}
-    if "window" not in given and "window" not in before:
+    before: dict[str, object] = json.loads(stored) if stored is not None else {}
+    if "preset" in given:
+        before = {key: value for key, value in before.items() if key in {"window", "reply", "model", "notice"}}
+    chosen = before | given
+    if "window" not in chosen:
         raise InvalidSetting("window", "a new context needs its window: the model's context length in tokens")
     try:
-        return Settings.model_validate(before | given)
+        return _filled(chosen), chosen
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else "settings"
-        raise InvalidSetting(name, f"{first['msg']}, got {first.get('input')!r:.80}") from None
+        raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {first.get('input')!r:.80}") from None
 
 
-def _without_defaults(before: dict[str, object]) -> dict[str, object]:
-    """Drop what only followed from the window, so that it follows the new one."""
-    plain = Settings.model_validate({"window": before["window"], "preset": before.get("preset", "balanced")})
-    followed = {key for key in ("reply", "contents_tokens") if before.get(key) == getattr(plain, key)}
-    return {key: value for key, value in before.items() if key not in followed}
+def _filled(chosen: dict[str, object]) -> Settings:
+    """Return *chosen* with what the preset says, and what follows from the window."""
+    base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
+    window = base.window
+    preset = dict(_PRESETS[base.preset])
+    preset["contents_tokens"] = min(preset.get("contents_tokens", window * 15 // 100), window // 4)
+    made = Settings.model_validate({"reply": min(4_096, window // 8)} | preset | chosen)
+    if made.reply >= window:
+        raise InvalidSetting("reply", f"{made.reply:,} tokens for the answer leave nothing of a window of {window:,}")
+    if made.contents_tokens > window // 2:
+        raise InvalidSetting("contents_tokens", f"{made.contents_tokens:,} is more than half of a window of {window:,}")
+    return made

@@ -169,8 +169,10 @@ class Window:
         """The rendering, up to the open tool group. O(messages in the window)."""
         return self.front + self.active.view
 
-    def row(self, index: int) -> PageRow | None:
+    def row(self, index: object) -> PageRow | None:
         """Return what is known of a page that is in the window or listed, None if it is neither."""
+        if type(index) is not int:
+            return None
         return self.rows.get(index) or self.common.archive.rows.get(index)
 
     def aside(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
@@ -205,7 +207,7 @@ class Window:
             system=self.system.tokens,
             tools=self.own_tools + self.memo.tools,
             contents=self.common.archive.contents.tokens,
-            closed=self.common.closed(frozenset(self.memo.pins), self.memo.task),
+            closed=self.common.closed(frozenset(self.memo.pins), None if self.settings.every_turn else self.memo.task),
             units=units,
             task=task,
             movable=len(units) - task if settles else movable,
@@ -264,7 +266,7 @@ class Window:
 
     def reckon_tools(self, tokens: int) -> None:
         """Reckon with tools that cost *tokens* from now on; stored with the next change."""
-        self.remember(replace(self.record, state=replace(self.memo, tools=tokens).dumps()))
+        self.remember(self.record._replace(state=replace(self.memo, tools=tokens).dumps()))
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""

@@ -58,9 +58,10 @@ class Writer:
             EntryRow(node.seq, codec, body, digest(codec, body), node.tokens, node.clip, node.quotes, at)
             for node, (codec, body) in zip(draft.nodes, draft.bodies, strict=True)
         )
+        places = placed(window, draft)
         op = None
         if op_id is not None:
-            op = OpRow(op_id, _op_digest(draft), window.record.head, placed(window, draft))
+            op = OpRow(op_id, _op_digest(draft), window.record.head, places)
         known = self._storage.commit(Transition(window.record.head, record, entries, rows, op=op))
         if known is not None:
             if op is None or known.digest != op.digest:
@@ -69,9 +70,9 @@ class Writer:
                 self._reader.page(index, window.record)
             return known
         window.append(draft, record, rows)
-        for node in draft.nodes:
+        for node, (page, _) in zip(draft.nodes, places, strict=True):
             if node.clip:
-                self._notify(Event("clip", record.id, (record.open_page or 0,), window.weigh(node.message)))
+                self._notify(Event("clip", record.id, (page,), window.weigh(node.message)))
         return None
 
     def edition(
@@ -115,7 +116,7 @@ class Writer:
         if not made.changed and not made.views and made.contents == window.common.archive.contents:
             return plan
         memo = replace(window.memo, relist=(), editions=window.memo.editions + 1)
-        record = replace(window.record, next_page=made.next_page, state=memo.dumps())
+        record = window.record._replace(next_page=made.next_page, state=memo.dumps())
         views = tuple((seq, tokens, clip) for seq, _, tokens, clip in made.views)
         self._storage.commit(
             Transition(record.head, record, pages=made.changed, views=views, edition=wire.dumps(made.contents))
@@ -146,7 +147,7 @@ class Writer:
         row, turn = self._row(index), window.record.turn
         if row.recall_count and row.last_recalled_turn == turn:
             return
-        row = replace(row, recall_count=row.recall_count + 1, last_recalled_turn=turn)
+        row = row._replace(recall_count=row.recall_count + 1, last_recalled_turn=turn)
         memo = window.memo
         if index not in window.common.archive.contents.lines and index not in memo.relist:
             memo = replace(memo, relist=(*memo.relist, index))
@@ -192,10 +193,10 @@ class Writer:
         rows = self._newest()
         origin = rows[0]
         end = record.head if origin.end is None else origin.end
-        whole = replace(origin, cut=None, end=end)
+        whole = origin._replace(cut=None, end=end)
         messages = [message for _, message in self._reader.entries(whole, record.head)]
         gone = frozenset(row.index for row in rows)
-        marked = tuple(replace(row, place=Place.UNDONE, end=end if row is origin else row.end) for row in rows)
+        marked = tuple(row._replace(place=Place.UNDONE, end=end if row is origin else row.end) for row in rows)
         memo = replace(
             window.memo,
             pins=tuple(index for index in window.memo.pins if index not in gone),
@@ -204,7 +205,7 @@ class Writer:
         )
         contents = window.common.archive.contents.without(gone, memo.nonce, window.weigh)
         changed = contents != window.common.archive.contents
-        after = replace(record, open_page=None, state=memo.dumps())
+        after = record._replace(open_page=None, state=memo.dumps())
         self._storage.commit(
             Transition(record.head, after, pages=marked, edition=wire.dumps(contents) if changed else None)
         )
@@ -234,7 +235,7 @@ class Writer:
 
     def _remember(self, memo: Memo, *rows: PageRow) -> None:
         window = self._window
-        record = replace(window.record, state=memo.dumps())
+        record = window.record._replace(state=memo.dumps())
         self._storage.commit(Transition(record.head, record, pages=rows))
         window.remember(record)
 

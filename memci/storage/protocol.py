@@ -10,13 +10,13 @@ Entries are the truth: their bytes are written once and never changed. Pages say
     page #5   first=10  end=90  cut=(11, 60)     the entries 10 and 60–89: its middle was split off as #6
     page #6   first=11  end=60  continues=5
 
+Rows are named tuples: each append makes several, and nothing is made faster.
 This module knows nothing of tokens, windows or SQL.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Place(IntEnum):
@@ -32,8 +32,7 @@ class Place(IntEnum):
     """taken back: kept, never shown"""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryRow:
+class EntryRow(NamedTuple):
     """One message as it is stored. `seq` counts the messages of a context from 0, without gaps."""
 
     seq: int
@@ -52,11 +51,10 @@ class EntryRow:
     """when it happened, as the caller says it (ISO 8601); orders nothing"""
 
 
-@dataclass(frozen=True, slots=True)
-class PageRow:
-    """One page: which entries it holds, where it is, how it was used. `end` and both ends of `cut` are exclusive above."""
+class PageRow(NamedTuple):
+    """One page: which entries it holds, where it is, how it was used. Runs of seqs are `[first, end)`."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
     first: int
     end: int | None
     """None while the page is open: it reaches to the head"""
@@ -73,7 +71,7 @@ class PageRow:
 
     def closed(self, end: int) -> "PageRow":
         """Return the row of the page once it ends before seq *end*."""
-        return PageRow(self.index, self.first, end, self.turn, self.place, self.cut, self.continues)
+        return self._replace(end=end)
 
     def spans(self, head: int) -> tuple[tuple[int, int], ...]:
         """Return the runs of seqs `[a, b)` that make up the page, oldest first; *head* is the context's next seq."""
@@ -84,8 +82,7 @@ class PageRow:
         return tuple((a, b) for a, b in runs if a < b)
 
 
-@dataclass(frozen=True, slots=True)
-class ContextRecord:
+class ContextRecord(NamedTuple):
     """The few facts of a context that change with every transition."""
 
     id: str
@@ -101,8 +98,7 @@ class ContextRecord:
     open_page: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OpRow:
+class OpRow(NamedTuple):
     """An append that was named by its caller: `op_id` is per context and kept for its life."""
 
     op_id: str
@@ -113,8 +109,7 @@ class OpRow:
     """(page, ordinal) of each message"""
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """One change of one context."""
 
     head: int

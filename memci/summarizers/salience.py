@@ -24,100 +24,19 @@ _LONGEST = 64
 _EDGES = ".,;:!?()[]{}\"'“”‘’*`‹›|=~&"
 _SENTENCE_ENDS = '.!?:;|"*-•'
 _MONTHS = frozenset(
-    [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-        "Jan",
-        "Feb",
-        "Mar",
-        "Apr",
-        "Jun",
-        "Jul",
-        "Aug",
-        "Sep",
-        "Sept",
-        "Oct",
-        "Nov",
-        "Dec",
-    ]
+    str.split(
+        "January February March April May June July August September October November December Jan Feb Mar "
+        "Apr Jun Jul Aug Sep Sept Oct Nov Dec"
+    )
 )
-_DAYS = frozenset(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"])
+_DAYS = frozenset(str.split("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"))
 _HALVES = frozenset(("AM", "PM", "am", "pm", "a.m", "p.m"))
-_NOT_NAMES = frozenset(
-    [
-        "I",
-        "I'm",
-        "I'll",
-        "I've",
-        "I'd",
-        "I’m",
-        "I’ll",
-        "I’ve",
-        "I’d",
-        "A",
-        "The",
-        "You",
-        "We",
-        "He",
-        "She",
-        "They",
-        "It",
-        "This",
-        "That",
-        "OK",
-        "Ok",
-    ]
-)
+_NOT_NAMES = frozenset(str.split("I I'm I'll I've I'd I’m I’ll I’ve I’d A The You We He She They It This That OK Ok"))
 _NOT_UNITS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "or",
-        "the",
-        "for",
-        "with",
-        "from",
-        "are",
-        "were",
-        "was",
-        "is",
-        "to",
-        "in",
-        "on",
-        "at",
-        "of",
-        "by",
-        "as",
-        "it",
-        "i",
-        "if",
-        "not",
-        "but",
-        "that",
-        "this",
-        "so",
-        "be",
-        "has",
-        "have",
-        "which",
-        "who",
-        "you",
-        "we",
-        "they",
-        "he",
-        "she",
-    ]
+    str.split(
+        "a an and or the for with from are were was is to in on at of by as it i if not but that this so be "
+        "has have which who you we they he she"
+    )
 )
 _NUMERIC = re.compile(
     r"(?P<when>\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2}(?:T[\d:.+Z-]{4,20})?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
@@ -228,24 +147,16 @@ def rank_of(word: str) -> int | None:
 @lru_cache(maxsize=4096)
 def _rank(word: str) -> int | None:
     if word.isalpha():
-        if word[1:].islower():
-            return None
-        return NUMBER if len(word) > 2 and word.isupper() else FACT if _camel(word) else None
-    if "[:]//" in word or "://" in word:
-        return FACT
-    if "@" in word[1:-1] and "=" not in word:
+        capitals = len(word) > 2 and word.isupper()
+        return NUMBER if capitals else FACT if _camel(word) else None
+    if "@" in word[1:-1] and "=" not in word and "//" not in word:
         return ID
-    if _DIGIT.search(word):
+    if _DIGIT.search(word) and "//" not in word:
         return _rank_with_digits(word)
-    if not _LETTER.search(word):
-        return None
-    if word[0] in "/~\\" or word.count("/") > 1 or word.startswith(("./", "../")) or "\\" in word or "::" in word:
-        return FACT
-    if "_" in word.strip("_") or word.startswith("--") or word.endswith("()") or _camel(word):
-        return FACT
-    if "." in word and _FILE.fullmatch(word):
-        return FACT
-    return None
+    path = word[0] in "/~\\" or word.count("/") > 1 or word.startswith(("./", "../")) or "\\" in word or "::" in word
+    name = "_" in word.strip("_") or word.startswith("--") or word.endswith("()") or _camel(word)
+    known = path or name or ("." in word and _FILE.fullmatch(word) is not None)
+    return FACT if known and _LETTER.search(word) else None
 
 
 def has_error(text: str) -> bool:

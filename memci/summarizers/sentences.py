@@ -21,41 +21,10 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _END = re.compile(r"[.!?]{1,3}[\"'”’)]?(?=\s|$)|[。！？｡…]|\n")
 _ABBREVIATIONS = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "no",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "approx",
-        "inc",
-        "ltd",
-        "co",
-        "jr",
-        "sr",
-        "fig",
-        "vol",
-        "a.m",
-        "p.m",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-    ]
+    str.split(
+        "mr mrs ms dr prof st no vs etc e.g i.e approx inc ltd co jr sr fig vol a.m p.m jan feb mar apr jun "
+        "jul aug sep sept oct nov dec"
+    )
 )
 _LEAD = re.compile(r"[\s#>›*•\-–—,，、.!！。~～:：]+")
 _SMALL_TALK = re.compile(

@@ -222,16 +222,13 @@ def _rank(label: str, value: object, text: str) -> int:
     if value is None or text == "":
         return NAME + 1
     key = label if label.islower() else label.lower()
-    if _ERROR_KEYS.search(key):
-        return ERROR
-    if _ID_KEYS.search(key):
-        return ID
+    if _ERROR_KEYS.search(key) or _ID_KEYS.search(key):
+        return ERROR if _ERROR_KEYS.search(key) else ID
     plain = " " in text[:80] or text.replace("_", "").isalpha()
     own = None if plain else rank_of(text)
     if own is not None and _DATE.match(text) and "birth" not in key and key != "dob":
         return ID
     if _FACT_KEYS.search(key):
-        return FACT if own is None else min(own, FACT)
-    if isinstance(value, bool):
-        return NAME + 1
-    return own if own is not None else NAME if len(text) <= _VALUE else NUMBER
+        return min(own, FACT) if own is not None else FACT
+    short = NAME + 1 if isinstance(value, bool) else NAME
+    return own if own is not None else short if len(text) <= _VALUE else NUMBER

@@ -14,7 +14,6 @@ This module knows nothing of how a store keeps its rows.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from threading import Thread
 
 import pytest
@@ -67,7 +66,7 @@ class StorageConformance(StorageExactness):
     def test_record_is_replaced_by_each_transition(self, storage: Storage) -> None:
         """The last record wins, whole."""
         append(storage, "a", b"1")
-        record = replace(current(storage, "a"), owner="b", settings="[1]", state="[2]" * 9_000, turn=9, open_page=None)
+        record = current(storage, "a")._replace(owner="b", settings="[1]", state="[2]" * 9_000, turn=9, open_page=None)
 
         storage.commit(Transition(1, record))
 
@@ -96,7 +95,7 @@ class StorageConformance(StorageExactness):
         """Pages are those from first to last, inclusive, and of one place if it is given."""
         places = [Place(i % 4) for i in range(1, 601)]
         pages = tuple(PageRow(i, 0, 0, 0, place) for i, place in enumerate(places, 1))
-        storage.commit(Transition(0, replace(current(storage, "a"), next_page=601), pages=pages))
+        storage.commit(Transition(0, current(storage, "a")._replace(next_page=601), pages=pages))
 
         for first, last in ((1, None), (1, 600), (3, 3), (256, 300), (600, 700), (601, None), (5, 2)):
             for place in (None, *Place):
@@ -123,30 +122,30 @@ class StorageConformance(StorageExactness):
 
     def test_views_change_tokens_and_clip_alone(self, storage: Storage) -> None:
         """A view changes what a message costs, never what it says."""
-        rows = tuple(replace(entry(i, b"%d" % i, at="then"), quotes=(1, i)) for i in range(3))
-        storage.commit(Transition(0, replace(current(storage, "a"), head=3), rows))
+        rows = tuple(entry(i, b"%d" % i, at="then")._replace(quotes=(1, i)) for i in range(3))
+        storage.commit(Transition(0, current(storage, "a")._replace(head=3), rows))
 
         storage.commit(Transition(3, current(storage, "a"), views=((0, 70, 64), (2, 5, 0))))
 
-        assert list(storage.entries("a")) == [replace(rows[0], tokens=70, clip=64), rows[1], replace(rows[2], tokens=5)]
+        assert list(storage.entries("a")) == [rows[0]._replace(tokens=70, clip=64), rows[1], rows[2]._replace(tokens=5)]
 
     def test_stale_head_is_refused_without_a_trace(self, storage: Storage) -> None:
         """A writer whose head is not the store's gets LeaseLost, and nothing of its transition is kept."""
         append(storage, "a", b"1", b"2")
         before = _everything(storage, "a")
         for head in (0, 1, 3):
-            late = appended(replace(current(storage, "a"), head=head, owner="late", next_page=1), b"late")
-            late = replace(late, edition="late", op=OpRow("late", b"d" * 16, head, ((1, 0),)))
+            late = appended(current(storage, "a")._replace(head=head, owner="late", next_page=1), b"late")
+            late = late._replace(edition="late", op=OpRow("late", b"d" * 16, head, ((1, 0),)))
 
             with pytest.raises(LeaseLost):
                 storage.commit(late)
 
             assert _everything(storage, "a") == before
-        assert storage.commit(replace(appended(current(storage, "a")), op=OpRow("late", b"", 2, ()))) is None
+        assert storage.commit(appended(current(storage, "a"))._replace(op=OpRow("late", b"", 2, ()))) is None
 
     def test_new_context_starts_at_zero(self, storage: Storage) -> None:
         """A context that does not exist yet is at head 0: another head is LeaseLost and makes no context."""
-        record = replace(current(storage, "a"), head=5)
+        record = current(storage, "a")._replace(head=5)
 
         with pytest.raises(LeaseLost):
             storage.commit(appended(record, b"1"))
@@ -156,22 +155,22 @@ class StorageConformance(StorageExactness):
     def test_known_op_applies_nothing(self, storage: Storage) -> None:
         """An op_id that is known gives the stored row back, whatever comes with it, and changes nothing."""
         op = OpRow("op \x00ü", b"d" * 16, 0, ((1, 0), (1, 1)))
-        first = replace(appended(current(storage, "a"), b"1", b"2"), op=op)
+        first = appended(current(storage, "a"), b"1", b"2")._replace(op=op)
         assert storage.commit(first) is None
         append(storage, "a", b"3")
         before = _everything(storage, "a")
 
         assert storage.commit(first) == op
-        assert storage.commit(replace(first, op=OpRow(op.op_id, b"e" * 16, 9, ()))) == op
-        assert storage.commit(replace(appended(current(storage, "a"), b"4"), op=op)) == op
+        assert storage.commit(first._replace(op=OpRow(op.op_id, b"e" * 16, 9, ()))) == op
+        assert storage.commit(appended(current(storage, "a"), b"4")._replace(op=op)) == op
         assert _everything(storage, "a") == before
 
     def test_op_is_known_in_its_own_context_only(self, storage: Storage) -> None:
         """Two contexts may use one op_id."""
         op = OpRow("op", b"d" * 16, 0, ((1, 0),))
-        storage.commit(replace(appended(current(storage, "a"), b"1"), op=op))
+        storage.commit(appended(current(storage, "a"), b"1")._replace(op=op))
 
-        assert storage.commit(replace(appended(current(storage, "b"), b"2"), op=op)) is None
+        assert storage.commit(appended(current(storage, "b"), b"2")._replace(op=op)) is None
         assert [row.body for row in storage.entries("b")] == [b"2"]
 
     def test_contexts_are_all_there(self, storage: Storage) -> None:
@@ -204,7 +203,7 @@ class StorageConformance(StorageExactness):
         for page in storage.pages("a", place=place):
             seen.append(page.index)
             if page.index % 10 == 0:
-                archived = replace(page, place=Place.ARCHIVED)
+                archived = page._replace(place=Place.ARCHIVED)
                 storage.commit(Transition(current(storage, "a").head, current(storage, "a"), pages=(archived,)))
                 append(storage, "a", b"new")
             if page.index == 300:
@@ -287,7 +286,7 @@ class DurableStorageConformance(StorageConformance):
     def test_reopened_store_shows_the_same(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
         """What was acknowledged is there after close() and opening again, and an op is still known."""
         op = OpRow("op", b"d" * 16, 0, ((1, 0),))
-        first = replace(appended(current(storage, "a"), *BODIES), op=op, edition="ü")
+        first = appended(current(storage, "a"), *BODIES)._replace(op=op, edition="ü")
         storage.commit(first)
         append(storage, "b", b"1")
         before = [_everything(storage, each) for each in "ab"]
@@ -325,7 +324,7 @@ class DurableStorageConformance(StorageConformance):
         other.close()
 
     def test_changed_byte_is_corrupt(self, storage: Storage, corrupt: Callable[[str, int], None]) -> None:
-        """A body that is not what was written is CorruptRecord when it is reached; those before and after can be read."""
+        """A body that is not what was written is CorruptRecord when it is reached; the others can be read."""
         append(storage, "a", b"zero", b"one", b"two")
         corrupt("a", 1)
 

@@ -4,8 +4,6 @@ This is the part of `memci.testing.storage.StorageConformance` that is about val
 This module knows nothing of how a store keeps its rows.
 """
 
-from dataclasses import replace
-
 import pytest
 
 from ..errors import InvalidSetting
@@ -34,7 +32,7 @@ TWINS = (
 """ids that a careless store takes for one another"""
 
 BODIES = (b"", b"{}", b"\x00", b'"\x00"', b'"\xed\xa0\xbd"', b"9" * 600, b"\xff\xfe", b"x" * 5_000, b"x" * 300_000)
-"""bytes that a careless store changes: nothing, NUL, half a surrogate pair, a big integer, no UTF-8 at all, large ones"""
+"""bytes that a careless store changes: nothing, NUL, half a surrogate pair, a big integer, no UTF-8, large ones"""
 
 
 class StorageExactness:
@@ -57,7 +55,7 @@ class StorageExactness:
             EntryRow(3, ORJSON, b"3", digest(ORJSON, b"3"), 9, quotes=(0, 0), at="ü\x00"),
         )
 
-        storage.commit(Transition(0, replace(current(storage, "a"), head=4), rows))
+        storage.commit(Transition(0, current(storage, "a")._replace(head=4), rows))
 
         assert list(storage.entries("a")) == list(rows)
 
@@ -87,7 +85,7 @@ class StorageExactness:
     def test_contexts_with_like_ids_are_apart(self, storage: Storage) -> None:
         """Ids that look alike are not alike."""
         for i, context in enumerate(TWINS):
-            storage.commit(replace(appended(current(storage, context), b"%d" % i), edition=f"{i}"))
+            storage.commit(appended(current(storage, context), b"%d" % i)._replace(edition=f"{i}"))
 
         for i, context in enumerate(TWINS):
             loaded = storage.load(context)
@@ -102,14 +100,14 @@ class StorageExactness:
         half = "a\ud83d"
         transition = appended(current(storage, "a"), b"1")
         if name == "edition":
-            transition = replace(transition, edition=half)
+            transition = transition._replace(edition=half)
         elif name == "op_id":
-            transition = replace(transition, op=OpRow(half, b"", 0, ()))
+            transition = transition._replace(op=OpRow(half, b"", 0, ()))
         elif name == "at":
-            transition = replace(transition, entries=(entry(0, b"1", at=half),))
+            transition = transition._replace(entries=(entry(0, b"1", at=half),))
         else:
             fields = {each: getattr(transition.record, each) for each in ("id", "owner", "settings", "state")}
-            transition = replace(transition, record=ContextRecord(**{**fields, name: half}, head=1))
+            transition = transition._replace(record=ContextRecord(**{**fields, name: half}, head=1))
 
         with pytest.raises(InvalidSetting) as caught:
             storage.commit(transition)

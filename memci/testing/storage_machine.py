@@ -7,7 +7,7 @@ Each run takes ids that no run before had, so that one store serves all runs, an
 This module knows nothing of how a store keeps its rows.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
@@ -52,7 +52,7 @@ class StorageMachine(RuleBasedStateMachine):
         transition = appended(model.record, *bodies)
         if op_id is not None:
             op = OpRow(op_id, bytes([len(bodies)]) * 16, model.record.head, tuple((1, i) for i in range(len(bodies))))
-            transition = replace(transition, op=op)
+            transition = transition._replace(op=op)
             if op_id in model.ops:
                 assert self.store.commit(transition) == model.ops[op_id]
                 return
@@ -68,11 +68,11 @@ class StorageMachine(RuleBasedStateMachine):
         moved = data.draw(st.lists(st.sampled_from(list(model.pages.values())), unique=True, max_size=3))
         place, turn = data.draw(st.sampled_from(Place)), data.draw(st.none() | st.integers(0, 9))
         pages = tuple(
-            replace(page, place=place, archived_turn=turn, recall_count=page.recall_count + 1) for page in moved
+            page._replace(place=place, archived_turn=turn, recall_count=page.recall_count + 1) for page in moved
         )
         seqs = data.draw(st.lists(st.sampled_from(model.entries), unique=True, max_size=2)) if model.entries else []
         views = tuple((row.seq, row.tokens + 1, row.clip + 64) for row in seqs)
-        record = replace(model.record, state=state)
+        record = model.record._replace(state=state)
         transition = Transition(record.head, record, (), pages, views, edition)
         assert self.store.commit(transition) is None
         self._apply(name, transition)
@@ -81,7 +81,7 @@ class StorageMachine(RuleBasedStateMachine):
     def append_from_another_head(self, name: str, behind: int) -> None:
         """Commit from a head that is not the store's."""
         record = self._model(name).record
-        stale = replace(record, head=max(record.head + behind, 0))
+        stale = record._replace(head=max(record.head + behind, 0))
         if stale.head != record.head:
             with pytest.raises(LeaseLost):
                 self.store.commit(appended(stale, b"stale"))
@@ -118,6 +118,6 @@ class StorageMachine(RuleBasedStateMachine):
         model.entries += transition.entries
         model.pages.update({page.index: page for page in transition.pages})
         for seq, tokens, clip in transition.views:
-            model.entries[seq] = replace(model.entries[seq], tokens=tokens, clip=clip)
+            model.entries[seq] = model.entries[seq]._replace(tokens=tokens, clip=clip)
         if transition.op is not None:
             model.ops[transition.op.op_id] = transition.op

@@ -5,8 +5,6 @@
 This module knows nothing of what is tested.
 """
 
-from dataclasses import replace
-
 from ..storage.codec import ORJSON, digest
 from ..storage.protocol import ContextRecord, EntryRow, PageRow, Storage, Transition
 
@@ -27,7 +25,7 @@ def appended(record: ContextRecord, *bodies: bytes) -> Transition:
     entries = tuple(entry(record.head + i, body) for i, body in enumerate(bodies))
     index, head = record.next_page, record.head + len(bodies)
     page = PageRow(index, first=record.head, end=head, turn=record.turn)
-    after = replace(record, head=head, next_page=index + 1, turn=record.turn + 1, open_page=index)
+    after = record._replace(head=head, next_page=index + 1, turn=record.turn + 1, open_page=index)
     return Transition(record.head, after, entries, (page,))
 
 

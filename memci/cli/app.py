@@ -1,0 +1,166 @@
+"""The commands, and how they end.
+
+    0   all is well
+    1   it does not fit the window (demo, replay), or a store is damaged (verify)
+    2   a file or an argument makes no sense: one line on stderr says which and why
+
+This module knows nothing of what the commands do.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, NoReturn, cast, get_args
+
+import typer
+from rich.console import Console
+
+from .. import __version__
+from ..errors import BudgetExceeded, InvalidSetting, MemciError
+from ..settings import Preset
+from .demo import demonstrated
+from .inspection import inspected, verified
+from .output import Output, visible
+from .replay import replayed
+
+app = typer.Typer(
+    name="memci",
+    help="A context window that never overflows and never loses a message.",
+    epilog="Start with: memci demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Window = Annotated[int, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+NoLive = Annotated[bool, typer.Option("--no-live", help="Draw no live picture; print plain lines.")]
+Store = Annotated[Path, typer.Argument(metavar="STORE", help="A store's file, as given to Context.open.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"memci {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def memci(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A context window that never overflows and never loses a message."""
+
+
+@app.command()
+def demo(
+    *,
+    window: Window = 8_000,
+    no_live: NoLive = False,
+    turns: Annotated[int, typer.Option("--turns", min=20, max=2_000, hidden=True)] = 200,
+) -> None:
+    """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
+    with _ending():
+        well = demonstrated(_output(json=False, live=not no_live), window=window, turns=turns)
+    if not well:
+        raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A conversation in JSON or JSON lines; - is standard input."),
+    ],
+    *,
+    window: Window = 8_000,
+    reply: Annotated[
+        int | None, typer.Option(metavar="TOKENS", help="Kept free for the answer; default min(4096, window / 8).")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
+    dialogue: Annotated[
+        int | None, typer.Option(metavar="N", help="Only conversation N of the file, from 1; default: all, joined.")
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option(metavar="TURN", help="Stop after this turn and print what the model would see.")
+    ] = None,
+    pages: Annotated[bool, typer.Option("--pages", help="List all pages at the end.")] = False,
+    store: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Keep the store here; default: a temporary file.")
+    ] = None,
+    json: Json = False,
+    no_live: NoLive = False,
+) -> None:
+    """Replay a recorded conversation through a context, and see what its window does.
+
+    Reads chat messages ({"messages": […]} or […]), one message or conversation per line (JSON lines), lists of
+    trajectories, traces of coding agents (.traj), dialogues of two speakers, and lists of questions.
+    """
+    with _ending():
+        if preset is not None and preset not in get_args(Preset):
+            raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
+        replayed(
+            _output(json=json, live=not no_live),
+            file,
+            window=window,
+            reply=reply,
+            preset=cast("Preset | None", preset),
+            model=model,
+            dialogue=dialogue,
+            at=at,
+            pages=pages,
+            store=store,
+        )
+
+
+@app.command()
+def inspect(
+    store: Store,
+    *,
+    context: Annotated[
+        str | None, typer.Option("--context", "-c", metavar="ID", help="Show this context: report, contents.")
+    ] = None,
+    pages: Annotated[bool, typer.Option("--pages", help="With --context: list all its pages.")] = False,
+    json: Json = False,
+) -> None:
+    """List the contexts in a store, or show one of them. Changes nothing."""
+    with _ending():
+        inspected(_output(json=json, live=False), store, context, pages=pages)
+
+
+@app.command()
+def verify(store: Store, *, json: Json = False) -> None:
+    """Read everything in a store and say what is wrong with it. Changes nothing."""
+    with _ending():
+        well = verified(_output(json=json, live=True), store)
+    if not well:
+        raise typer.Exit(1)
+
+
+def _output(*, json: bool, live: bool) -> Output:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    console = Console(highlight=False)
+    return Output(console, json, live and not json and sys.stdout.isatty() and not console.is_dumb_terminal)
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    try:
+        yield
+    except BudgetExceeded as error:
+        _end(error, 1)
+    except MemciError as error:
+        _end(error, 2)
+
+
+def _end(error: MemciError, code: int) -> NoReturn:
+    typer.echo(f"memci: {visible(' '.join(str(error).split()))}", err=True)
+    raise typer.Exit(code) from None

@@ -40,7 +40,7 @@ def clipped(
     cap = limit
     view = message
     for _ in range(12):
-        view = _capped(message, cap, call, count)
+        view = _capped(message, cap, call, count, weigh)
         cost = weigh(view)
         if cost <= limit:
             return view
@@ -69,13 +69,13 @@ def _pieces(message: Message) -> int:
     return max(1, parts + len(tool_calls(message)))
 
 
-def _capped(message: Message, cap: int, call: str, count: TokenCounter) -> Message:
+def _capped(message: Message, cap: int, call: str, count: TokenCounter, weigh: Callable[[Message], int]) -> Message:
     view: Message = {}
     for key, value in message.items():
         if key == "content" and isinstance(value, str):
             view[key] = _shortened(value, cap, call, count)
         elif key == "content" and isinstance(value, list):
-            view[key] = [_part(part, cap, call, count) for part in value]
+            view[key] = [_part(part, cap, call, count, weigh) for part in value]
         elif key == "tool_calls" and value:
             view[key] = [_call(each, cap, call, count) for each in value]
         elif key in _PLAIN or count(json.dumps(value, ensure_ascii=False)) <= cap:
@@ -104,12 +104,10 @@ def _fitting(text: str, tokens: int, total: int, count: TokenCounter) -> str:
     return text[:size].rstrip()
 
 
-def _part(part: Message, cap: int, call: str, count: TokenCounter) -> Message:
+def _part(part: Message, cap: int, call: str, count: TokenCounter, weigh: Callable[[Message], int]) -> Message:
     if part["type"] == "text":
         return {**part, "text": _shortened(part["text"], cap, call, count)}
-    if count(json.dumps(part, ensure_ascii=False)) <= cap:
-        return part
-    if cap > 1_600:  # images cost by formula, at most this; their bytes are not tokens
+    if weigh({"role": "user", "content": [part]}) <= cap:  # an image costs by formula: its bytes are not tokens
         return part
     return {"type": "text", "text": f"[{part['type']} elided: {call}]"}
 

@@ -34,7 +34,6 @@ from .rendering import Renderer
 from .report import Event, Receipt, Report, report
 from .settings import Preset
 from .storage import SQLiteStorage, Storage
-from .storage.protocol import Place
 from .verifying import problems
 from .writer import Writer
 
@@ -203,7 +202,7 @@ class Context:
             drafted = self._draft(messages, opens_page=opens_page)
             places, seq = placed(window, drafted), window.record.head
             if not drafted.nodes:
-                window.remember(window.record._replace(state=memo.dumps()))
+                writer.remember(memo)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             known = writer.append(drafted, memo, op_id=op_id, at=when)
             entries = tuple(
@@ -330,8 +329,7 @@ class Context:
     def report(self) -> Report:
         """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
         with self._usable():
-            undone = sum(1 for _ in self._storage.pages(self.id, place=Place.UNDONE))
-            return report(self._window, self._renderer.meter, undone=undone)
+            return report(self._window, self._renderer.meter)
 
     def verify(self) -> list[str]:
         """Read everything that is stored, and return what is wrong with it; [] is well. O(messages)."""

@@ -104,7 +104,8 @@ def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
     try:
         return encode(message)
     except InvalidMessage as error:
-        raise InvalidMessage(f"{path}.{error.path}" if error.path else path, error.reason) from None
+        where = path if error.path == "message" else f"{path}.{error.path}"
+        raise InvalidMessage(where, error.reason) from None
 
 
 def placed(window: Window, draft: Draft) -> tuple[tuple[int, int], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from .chapters import wire
 from .errors import BudgetExceeded, InvalidSetting
 from .messages import Message
-from .readback import read_back
+from .readback import as_nodes
 from .reader import Reader
 from .recall import RECALL_PAGE
 from .segments.budget import CONTENTS_FLOOR
@@ -83,9 +83,10 @@ def _fill(window: Window, reader: Reader, storage: Storage, edition: str | None,
     record = window.record
     rows = sorted(storage.pages(record.id, place=Place.ACTIVE), key=lambda row: row.spans(record.head)[0])
     rows.sort(key=lambda row: row.index == record.open_page)
+    entries = reader.all_entries(rows, record.head)
     for row in rows:
         window.rows[row.index] = row
-        page = read_back(window, reader, row, recount=recount)
+        page = as_nodes(window, reader, row, entries[row.index], recount=recount)
         window.active.start(row.index, page.base)
         for node in page.nodes:
             window.active.append(node)

@@ -6,25 +6,34 @@
 This module knows nothing of why a page comes back.
 """
 
+from collections.abc import Sequence
+
 from .drafting import view_of
 from .editions import StoredPage
 from .errors import PageNotFound
 from .groups import late_result
 from .messagelist import MessageNode
-from .messages import tool_calls
+from .messages import Message, tool_calls
 from .pages import Entry
 from .reader import Reader
 from .recall import PageText
-from .storage.protocol import PageRow, Place
+from .storage.protocol import EntryRow, PageRow, Place
 from .window import Window
 
 
-def read_back(window: Window, reader: Reader, row: PageRow, *, recount: bool) -> StoredPage:
-    """Return a page with its messages as nodes, their views as they were; *recount* counts them anew."""
+def read_back(window: Window, reader: Reader, row: PageRow) -> StoredPage:
+    """Return a page with its messages as nodes, counted anew."""
+    return as_nodes(window, reader, row, reader.entries(row, window.record.head), recount=True)
+
+
+def as_nodes(
+    window: Window, reader: Reader, row: PageRow, entries: Sequence[tuple[EntryRow, Message]], *, recount: bool
+) -> StoredPage:
+    """Return *entries* of the page *row* as nodes, their views as they were; *recount* counts them anew."""
     base = reader.base(row, window.record)
     nodes = []
     waiting: list[str] = []
-    for entry, message in reader.entries(row, window.record.head):
+    for entry, message in entries:
         view = view_of(window, message, entry.clip, row.continues or row.index, entry.seq - base + 1)
         node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, quotes=entry.quotes, view=view)
         late = message["role"] == "tool" and message["tool_call_id"] not in waiting

@@ -123,7 +123,7 @@ class CacheMeter:
         self._pending = pending
 
 
-def report(window: Window, meter: CacheMeter, *, undone: int) -> Report:
+def report(window: Window, meter: CacheMeter) -> Report:
     """Return what *window* and *meter* know. O(messages in the window)."""
     active, contents = window.active, window.common.archive.contents
     opened = active.open.tokens if active.open is not None else 0
@@ -133,8 +133,8 @@ def report(window: Window, meter: CacheMeter, *, undone: int) -> Report:
         "archived": len(contents.lines),
         "folded": sum(len(each.pages) for each in contents.ranges),
     }
-    counts["unloaded"] = window.record.next_page - 1 - undone - sum(counts.values())
-    counts["undone"] = undone
+    counts["unloaded"] = window.record.next_page - 1 - window.memo.undone - sum(counts.values())
+    counts["undone"] = window.memo.undone
     settings, memo = window.settings, window.memo
     warnings = []
     if not window.count.exact:

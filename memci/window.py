@@ -57,6 +57,8 @@ class Memo:
     editions: int = 0
     task: int | None = None
     """the context's first page"""
+    undone: int = 0
+    """how many pages were taken back"""
 
     def dumps(self) -> str:
         """Return the memo as JSON."""

@@ -151,7 +151,7 @@ class Writer:
         memo = window.memo
         if index not in window.common.archive.contents.lines and index not in memo.relist:
             memo = replace(memo, relist=(*memo.relist, index))
-        self._remember(memo, row)
+        self.remember(memo, row)
         if index in window.common.archive.rows:
             window.common.archive.rows[index] = row
 
@@ -174,14 +174,14 @@ class Writer:
             page = window.active.page(each)
             tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).nodes)
         fits(window, tokens, window.limits.budget)
-        self._remember(replace(memo, pins=(*memo.pins, index)))
+        self.remember(replace(memo, pins=(*memo.pins, index)))
 
     def unpin(self, index: int) -> None:
         """Let page *index* go when its time comes."""
         memo = self._window.memo
         self._row(index)
         if index in memo.pins:
-            self._remember(replace(memo, pins=tuple(each for each in memo.pins if each != index)))
+            self.remember(replace(memo, pins=tuple(each for each in memo.pins if each != index)))
 
     def undo(self) -> list[Message]:
         """Mark the newest interaction as undone and return its messages.
@@ -202,6 +202,7 @@ class Writer:
             pins=tuple(index for index in window.memo.pins if index not in gone),
             relist=tuple(index for index in window.memo.relist if index not in gone),
             task=None if window.memo.task in gone else window.memo.task,
+            undone=window.memo.undone + len(gone),
         )
         contents = window.common.archive.contents.without(gone, memo.nonce, window.weigh)
         changed = contents != window.common.archive.contents
@@ -231,9 +232,12 @@ class Writer:
 
     def _stored(self, index: int) -> StoredPage:
         row = self._reader.page(index, self._window.record)
-        return read_back(self._window, self._reader, row, recount=True)
+        return read_back(self._window, self._reader, row)
 
-    def _remember(self, memo: Memo, *rows: PageRow) -> None:
+    def remember(self, memo: Memo, *rows: PageRow) -> None:
+        """Store *memo*, and *rows* that changed with it; nothing if nothing is new."""
+        if memo == self._window.memo and not rows:
+            return
         window = self._window
         record = window.record._replace(state=memo.dumps())
         self._storage.commit(Transition(record.head, record, pages=rows))

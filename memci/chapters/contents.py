@@ -143,7 +143,8 @@ class ContentsPage:
     @property
     def listed(self) -> list[int]:
         """The indexes of all pages that are listed, on a line of their own or within a range."""
-        return [index for each in self.ranges for index in each.pages] + list(self.lines)
+        ranged = [index for each in self.ranges for index in each.pages]
+        return ranged + [line.index for block in self.blocks for line in block.lines]
 
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
         """Return the edition without the pages *gone*; blocks that list none of them keep their bytes."""

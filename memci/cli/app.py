@@ -22,7 +22,7 @@ from ..errors import BudgetExceeded, InvalidSetting, MemciError
 from ..settings import Preset
 from .demo import demonstrated
 from .inspection import inspected, verified
-from .output import Output, visible
+from .output import PLAIN, Output, visible
 from .replay import replayed
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ app = typer.Typer(
 Window = Annotated[int, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 NoLive = Annotated[bool, typer.Option("--no-live", help="Draw no live picture; print plain lines.")]
-Store = Annotated[Path, typer.Argument(metavar="STORE", help="A store's file, as given to Context.open.")]
+Store = Annotated[Path, typer.Argument(help="A store's file, as given to Context.open.")]
 
 
 def _version(wanted: bool) -> None:
@@ -75,7 +75,7 @@ def demo(
 def replay(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A conversation in JSON or JSON lines; - is standard input."),
+        typer.Argument(help="A conversation in JSON or JSON lines; - is standard input."),
     ],
     *,
     window: Window = 8_000,
@@ -99,8 +99,13 @@ def replay(
 ) -> None:
     """Replay a recorded conversation through a context, and see what its window does.
 
-    Reads chat messages ({"messages": […]} or […]), one message or conversation per line (JSON lines), lists of
-    trajectories, traces of coding agents (.traj), dialogues of two speakers, and lists of questions.
+    It reads JSON and JSON lines, and finds out which of these a file holds:
+
+    - chat messages: {"messages": […]} or […], or one of them per line
+    - trajectories of agents: [{"traj": […]}, …], joined end to end
+    - traces of coding agents (.traj): {"history": […]}
+    - dialogues of two speakers, in sessions
+    - what a user says, turn by turn: {"question": [[…], …]}
     """
     with _ending():
         if preset is not None and preset not in get_args(Preset):
@@ -144,9 +149,8 @@ def verify(store: Store, *, json: Json = False) -> None:
 
 
 def _output(*, json: bool, live: bool) -> Output:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors=PLAIN)
     console = Console(highlight=False)
     return Output(console, json, live and not json and sys.stdout.isatty() and not console.is_dumb_terminal)
 

@@ -20,7 +20,7 @@ from .desk import TOOLS
 from .formats import Step
 from .output import Output
 from .picture import Watcher
-from .player import play, store_for
+from .player import NONCE, play, store_for
 from .replay import print_replay
 from .transcripts import Transcript
 
@@ -41,8 +41,8 @@ def demonstrated(output: Output, *, window: int, turns: int) -> bool:
     transcript = Transcript("a travel desk", steps, SYSTEM, TOOLS)
     start = time.perf_counter()
     with store_for(None, "demo") as storage:
-        with Context.open(storage, id="demo", system=SYSTEM, window=window) as context:
-            with Watcher(console, "memci demo: a travel desk", transcript, live=output.live, seconds=_SECONDS) as watch:
+        with Context.open(storage, id="demo", system=SYSTEM, window=window, nonce=NONCE) as context:
+            with Watcher(console, "memci demo: a travel desk", live=output.live, seconds=_SECONDS) as watch:
                 tally = play(context, transcript, watch=watch)
             seconds = time.perf_counter() - start
             print_replay(console, transcript, tally, context.report(), seconds)

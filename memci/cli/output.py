@@ -6,6 +6,7 @@ Texts of a conversation may hold anything: `visible` keeps them from steering th
 what is printed.
 """
 
+import codecs
 import json
 import re
 from dataclasses import dataclass
@@ -14,6 +15,11 @@ from typing import Any
 from rich.console import Console
 
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+_ASCII = dict(zip("█▓▒░·╱━─–…✓✗", "#=+-./=--.vx", strict=True))
+
+PLAIN = "memci-plain"
+"""How text is written where the encoding knows no bars: the name of a codec's error handler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +41,11 @@ def visible(text: str) -> str:
     """Return *text* with what would steer a terminal, or could not be written, as escapes."""
     shown = _STEERING.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     return shown.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError), "it is named for writing only"
+    return "".join(_ASCII.get(each, "?") for each in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(PLAIN, _plain)

@@ -1,7 +1,8 @@
 """The live picture of a window: what fills it, how it grew and was archived, what a prompt cache keeps.
 
     ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱    the window: a bar of all its parts
-    ▂▃▄▅▆▇█▄▅▆▇█▄▅▆▇█▄▅▆▇█▄▅▆▇█▄▅▆▇█▄▅▆▇█▄▅▆▇█▄▅▆▇     its size, call by call: the drops are editions
+      ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█     its size, call by call: the drops are editions
+    ▆███████████████████████████████████████████████
 
 Each part has a shade of its own besides its colour. This module knows nothing of how the figures come about.
 """
@@ -17,7 +18,6 @@ from rich.text import Text
 from ..context import Context
 from ..report import Report
 from .player import Tally, Watch
-from .transcripts import Transcript
 
 PARTS = (
     ("system & tools", "█", "blue"),
@@ -27,7 +27,7 @@ PARTS = (
 )
 """Parts of a request, with the shade and the colour of each; framing is drawn with the system."""
 _FREE, _REPLY = ("·", "bright_black"), ("╱", "bright_black")
-_STEPS = "▁▂▃▄▅▆▇█"
+_STEPS = " ▁▂▃▄▅▆▇█"
 _WIDEST = 100
 _FRAMES_PER_SECOND = 15
 _LINES = 5
@@ -44,10 +44,9 @@ class Watcher:
         seconds: How long the replay should take at least, so that one can follow; only with the picture.
     """
 
-    def __init__(self, console: Console, title: str, transcript: Transcript, *, live: bool, seconds: float = 0) -> None:
+    def __init__(self, console: Console, title: str, *, live: bool, seconds: float = 0) -> None:
         self._console = console
         self._title = title
-        self._messages = len(transcript.steps)
         self._seconds = seconds
         self._live = Live(console=console, auto_refresh=False, transient=True) if live else None
         self._start = self._drawn = 0.0
@@ -64,12 +63,12 @@ class Watcher:
 
     def _watch(self, context: Context, tally: Tally) -> None:
         if self._live is None:
-            every = -(-self._messages // _LINES)
-            if tally.messages % every == 0 and tally.messages < self._messages:
-                self._console.print(progress_line(context.report(), tally), highlight=False)
+            every = -(-tally.total // _LINES)
+            if tally.messages % every == 0 and tally.messages < tally.total:
+                self._console.print(progress_line(context.report(), tally), soft_wrap=True)
             return
         now = time.monotonic()
-        early = self._start + self._seconds * tally.messages / self._messages - now
+        early = self._start + self._seconds * tally.messages / tally.total - now
         if early > 0.02:
             time.sleep(early)
         if now - self._drawn > 1 / _FRAMES_PER_SECOND:
@@ -84,8 +83,8 @@ def picture(title: str, report: Report, tally: Tally, *, width: int) -> Renderab
     head = Text(title, style="bold", no_wrap=True, overflow="ellipsis")
     head.truncate(max(8, width - len(turn) - 2), overflow="ellipsis", pad=True)
     head.append(" " * max(0, width - head.cell_len - len(turn)) + turn, style="not bold")
-    done = round(width * tally.turn / max(1, tally.turns))
-    bar = Text("━" * done, style="cyan").append("━" * (width - done), style="bright_black")
+    done = round(width * tally.messages / tally.total)
+    bar = Text("━" * done, style="cyan").append("─" * (width - done), style="bright_black")
     return Group(
         head,
         bar,
@@ -136,10 +135,12 @@ def legend(report: Report, width: int) -> Text:
 
 
 def history(sizes: Sequence[int], budget: int, width: int) -> Text:
-    """Return the latest of *sizes* as a line of bars."""
-    top = max(1, budget)
-    bars = [_STEPS[min(len(_STEPS) - 1, size * len(_STEPS) // top)] for size in sizes[-width:]]
-    return Text("".join(bars), style="cyan", no_wrap=True)
+    """Return the latest of *sizes* as bars, two lines high."""
+    steps = len(_STEPS) - 1
+    heights = [min(2 * steps, -(-2 * steps * size // max(1, budget))) for size in sizes[-width:]]
+    upper = "".join(_STEPS[max(0, height - steps)] for height in heights)
+    lower = "".join(_STEPS[min(steps, height)] for height in heights)
+    return Text(f"{upper}\n{lower}", style="cyan", no_wrap=True)
 
 
 def figures(report: Report, tally: Tally) -> Table:
@@ -160,10 +161,10 @@ def figures(report: Report, tally: Tally) -> Table:
 
 def progress_line(report: Report, tally: Tally) -> str:
     """Return a replay's progress in one plain line."""
-    turn = f"{tally.turn:>{len(f'{tally.turns:,}')},}"
+    total = f"{tally.total:,}"
     return (
-        f"turn {turn} of {tally.turns:,}: {tally.said:>7,} tokens said, {report.total:>6,} of {report.budget:,} shown, "
-        f"{report.editions:,} editions"
+        f"message {f'{tally.messages:,}':>{len(total)}} of {total}: {tally.said:>9,} tokens said, "
+        f"{report.total:>7,} shown, {report.editions:,} editions"
     )
 
 

@@ -17,6 +17,9 @@ from ..storage import SQLiteStorage, Storage
 from ..tokens import counter_for, message_tokens
 from .transcripts import Transcript
 
+NONCE = "5eed0001"
+"""Of contexts that nobody keeps: the same conversation then costs the same tokens each time."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -24,6 +27,8 @@ class Tally:
 
     turns: int
     """interactions of the whole transcript"""
+    total: int
+    """messages of the whole transcript"""
     turn: int = 0
     """interactions begun"""
     messages: int = 0
@@ -54,7 +59,7 @@ def play(context: Context, transcript: Transcript, *, model: str | None = None, 
         InvalidMessage: If a message is refused; it says where that stands in its file.
     """
     count = counter_for(model, None)
-    tally = Tally(transcript.turns)
+    tally = Tally(transcript.turns, len(transcript.steps))
     if transcript.system is not None:
         tally.said = message_tokens({"role": "system", "content": transcript.system}, count, model)
     openings = set(transcript.openings())

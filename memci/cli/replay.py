@@ -21,7 +21,7 @@ from ..report import Report
 from ..settings import Preset
 from .output import Output, visible
 from .picture import Watcher
-from .player import Tally, play, store_for
+from .player import NONCE, Tally, play, store_for
 from .tables import pages_table, place_of, print_messages, report_tables, titles_of
 from .transcripts import Transcript, read
 
@@ -53,15 +53,20 @@ def replayed(
     with (
         store_for(store, name) as storage,
         Context.open(
-            storage, id=name, system=transcript.system, model=model, window=window, reply=reply, preset=preset
+            storage,
+            id=name,
+            system=transcript.system,
+            model=model,
+            window=window,
+            reply=reply,
+            preset=preset,
+            nonce=NONCE if store is None else None,
         ) as context,
     ):
         if output.json:
             tally = play(context, transcript, model=model)
         else:
-            with Watcher(
-                output.console, f"memci replay {visible(transcript.name)}", transcript, live=output.live
-            ) as watch:
+            with Watcher(output.console, f"memci replay {visible(transcript.name)}", live=output.live) as watch:
                 tally = play(context, transcript, model=model, watch=watch)
         seconds = time.perf_counter() - start
         report = context.report()
@@ -94,7 +99,7 @@ def replayed(
 def print_replay(console: Console, transcript: Transcript, tally: Tally, report: Report, seconds: float) -> None:
     """Print the final table of a replay."""
     console.print(Text(f"\n{visible(transcript.name)} in a window of {report.window:,} tokens", style="bold"))
-    table = Table.grid(padding=(0, 1))
+    table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right", style="bold")
     table.add_column()

@@ -55,12 +55,12 @@ def report_tables(report: Report, width: int) -> RenderableType:
 
 def pages_table(pages: Iterable[PageInfo], titles: Mapping[int, str]) -> Table:
     """Return a line per page; *titles* are those that the model sees."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     table.add_column("page", justify="right", no_wrap=True)
     table.add_column("where", no_wrap=True)
     for name in ("turn", "entries", "recalls"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("title", no_wrap=True, overflow="ellipsis")
+    table.add_column("title", no_wrap=True, overflow="ellipsis", ratio=1)
     for page in pages:
         title = Text(visible(titles.get(page.index, "")), no_wrap=True, overflow="ellipsis")
         where = place_of(page, titles) + (", pinned" if page.pinned else "")

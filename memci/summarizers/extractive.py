@@ -15,15 +15,16 @@ and the last 5,000 characters of a message are looked at. This module knows noth
 import re
 from collections.abc import Mapping, Sequence
 
-from .hygiene import EMPTY, SCANNED, harmless, one_line, width
+from .hygiene import SCANNED, harmless, one_line, plain, width
 from .outputs import digest, packed
 from .parts import split
-from .salience import FACT, ID, rank_of, salient
+from .salience import FACT, error_lines, ids, salient
 from .sentences import point, request
 from .shapes import arguments, pairs, parsed, shape
 from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summary
 
 _TAIL = 5_000
+_SEEN = 4_000
 _HEAD_COLUMNS = 76
 _LEAST_HEAD = 44
 _WANTED = 16
@@ -44,15 +45,23 @@ def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int
         messages: One page in OpenAI chat form; whatever else is in them is named, never refused.
         quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
     """
-    names = _names(messages)
+    calls = [_calls(message) for message in messages]
+    names = _names(messages, calls)
     lines: list[str] = []
+    own: list[int] = []
     seen = ""
     for index, message in enumerate(messages):
         quote = quotes[index] if index < len(quotes) else None
-        line = _quoted(quote) if quote is not None else _line(message, names.get(index, ""), seen)
+        if quote is None:
+            own.append(index)
+            line = _line(message, calls[index], names.get(index, ""), seen)
+        else:
+            line = _quoted(quote)
         lines.append(one_line(line, LINE_COLUMNS))
-        seen = f"{seen}\n{lines[-1]}"[-4_000:]
-    return Summary(title=_title(messages, quotes, lines), lines=tuple(lines))
+        seen = f"{seen}\n{lines[-1]}"[-_SEEN:]
+    called = [lines[index] for index in own if calls[index]]
+    title = _title([messages[index] for index in own], called) or lines[own[0] if own else 0] if lines else ""
+    return Summary(title=one_line(title, TITLE_COLUMNS), lines=tuple(lines))
 
 
 def _quoted(quote: tuple[int, int | None]) -> str:
@@ -60,20 +69,21 @@ def _quoted(quote: tuple[int, int | None]) -> str:
     return f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}"
 
 
-def _line(message: Mapping[str, object], name: str, seen: str) -> str:
+def _line(message: Mapping[str, object], calls: Sequence[tuple[str, object]], name: str, seen: str) -> str:
     text, others = split(message.get("content"))
+    text = "" if text.isspace() else text
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         others.append(f"refused: {refusal[:SCANNED]}")
     if message.get("role") == "tool":
         return _result(text, others, name, seen)
-    calls = _calls(message)
+    if not calls and not others:
+        return _said(text, LINE_COLUMNS, seen)
     aside = " ".join(others)
     room = LINE_COLUMNS - (width(one_line(aside, _HEAD_COLUMNS)) + 1 if aside else 0)
     if not calls:
-        said = _said(text, room, seen) if text.strip() else ""
-        return " ".join(each for each in (said, aside) if each) or EMPTY
-    if not text.strip():
+        return " ".join(each for each in (_said(text, room, seen), aside) if each)
+    if not text:
         return _JOINT.join(each for each in (aside, _called(calls, room, seen)) if each)
     called = _called(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
     said = _said(text, min(_CALL_COLUMNS, room - width(called) - len(_JOINT)), seen, called)
@@ -82,6 +92,8 @@ def _line(message: Mapping[str, object], name: str, seen: str) -> str:
 
 def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
     if len(text) <= columns:
+        if plain(text) and "**" not in text:
+            return text
         flat = " ".join(harmless(text).replace("**", "").split())
         if width(flat) <= columns:
             return flat
@@ -109,10 +121,11 @@ def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     lead = f"{one_line(name, _NAME_COLUMNS)} → " if name else ""
     aside = " ".join(others)
     room = LINE_COLUMNS - width(lead)
-    body = text.strip() if len(text) <= SCANNED + _TAIL else _scanned(text)
+    scanned = _scanned(text)
+    body = scanned.strip()
     if not body or body in ("{}", "[]", "null", '""'):
         return lead + (aside or "empty result")
-    value = parsed(text.strip()) if len(text) <= SCANNED + _TAIL else None
+    value = parsed(body) if scanned is text else None
     if value is None and _BROKEN_JSON.match(body):
         found = pairs(body)
         value = found if len(found) > 1 else None
@@ -159,23 +172,22 @@ def _calls(message: Mapping[str, object]) -> list[tuple[str, object]]:
     return found
 
 
-def _names(messages: Sequence[Mapping[str, object]]) -> dict[int, str]:
+def _names(messages: Sequence[Mapping[str, object]], calls: Sequence[Sequence[tuple[str, object]]]) -> dict[int, str]:
     # ids may repeat within a page: each result takes the oldest open call with its id
     waiting: dict[str, list[str]] = {}
     answered: dict[str, str] = {}
     found: dict[int, str] = {}
     for index, message in enumerate(messages):
         listed = message.get("tool_calls")
-        if isinstance(listed, list | tuple):
-            for call, (name, _) in zip(listed, _calls(message), strict=True):
+        if calls[index] and isinstance(listed, list | tuple):
+            for call, (name, _) in zip(listed, calls[index], strict=True):
                 waiting.setdefault(_id(call, "id"), []).append(name)
         elif message.get("role") == "tool":
             key = _id(message, "tool_call_id")
             if waiting.get(key):
                 answered[key] = waiting[key].pop(0)
-            called = answered.get(key, "")
             given = message.get("name")
-            found[index] = given[:200] if isinstance(given, str) and given.strip() else called
+            found[index] = given[:200] if isinstance(given, str) and given.strip() else answered.get(key, "")
     return found
 
 
@@ -184,25 +196,30 @@ def _id(holder: object, key: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _title(
-    messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None], lines: Sequence[str]
-) -> str:
-    own = [index for index in range(len(messages)) if index >= len(quotes) or quotes[index] is None]
-    spoken = {index: split(messages[index].get("content"))[0] for index in own}
-    said = [index for index in own if messages[index].get("role") == "user" and spoken[index].strip()]
-    said = said or [index for index in own if messages[index].get("role") == "assistant" and spoken[index].strip()]
-    if not said:
-        return one_line(lines[own[0] if own else 0] if lines else "", TITLE_COLUMNS)
-    text = _prose(spoken[said[0]])
+def _title(messages: Sequence[Mapping[str, object]], called: Sequence[str]) -> str:
+    spoken = _first_words(messages, "user") or _first_words(messages, "assistant")
+    if not spoken:
+        return ""
+    text = _prose(spoken)
     head = one_line(request(text), TITLE_COLUMNS)
     room = TITLE_COLUMNS - width(head) - len(_JOINT)
     if room < 6:
         return head
-    rest = [one_line(piece, 32) for rank, piece in salient(text[:_TAIL]) if rank <= ID] if _DIGIT.search(text) else []
+    found: list[str] = []
+    if _DIGIT.search(text):
+        found += [one_line(error, 32) for error in error_lines(text[:_TAIL])]
+        found += [each for each in ids(text[:_TAIL]) if width(each) <= room]
     if width(head) < TITLE_COLUMNS // 3:
-        rest += [line for index, line in enumerate(lines) if index in own and _calls(messages[index])]
-    extra = next((item for item in rest if item not in head and (width(item) <= room or rank_of(item) is None)), "")
-    return one_line(_JOINT.join((head, extra)), TITLE_COLUMNS) if extra else head
+        found += called
+    extra = next((each for each in found if each not in head), "")
+    return f"{head}{_JOINT}{extra}" if extra else head
+
+
+def _first_words(messages: Sequence[Mapping[str, object]], role: str) -> str:
+    for message in messages:
+        if message.get("role") == role and (text := split(message.get("content"))[0]).strip():
+            return text
+    return ""
 
 
 def _prose(text: str) -> str:

@@ -37,8 +37,6 @@ _INVISIBLE = re.compile(
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
 _ACTIVE = re.compile(r"[<>]|`{3,}|!\[|\]\(|!?://")
 _NEUTRAL = {"<": "‹", ">": "›", "![": "! [", "](": "] (", "://": "[:]//", "!://": "! [:]//"}
-# All of these take one column and none joins its neighbour; the first are also harmless in any order.
-_WORDS = re.compile(r"[A-Za-z0-9.,;?'\"%$&*+=@_|/{}()-]+(?: [A-Za-z0-9.,;?'\"%$&*+=@_|/{}()-]+)*")
 _NARROW = re.compile(
     "[\x00-\x7f\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u21ff]*"
 )
@@ -54,8 +52,14 @@ def one_line(text: str, columns: int) -> str:
     """
     if columns < 1:
         raise InvalidSetting("columns", f"at least 1 is needed, not {columns}")
-    if len(text) <= columns and _WORDS.fullmatch(text):
+    if len(text) <= columns and plain(text):
         return text
+    head = text[: 4 * columns]
+    if len(head) < len(text) and _narrow(head) and "\x1b" not in head:
+        # the rest can't matter if this much already fills the line
+        line = " ".join(harmless(head).split())
+        if len(line) > columns and line[0] != "#":
+            return _fitted(line, columns, more=True)
     line = " ".join(harmless(text[:SCANNED]).split())
     if not _narrow(line):
         line = _clusters_bounded(line)
@@ -66,25 +70,34 @@ def one_line(text: str, columns: int) -> str:
     return _fitted(line, columns, more=len(text) > SCANNED)
 
 
+def plain(text: str) -> bool:
+    """Tell whether *text* is one harmless and narrow line as it stands. O(characters)."""
+    bare = text.isprintable() and not _acts(text) and "  " not in text
+    return bare and text[:1] not in ("", " ", "#") and text[-1] != " " and _narrow(text)
+
+
 def harmless(text: str) -> str:
     """Return *text* without what hides or acts; its line breaks stay."""
     if "\x1b" in text:
         text = _ESCAPE.sub("", text)
     if not _narrow(text):
         text = _INVISIBLE.sub("", text)
-    elif not text.isprintable():
+    elif not (text.isprintable() or text.replace("\n", " ").isprintable()):
         text = _CONTROLS.sub("", text)
-    active = "<" in text or ">" in text or "```" in text or "![" in text or "](" in text or "://" in text
-    return _ACTIVE.sub(_neutral, text) if active else text
+    return _ACTIVE.sub(_neutral, text) if _acts(text) else text
 
 
 def width(text: str) -> int:
     """Return how many columns *text* takes; a wide character takes 2, a combining one 0."""
-    return len(text) if _narrow(text) else sum(_cell(char)[0] for char in text)
+    return len(text) if text.isascii() or _narrow(text) else sum(_cell(char)[0] for char in text)
 
 
 def _narrow(text: str) -> bool:
     return text.isascii() or _NARROW.fullmatch(text) is not None
+
+
+def _acts(text: str) -> bool:
+    return "<" in text or ">" in text or "```" in text or "![" in text or "](" in text or "://" in text
 
 
 def _neutral(found: re.Match[str]) -> str:

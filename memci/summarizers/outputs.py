@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 
 from .hygiene import one_line, width
-from .salience import ERROR, NAME, NUMBER, Salient, error_lines, has_error, salient
+from .salience import NAME, NUMBER, Piece, error_lines, has_error, salient
 
 _JOINT = " · "
 _ITEM = 64
@@ -41,11 +41,11 @@ def digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
     kept = list(dict.fromkeys(lead))
     # single capitalised words are mostly headings in what a tool prints
     least = NUMBER if text.isascii() else NAME
-    pieces = [piece for piece in salient(text) if ERROR < piece.rank <= least]
+    pieces = [piece for piece in salient(text, errors=False) if piece[0] <= least]
     return packed(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
 
 
-def packed(line: str, pieces: Sequence[Salient], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
+def packed(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
     """Return *line*, then those of *pieces* that are not in it, as many as fit, as they stand in *text*. O(pieces).
 
     What *seen* has comes last, what *shown* has never.
@@ -53,22 +53,24 @@ def packed(line: str, pieces: Sequence[Salient], columns: int, *, text: str, see
     room = columns - width(line)
     chosen: list[str] = []
     late: list[str] = []
+    taken = f"{line}\n{shown}"
     for _, piece in pieces:
         if room < _SMALLEST:
             break
         # 32 characters are at most 64 columns
         item = piece if len(piece) <= _ITEM // 2 else one_line(piece, _ITEM)
         cost = width(item) + len(_JOINT)
-        if item in line or item in shown or any(item in other for other in chosen):
+        if item in taken:
             continue
         if seen and item in seen:
             late.append(item)
         elif cost <= room:
             chosen.append(item)
+            taken = f"{taken}\n{item}"
             room -= cost
     for item in late:
         cost = width(item) + len(_JOINT)
         if cost <= room and item not in chosen:
             chosen.append(item)
             room -= cost
-    return _JOINT.join([line, *sorted(chosen, key=text.find)])
+    return _JOINT.join([line, *sorted(chosen, key=text.find)]) if chosen else line

@@ -15,11 +15,13 @@ O(characters). This module knows nothing of messages or of lines.
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from operator import itemgetter
 
 ERROR, ID, FACT, NUMBER, NAME = range(5)
 _LONGEST = 64
+_RAW = 80
 
 _EDGES = ".,;:!?()[]{}\"'“”‘’*`‹›|=~&"
 _SENTENCE_ENDS = '.!?:;|"*-•'
@@ -79,6 +81,7 @@ _ERROR_WORDS = (
     "실패",
     "에러",
 )
+_ASCII_ERROR_WORDS = tuple(word for word in _ERROR_WORDS if word.isascii())
 # A line that is an error, rather than one that speaks of errors.
 _ERROR_AT_START = re.compile(
     r"\s*(?:E {2,8}\S|\[?(?:error|fatal|critical|panic|failed|fail|failure)\b\]?[:!\s]"
@@ -118,25 +121,31 @@ _WIDE_RANKS = {
 }
 
 
-class Salient(NamedTuple):
-    """A piece of a text and how much it would be missed (0 most)."""
+_Token = tuple[str, int, str, bool]
+"""a word, its rank inside a sentence, the mark that ends its run (if one does), and whether a unit may follow"""
+Piece = tuple[int, str]
+"""a rank, and a piece of a text as it stands there"""
 
-    rank: int
-    text: str
 
-
-def salient(text: str) -> list[Salient]:
+def salient(text: str, *, errors: bool = True) -> list[Piece]:
     """Return the pieces of *text* to keep, most missed first, in order of appearance, none twice. O(characters)."""
-    found = [Salient(ERROR, line) for line in error_lines(text)]
+    found: list[Piece] = [(ERROR, line) for line in error_lines(text)] if errors else []
     if "`" in text or '"' in text or "“" in text:
-        found.extend(Salient(FACT if code else NAME, code or words) for code, words in _QUOTED.findall(text))
+        found.extend((FACT if code else NAME, code or words) for code, words in _QUOTED.findall(text))
     if "$ " in text or "❯" in text or ">>>" in text or "›››" in text:
-        found.extend(Salient(FACT, command[1]) for command in _COMMAND.finditer(text))
+        found.extend((FACT, command[1]) for command in _COMMAND.finditer(text))
     if not text.isascii() and _WIDE.search(text):
         found.extend(_wide(text))
     else:
         found.extend(_words(text))
-    return sorted(dict.fromkeys(found), key=lambda each: each.rank)
+    return sorted(dict.fromkeys(found), key=itemgetter(0))
+
+
+def ids(text: str) -> list[str]:
+    """Return the words of *text* that are ids, in order. O(characters)."""
+    if not text.isascii() and _WIDE.search(text):
+        return [piece for rank, piece in _wide(text) if rank == ID]
+    return [token[0] for _, token in _tokens(text.split()) if token[1] == ID]
 
 
 def rank_of(word: str) -> int | None:
@@ -162,16 +171,20 @@ def _rank(word: str) -> int | None:
 def has_error(text: str) -> bool:
     """Tell whether *text* speaks of something that went wrong. O(characters)."""
     lowered = text.lower()
-    return any(word in lowered for word in _ERROR_WORDS)
+    return any(map(lowered.__contains__, _ASCII_ERROR_WORDS if text.isascii() else _ERROR_WORDS))
 
 
 def error_lines(text: str) -> list[str]:
     """Return the last two lines of *text* that are errors, oldest first. O(characters)."""
     if not has_error(text):
         return []
-    lines = [line.strip() for line in text.split("\n") if _ERROR_AT_START.match(line)]
-    lines = lines or [found.group() for found in _ERROR_PHRASE.finditer(text)]
-    return list(dict.fromkeys(lines))[-2:]
+    last: list[str] = []
+    for line in reversed(text.split("\n")):
+        if _ERROR_AT_START.match(line) and line.strip() not in last:
+            last.insert(0, line.strip())
+            if len(last) == 2:
+                break
+    return last or list(dict.fromkeys(found.group() for found in _ERROR_PHRASE.finditer(text)))[-2:]
 
 
 def _rank_with_digits(word: str) -> int | None:
@@ -193,24 +206,18 @@ def _camel(word: str) -> bool:
     return len(word) > 3 and word.isalnum() and not word.isupper() and body != body.lower() and body[:1].islower()
 
 
-def _words(text: str) -> list[Salient]:
+def _words(text: str) -> list[Piece]:
     words = text.split()
     runs: list[list[str]] = []
     kinds: list[int] = []
     at = -2
-    for index in [index for index, word in enumerate(words) if not (word.islower() and word.isalpha())]:
-        raw = words[index]
-        word = raw.strip(_EDGES)
-        if not word or (word.islower() and word.isalpha()):
-            continue
-        if not word.isalnum() and ("(" in word or "[" in word or "{" in word):
-            # the brackets that it opens are its own
-            word = raw.lstrip(_EDGES).rstrip(".,;:!?")
+    for index, (word, inside, closed, unit_may_follow) in _tokens(words):
         follows = at == index - 1
-        starts = index == 0 or words[index - 1][-1] in _SENTENCE_ENDS
-        kind = _kind(word, starts=starts and not (follows and kinds[-1] == NAME))
-        if kind is None:
-            continue
+        kind = inside
+        if kind == NAME or word == "May":
+            starts = index == 0 or words[index - 1][-1] in _SENTENCE_ENDS
+            if starts and not (follows and kinds[-1] == NAME):
+                kind = NAME + 1
         if follows and _joins(runs[-1][-1], kinds[-1], word, kind):
             runs[-1].append(word)
             kinds[-1] = min(kind, kinds[-1])
@@ -218,36 +225,55 @@ def _words(text: str) -> list[Salient]:
             runs.append([word])
             kinds.append(kind)
         at = index
-        if raw[-1] in _SENTENCE_ENDS + ")," and not _dated(word):
+        if closed:
             at = -2
-            if raw[-1] == ":" and kinds[-1] == NAME:
+            if closed == ":" and kinds[-1] == NAME:
                 # a label, not a name
                 kinds[-1] = NAME + 1
-        elif word[0].isdigit() and index + 1 < len(words) and len(runs[-1]) == 1:
+        elif unit_may_follow and index + 1 < len(words) and len(runs[-1]) == 1:
             unit = words[index + 1].rstrip(_EDGES)
             if unit in _HALVES or (unit.islower() and unit.isalpha() and unit not in _NOT_UNITS and _counts(word)):
                 runs[-1].append(unit)
                 kinds[-1] = min(kinds[-1], NUMBER)
     return [
-        Salient(min(kind, NUMBER) if len(run) > 1 else kind, " ".join(run))
+        (min(kind, NUMBER) if len(run) > 1 else kind, " ".join(run))
         for run, kind in zip(runs, kinds, strict=True)
         if kind <= NAME
     ]
+
+
+def _tokens(words: Sequence[str]) -> list[tuple[int, _Token]]:
+    return [
+        (index, token)
+        for index, word in enumerate(words)
+        if not (word.isalpha() and word.islower()) and len(word) <= _RAW and (token := _token(word))
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _token(raw: str) -> _Token | None:
+    word = raw.strip(_EDGES)
+    if not word.isalnum() and ("(" in word or "[" in word or "{" in word):
+        # the brackets that it opens are its own
+        word = raw.lstrip(_EDGES).rstrip(".,;:!?")
+    kind = _kind(word) if word and not (word.isalpha() and word.islower()) else None
+    if kind is None:
+        return None
+    ends = raw[-1] in _SENTENCE_ENDS + ")," and not _dated(word)
+    return word, kind, raw[-1] if ends else "", word[0].isdigit()
 
 
 def _counts(word: str) -> bool:
     return _QUANTITY.fullmatch(word) is not None and not (len(word) == 4 and word[:2] in ("19", "20"))
 
 
-def _kind(word: str, *, starts: bool) -> int | None:
+def _kind(word: str) -> int | None:
     if word in _MONTHS or word in _DAYS:
-        return NUMBER if word != "May" or not starts else NAME + 1
+        return NUMBER
     if len(word) == 1:
         return NAME + 1 if word.isdigit() else None
     rank = rank_of(word)
-    if rank is None and word[0].isupper() and word not in _NOT_NAMES:
-        return NAME + 1 if starts else NAME
-    return rank
+    return NAME if rank is None and word[0].isupper() and word not in _NOT_NAMES else rank
 
 
 def _dated(word: str) -> bool:
@@ -262,8 +288,8 @@ def _joins(before: str, kind: int, word: str, other: int) -> bool:
     return kind >= NAME and other >= NAME
 
 
-def _wide(text: str) -> list[Salient]:
-    found: list[Salient] = []
+def _wide(text: str) -> list[Piece]:
+    found: list[Piece] = []
     for match in _WIDE_ITEM.finditer(text):
         kind = match.lastgroup or ""
         piece = match.group().strip(" \t:：.,")
@@ -274,5 +300,5 @@ def _wide(text: str) -> list[Salient]:
         elif kind == "number" and any(char in piece for char in "¥￥$€₩元円원"):
             rank = FACT
         if rank is not None and piece:
-            found.append(Salient(rank, piece))
+            found.append((rank, piece))
     return found

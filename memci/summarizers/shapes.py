@@ -6,28 +6,32 @@
 Equal keys of a list's rows are one column; each column lists what its rows hold, once. When room is short, ids, dates,
 money and errors go first, and what was not shown is counted: "|+9" values, "14 keys".
 
-Looks at `_LEAVES` leaves. This module knows nothing of messages or of plain text.
+Looks at `_LOOKED_AT` values. This module knows nothing of messages or of plain text.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
 
 from .hygiene import one_line, width
 from .salience import ERROR, FACT, ID, NAME, NUMBER, error_lines, rank_of
 
-_LEAVES = 600
+_LOOKED_AT = 700
+_RANKED = 8
 _DEPTH = 12
+_KEY = 24
 _VALUE = 34
 _FIRST = 6
 _BROKEN = 200
 _BITS = 4_000
+_MAPPINGS = (dict, Mapping)  # the first, exact one is the quick one
 
+_JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _ERROR_KEYS = re.compile(r"error|exception|stderr|traceback|fail|warning")
-_ID_KEYS = re.compile(
-    r"(?:^|_)(?:ids?|uuid|key|code|ref|reference|sku|hash|number|status|state|success|email|phone)$|Id$"
-)
+_ID_KEYS = re.compile(r"(?:^|_)(?:ids?|uuid|key|code|ref|reference|sku|hash|number|status|state|success|email|phone)$")
 _FACT_KEYS = re.compile(
     r"name|title|date|time|price|amount|total|cost|balance|path|file|url|command|cmd|query|message|reason|result|_at$"
 )
@@ -35,30 +39,16 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d$")
 _PAIR = re.compile(r'"([^"\\\n]{1,40})"\s{0,8}:\s{0,8}("(?:[^"\\\n]|\\.){0,160}"?|-?\d[\d.eE+-]{0,30}|true|false|null)')
 
 
-@dataclass(slots=True)
-class _Column:
-    label: str
-    rank: int
-    values: dict[str, None] = field(default_factory=dict)
-    shown: int = 0
-    clip: int = _VALUE
-    """columns for each value"""
-
-    def text(self, sign: str) -> str:
-        texts = [one_line(value, self.clip) for value in list(self.values)[: self.shown]]
-        more = len(self.values) - self.shown
-        return f"{self.label}{sign}{'|'.join(texts)}" + (f"|+{more}" if more else "")
-
-
 def parsed(text: str) -> object:
     """Return the object or list that *text* is in JSON, numbers as they were written; None if it is neither."""
     if text[:1] not in "{[" or text[-1:] not in "}]":
         return None
     try:
-        value: object = json.loads(text, parse_int=str, parse_float=str)
+        value, end = _JSON.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    return value
+    found: object = value if end == len(text) else None
+    return found
 
 
 def pairs(text: str) -> dict[str, object]:
@@ -73,8 +63,7 @@ def pairs(text: str) -> dict[str, object]:
 
 def shape(value: object, columns: int, *, seen: str = "") -> str:
     """Return the shape of *value* in about *columns* columns; what *seen* has is shown last. O(leaves looked at)."""
-    sheet = _Sheet(seen)
-    sheet.walk(value)
+    sheet = _Sheet(value, seen)
     size = f", {len(value)} keys" if isinstance(value, dict) and len(value) > 3 else ""
     count = f"{len(value)}×" if isinstance(value, list) else ""
     room = columns - width(count) - width(size) - 2
@@ -85,129 +74,168 @@ def shape(value: object, columns: int, *, seen: str = "") -> str:
 
 def arguments(value: Mapping[str, object], columns: int, *, seen: str = "") -> str:
     """Return the arguments of a call, `key=value, …`, in about *columns* columns."""
-    sheet = _Sheet(seen)
-    sheet.walk(value)
+    sheet = _Sheet(value, seen)
     body = sheet.text(columns, "=")
     return body if sheet.whole else f"{body}, …" if body else "…"
+
+
+@dataclass(slots=True, eq=False)
+class _Column:
+    """The values at one path, and the columns below it."""
+
+    label: str = ""
+    above: "_Column | None" = None
+    below: dict[object, "_Column"] = field(default_factory=dict)
+    values: dict[str, None] = field(default_factory=dict)
+    rows: int | None = None
+    rank: int = NAME + 1
+    key_rank: int = NAME + 1
+    birth: bool = False
+    opened: bool = False
+    """its head is paid for"""
+    shown: int = 0
+    clip: int = _VALUE
+    """columns for each value"""
+
+    def open(self, key: object) -> "_Column":
+        label, rank, birth = _read_key(_text(key)[:200])
+        made = self.below[key] = _Column(label, self, key_rank=rank, birth=birth)
+        return made
+
+    def head(self) -> str:
+        if not self.label:
+            return ""
+        return f"{self.label} " if self.rows is None else f"{self.label} {self.rows}×"
+
+    def text(self, sign: str) -> str:
+        texts = [one_line(value, self.clip) for value in islice(self.values, self.shown)]
+        more = len(self.values) - self.shown
+        return f"{self.label}{sign if self.label else ''}{'|'.join(texts)}{f'|+{more}' if more else ''}"
+
+    def urgency(self, seen: str) -> tuple[bool, int]:
+        self.rank = min(map(self._rank, islice(self.values, _RANKED)))
+        return bool(seen) and all(len(value) > 2 and value in seen for value in self.values), self.rank
+
+    def _rank(self, text: str) -> int:
+        if not text or text == "null":
+            return NAME + 1
+        if self.key_rank <= ID:
+            return self.key_rank
+        plain = " " in text[:80] or text.replace("_", "").isalpha()
+        own = None if plain else rank_of(text)
+        if own is None:
+            short = NAME + 1 if text in ("true", "false") else NAME if len(text) <= _VALUE else NUMBER
+            return min(self.key_rank, short)
+        return ID if _DATE.match(text) and not self.birth else min(own, self.key_rank)
 
 
 class _Sheet:
     """Columns of equal path, in document order."""
 
-    def __init__(self, seen: str) -> None:
+    def __init__(self, value: object, seen: str) -> None:
         self.whole = True
         self._seen = seen
-        self._columns: dict[tuple[str, ...], _Column] = {}
-        self._counts: dict[tuple[str, ...], int] = {}
-        self._leaves = 0
+        self._columns: list[_Column] = []
+        self._looked_at = 0
+        self._walk(value, _Column(opened=True), 0)
 
-    def walk(self, value: object, path: tuple[str, ...] = (), depth: int = 0) -> None:
-        if self._leaves >= _LEAVES or depth > _DEPTH:
+    def _walk(self, value: object, column: _Column, depth: int) -> None:
+        self._looked_at += 1
+        if self._looked_at > _LOOKED_AT or depth > _DEPTH:
             self.whole = False
-        elif isinstance(value, Mapping):
-            self._walk_dict(value, path, depth)
+        elif isinstance(value, str):
+            self._leaf(value, column)
+        elif isinstance(value, _MAPPINGS):
+            self._walk_row(value, column, depth + 1)
         elif isinstance(value, list | tuple):
-            if path not in self._counts:
-                self._counts[path] = len(value)
-            for each in value[:_LEAVES]:
-                self.walk(each, path, depth + 1)
+            column.rows = len(value) if column.rows is None else column.rows
+            for each in value[:_LOOKED_AT]:
+                self._walk(each, column, depth + 1)
         else:
-            self._leaf(value, path)
+            self._leaf(_text(value), column)
 
-    def _walk_dict(self, value: Mapping[str, object], path: tuple[str, ...], depth: int) -> None:
-        rows = {_text(key): row for key, row in value.items() if isinstance(row, Mapping)}
-        if 1 < len(rows) == len(value) and any(rank_of(key) in (ID, FACT) for key in rows):
-            # the keys are the rows' names
-            self._counts[path] = len(rows)
-            for key, row in rows.items():
-                self._leaf(key, (*path, ""))
-                self.walk({name: each for name, each in row.items() if each != key}, path, depth + 1)
+    def _walk_row(self, row: Mapping[object, object], column: _Column, depth: int) -> None:
+        below = column.below
+        if len(row) > 1 and _names_rows(row):
+            column.rows = len(row)
+            for key, each in row.items():
+                name = _text(key)
+                self._walk(name, below.get("") or column.open(""), depth)
+                self._walk(_without(each, name), column, depth)
             return
-        first, last = value.get("first_name"), value.get("last_name")
-        named = isinstance(first, str) and isinstance(last, str)
-        for key, each in value.items():
-            if named and key == "first_name":
-                self._leaf(f"{first} {last}", (*path, "name"))
-            elif not (named and key == "last_name"):
-                self.walk(each, (*path, _text(key)), depth + 1)
+        for key, each in (_with_full_name(row) if "first_name" in row else row).items():
+            self._walk(each, below.get(key) or column.open(key), depth)
+            if not self.whole and self._looked_at > _LOOKED_AT:
+                break
 
-    def _leaf(self, value: object, path: tuple[str, ...]) -> None:
-        self._leaves += 1
-        text = _text(value)
-        label = path[-1] if path else ""
-        rank = _rank(label, value, text)
-        if len(text) > _VALUE and (rank == ERROR or "\n" in text):
-            text = " · ".join([*error_lines(text[-5_000:])[-1:], text]) if "\n" in text else text
-        column = self._columns.get(path)
-        if column is None:
-            column = self._columns[path] = _Column(one_line(label, 24) if label else "", rank)
-        column.rank = min(rank, column.rank)
+    def _leaf(self, text: str, column: _Column) -> None:
+        if len(text) > _VALUE and "\n" in text:
+            text = " · ".join([*error_lines(text[-5_000:])[-1:], text])
+        if not column.values:
+            self._columns.append(column)
         column.values[text] = None
 
     def text(self, columns: int, sign: str) -> str:
-        room = self._choose(columns, len(sign))
-        self._extend(room)
-        chosen = {path: column for path, column in self._columns.items() if column.shown}
+        """Return the columns that fit; from then on `whole` is False if one does not."""
+        order = sorted(self._columns, key=lambda column: column.urgency(self._seen))
+        _extend(order, _choose(order, columns, len(sign)))
+        chosen = [column for column in self._columns if column.shown]
         self.whole = self.whole and len(chosen) == len(self._columns)
-        return ", ".join(self._grouped(chosen, sign))
+        return _grouped(chosen, sign)
 
-    def _choose(self, room: int, sign: int) -> int:
-        opened: set[tuple[str, ...]] = {()}
-        for path, column in sorted(self._columns.items(), key=self._urgency):
-            group = path[:-1]
-            cost = width(column.label) + sign + 2 + (0 if group in opened else len(self._head(group)) + 4)
-            alone = len(self._columns) == 1
-            for value in list(column.values)[: _FIRST if column.rank <= ID else 2]:
-                column.clip = max(_VALUE, room - cost) if alone else column.clip
-                more = min(column.clip, width(value[: column.clip])) + (1 if column.shown else 0)
-                reserve = 4 if len(column.values) > column.shown + 1 else 0
-                if cost + more + reserve > room:
-                    break
-                room -= cost + more
-                cost = 0
-                column.shown += 1
-                opened.add(group)
-        return room
 
-    def _extend(self, room: int) -> None:
-        for _, column in sorted(self._columns.items(), key=self._urgency):
-            values = list(column.values)
-            while 0 < column.shown < len(values):
-                more = min(column.clip, width(values[column.shown][: column.clip])) + 1
-                if more + 4 > room:
-                    break
-                room -= more
-                column.shown += 1
-            longest = max((width(value[:200]) for value in values[: column.shown]), default=0)
-            if longest > column.clip and room > 8 and column.shown == 1:
+def _choose(order: Sequence[_Column], room: int, sign: int) -> int:
+    for column in order:
+        group = column.above or column
+        cost = width(column.label) + sign + 2 + (0 if group.opened else width(group.head()) + 4)
+        if cost > room:
+            continue
+        if len(order) == 1:
+            column.clip = max(_VALUE, room - cost)
+        for value in islice(column.values, _FIRST if column.rank <= ID else 2):
+            more = min(column.clip, width(value[: column.clip])) + (1 if column.shown else 0)
+            reserve = 4 if len(column.values) > column.shown + 1 else 0
+            if cost + more + reserve > room:
+                break
+            room -= cost + more
+            cost = 0
+            column.shown += 1
+            group.opened = True
+    return room
+
+
+def _extend(order: Sequence[_Column], room: int) -> None:
+    for column in order:
+        if not column.shown:
+            continue
+        for value in islice(column.values, column.shown, None):
+            more = min(column.clip, width(value[: column.clip])) + 1
+            if more + 4 > room:
+                break
+            room -= more
+            column.shown += 1
+        if column.shown == 1 and room > 8:
+            longest = width(next(iter(column.values))[:200])
+            if longest > column.clip:
                 longer = min(longest, column.clip + room)
                 room -= longer - column.clip
                 column.clip = longer
 
-    def _urgency(self, item: tuple[tuple[str, ...], _Column]) -> tuple[bool, int]:
-        column = item[1]
-        known = bool(self._seen) and all(len(value) > 2 and value in self._seen for value in column.values)
-        return known, column.rank
 
-    def _head(self, group: tuple[str, ...]) -> str:
-        count = self._counts.get(group)
-        label = one_line(group[-1], 24) if group and group[-1] else ""
-        return f"{label} {count}×" if count is not None and label else f"{label} " if label else ""
-
-    def _grouped(self, chosen: dict[tuple[str, ...], _Column], sign: str) -> Iterable[str]:
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for path, column in chosen.items():
-            group = path[:-1]
-            text = column.text(sign if column.label else "")
-            if group:
-                groups.setdefault(group, []).append(text)
-            else:
-                groups[path] = [text]
-        for group, texts in groups.items():
-            if group in chosen and len(texts) == 1:
-                yield texts[0]
-            else:
-                yield f"{self._head(group)}{{{', '.join(texts)}}}"
+def _grouped(chosen: Sequence[_Column], sign: str) -> str:
+    parts: list[tuple[str, list[str]]] = []
+    open_groups: dict[_Column, list[str]] = {}
+    for column in chosen:
+        group = column.above
+        text = column.text(sign)
+        if group is None or group.above is None:
+            parts.append(("", [text]))
+        elif group in open_groups:
+            open_groups[group].append(text)
+        else:
+            open_groups[group] = [text]
+            parts.append((f"{group.head()}{{", open_groups[group]))
+    return ", ".join(f"{head}{', '.join(texts)}{'}' if head else ''}" for head, texts in parts)
 
 
 def _text(value: object) -> str:
@@ -218,17 +246,35 @@ def _text(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _rank(label: str, value: object, text: str) -> int:
-    if value is None or text == "":
-        return NAME + 1
-    key = label if label.islower() else label.lower()
-    if _ERROR_KEYS.search(key) or _ID_KEYS.search(key):
-        return ERROR if _ERROR_KEYS.search(key) else ID
-    plain = " " in text[:80] or text.replace("_", "").isalpha()
-    own = None if plain else rank_of(text)
-    if own is not None and _DATE.match(text) and "birth" not in key and key != "dob":
-        return ID
-    if _FACT_KEYS.search(key):
-        return min(own, FACT) if own is not None else FACT
-    short = NAME + 1 if isinstance(value, bool) else NAME
-    return own if own is not None else short if len(text) <= _VALUE else NUMBER
+def _names_rows(row: Mapping[object, object]) -> bool:
+    # the keys are the rows' names: {"HAT001": {…}, "HAT022": {…}}
+    for each in row.values():
+        if not isinstance(each, _MAPPINGS):
+            return False
+    return any(rank_of(_text(key)) in (ID, FACT) for key in row)
+
+
+def _without(row: object, name: str) -> dict[object, object]:
+    return {key: each for key, each in row.items() if each != name} if isinstance(row, Mapping) else {}
+
+
+def _with_full_name(row: Mapping[object, object]) -> Mapping[object, object]:
+    first, last = row["first_name"], row.get("last_name")
+    if not (isinstance(first, str) and isinstance(last, str)):
+        return row
+    full = {("name" if key == "first_name" else key): each for key, each in row.items() if key != "last_name"}
+    return full | {"name": f"{first} {last}"}
+
+
+@lru_cache(maxsize=1024)
+def _read_key(key: str) -> tuple[str, int, bool]:
+    # its label, the rank of its values at least, whether dates in it are of birth
+    lowered = key if key.islower() else key.lower()
+    label = one_line(key, _KEY) if key else ""
+    if _ERROR_KEYS.search(lowered):
+        rank = ERROR
+    elif _ID_KEYS.search(lowered) or key.endswith("Id"):
+        rank = ID
+    else:
+        rank = FACT if _FACT_KEYS.search(lowered) else NAME + 1
+    return label, rank, "birth" in lowered or lowered == "dob"

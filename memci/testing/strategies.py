@@ -47,9 +47,10 @@ LENGTHS = (1, 3, 12, 30, 30, 60, 60, 120, 250)
 
 PIXEL = (
     "data:image/png;base64,"
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg"
+    + "A" * 404
 )
-"""an image of one pixel, as a data URL"""
+"""an image of one pixel, as a data URL, with something behind its end"""
 
 _EXTRAS: tuple[Message, ...] = (
     {"name": "alice"},
@@ -68,7 +69,7 @@ def texts(draw: st.DrawFn, *, giant: bool = True) -> str:
     if kind < 20:
         return draw(st.sampled_from(HOSTILE))
     if kind < 35:
-        return draw(_short)
+        return str(draw(_short))
     times = draw(_any_length if giant else _usual_length)
     return draw(_words) * times + str(draw(_numbers))
 

@@ -210,7 +210,7 @@ class Context:
                 for (page, ordinal), node in zip(known.entries if known else places, drafted.nodes, strict=True)
             )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
-            if window.crowded or writer.due:
+            if known is None and (window.crowded or writer.due):
                 # what does not fit is stored all the same; the next rendering says so
                 with contextlib.suppress(BudgetExceeded):
                     self._renderer.edition(low=None if window.tokens > window.limits.budget else window.tokens)

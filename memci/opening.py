@@ -61,11 +61,13 @@ def opened(
         record = ContextRecord(id, owner or id, text, memo.dumps())
     window = _window(record, memo, chosen, prompt, count)
     reader = Reader(storage, id)
+    recount = bool(found) and stored.get("counter") != count.name
     if found:
-        recount = stored.get("counter") != count.name
         _fill(window, reader, storage, found[1], recount=recount)
     _admit(window)
-    if not found or record != found[0]:
+    if recount:
+        storage.commit(_recounted(window))
+    elif not found or record != found[0]:
         storage.commit(Transition(head=record.head, record=record))
     return window, reader
 
@@ -96,6 +98,13 @@ def _fill(window: Window, reader: Reader, storage: Storage, edition: str | None,
         contents = wire.loads(edition, nonce=window.memo.nonce, weigh=window.weigh if recount else None)
         listed = _rows(storage, record.id, contents.listed)
         window.show(contents, listed)
+
+
+def _recounted(window: Window) -> Transition:
+    """Return the transition that stores what the window costs by a new counter."""
+    views = tuple((node.seq, window.weigh(node.view), node.clip) for node in window.active.messages)
+    edition = wire.dumps(window.common.archive.contents)
+    return Transition(window.record.head, window.record, views=views, edition=edition)
 
 
 def _rows(storage: Storage, context: str, indexes: list[int]) -> dict[int, PageRow]:

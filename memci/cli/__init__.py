@@ -6,7 +6,9 @@
 Nothing of the package imports it, so that typer and rich stay an extra. This module knows nothing of the commands.
 """
 
+import signal
 import sys
+from types import FrameType
 
 MISSING = "memci: the command line needs typer and rich: pip install 'memci[cli]'"
 
@@ -20,4 +22,12 @@ def main() -> None:
             raise
         sys.stderr.write(f"{MISSING}\n")
         raise SystemExit(2) from None
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # not every system has both
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _ended)
     app(prog_name="memci")
+
+
+def _ended(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # so that a temporary store goes, which may hold a conversation

@@ -151,7 +151,7 @@ def verify(store: Store, *, json: Json = False) -> None:
 def _output(*, json: bool, live: bool) -> Output:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors=PLAIN)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     return Output(console, json, live and not json and sys.stdout.isatty() and not console.is_dumb_terminal)
 
 

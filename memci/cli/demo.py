@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from ..context import Context
 from ..messages import Message
@@ -50,7 +51,7 @@ def demonstrated(output: Output, *, window: int, turns: int) -> bool:
             before = json.dumps(context.render(tools=TOOLS))
         with Context.open(storage, id="demo") as context:
             same = json.dumps(context.render(tools=TOOLS)) == before
-    console.print(f"{_mark(same)} closed and opened again, it renders {'the same' if same else 'other'} bytes")
+    _print_proof(console, same, f"closed and opened again, it renders {'the same' if same else 'other'} bytes")
     console.print("\nnow one of yours: memci replay FILE; how to use it in an agent: README.md", style="bold")
     return exact and same
 
@@ -96,10 +97,11 @@ def _recall(console: Console, context: Context, said: Sequence[list[Message]]) -
     expected = [message["content"] if message.get("tool_calls") is None else message for message in original]
     same = [each for _, each in quoted] == expected and context.recall_page(index) == original
     told = "word for word" if same else "changed"
-    console.print(f"{_mark(same)} the model called recall_page({index}): its {len(original)} messages came back {told}")
-    console.print(f"  [dim]{original[0]['content']}[/dim]")
+    _print_proof(console, same, f"the model called recall_page({index}): its {len(original)} messages came back {told}")
+    console.print(f"  {original[0]['content']}", style="dim")
     return same
 
 
-def _mark(well: bool) -> str:
-    return "[green]✓[/green]" if well else "[red]✗[/red]"
+def _print_proof(console: Console, well: bool, told: str) -> None:
+    mark = Text("✓ ", style="green") if well else Text("✗ ", style="red")
+    console.print(mark.append(told, style="default"))

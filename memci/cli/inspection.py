@@ -56,7 +56,12 @@ def verified(output: Output, path: Path) -> bool:
             records = list(storage.contexts())
         except CorruptRecord as error:
             damage.append(str(error))
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("messages"))
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("messages"),
+        )
         with Progress(*columns, console=output.console, transient=True, disable=not output.live) as progress:
             task = progress.add_task("verify", total=sum(record.head for record in records))
             for record in records:
@@ -79,7 +84,7 @@ def verified(output: Output, path: Path) -> bool:
         for problem in wrong:
             output.console.print(Text(f"  {visible(problem)}"), soft_wrap=True)
     if not records and not damage:
-        output.console.print(f"{path.name} holds no contexts")
+        output.console.print(f"{visible(path.name)} holds no contexts")
     return well
 
 
@@ -100,7 +105,7 @@ def _print_contexts(output: Output, path: Path, records: list[ContextRecord]) ->
         ]
         output.print_json({"store": str(path), "contexts": contexts})
     elif not rows:
-        output.console.print(f"{path.name} holds no contexts")
+        output.console.print(f"{visible(path.name)} holds no contexts")
     else:
         output.console.print(contexts_table(rows))
         output.console.print("one of them: memci inspect STORE --context ID", style="dim")

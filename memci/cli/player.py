@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from ..context import Context
 from ..errors import InvalidMessage, InvalidSetting
 from ..storage import SQLiteStorage, Storage
+from ..storage.sqlite_file import Durability
 from ..tokens import counter_for, message_tokens
 from .transcripts import Transcript
 
@@ -91,12 +92,14 @@ def store_for(path: Path | None, context: str) -> Iterator[Storage]:
         InvalidSetting: If the store has such a context already.
         StorageError: If it can't be opened.
     """
+    # A power cut takes a temporary store anyway.
+    durability: Durability = "fast" if path is None else "full"
     with ExitStack() as stack:
         if path is None:
             path = Path(
                 stack.enter_context(TemporaryDirectory(prefix="memci-", ignore_cleanup_errors=True)), "memci.db"
             )
-        storage = SQLiteStorage(path)
+        storage = SQLiteStorage(path, durability=durability)
         stack.callback(storage.close)
         if storage.load(context) is not None:
             raise InvalidSetting("--store", f"{str(path)!r} holds a context {context!r} already: name another file")

@@ -93,7 +93,7 @@ def replayed(
         if at is not None:
             _print_rendering(output.console, shown)
         if store is not None:
-            output.console.print(f"the store: memci inspect {store}", soft_wrap=True)
+            output.console.print(visible(f"the store: memci inspect {store}"), soft_wrap=True)
 
 
 def print_replay(console: Console, transcript: Transcript, tally: Tally, report: Report, seconds: float) -> None:

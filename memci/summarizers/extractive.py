@@ -20,8 +20,11 @@ from .outputs import digest, packed
 from .parts import split
 from .salience import FACT, error_lines, ids, salient
 from .sentences import point, request
-from .shapes import arguments, pairs, parsed, shape
+from .shapes import MAPPINGS, arguments, pairs, parsed, shape
 from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summary
+
+_Call = tuple[str, str, object]
+"""id, name and arguments of a call"""
 
 _TAIL = 5_000
 _SEEN = 4_000
@@ -54,14 +57,15 @@ def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int
         quote = quotes[index] if index < len(quotes) else None
         if quote is None:
             own.append(index)
-            line = _line(message, calls[index], names.get(index, ""), seen)
+            lines.append(_line(message, calls[index], names.get(index, ""), seen))
         else:
-            line = _quoted(quote)
-        lines.append(one_line(line, LINE_COLUMNS))
+            lines.append(_quoted(quote))
         seen = f"{seen}\n{lines[-1]}"[-_SEEN:]
     called = [lines[index] for index in own if calls[index]]
-    title = _title([messages[index] for index in own], called) or lines[own[0] if own else 0] if lines else ""
-    return Summary(title=one_line(title, TITLE_COLUMNS), lines=tuple(lines))
+    title = _title([messages[index] for index in own], called) or one_line(
+        lines[own[0] if own else 0] if lines else "", TITLE_COLUMNS
+    )
+    return Summary(title=title, lines=tuple(lines))
 
 
 def _quoted(quote: tuple[int, int | None]) -> str:
@@ -69,20 +73,27 @@ def _quoted(quote: tuple[int, int | None]) -> str:
     return f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}"
 
 
-def _line(message: Mapping[str, object], calls: Sequence[tuple[str, object]], name: str, seen: str) -> str:
+def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
     text, others = split(message.get("content"))
-    text = "" if text.isspace() else text
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         others.append(f"refused: {refusal[:SCANNED]}")
     if message.get("role") == "tool":
-        return _result(text, others, name, seen)
-    if not calls and not others:
-        return _said(text, LINE_COLUMNS, seen)
+        line = _result(text, others, name, seen)
+    elif calls or others:
+        line = _mixed("" if text.isspace() else text, others, calls, seen)
+    elif len(text) <= LINE_COLUMNS and "**" not in text and plain(text):
+        return text
+    else:
+        line = _said(text, LINE_COLUMNS, seen)
+    return one_line(line, LINE_COLUMNS)
+
+
+def _mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: str) -> str:
     aside = " ".join(others)
     room = LINE_COLUMNS - (width(one_line(aside, _HEAD_COLUMNS)) + 1 if aside else 0)
     if not calls:
-        return " ".join(each for each in (_said(text, room, seen), aside) if each)
+        return f"{_said(text, room, seen)} {aside}"
     if not text:
         return _JOINT.join(each for each in (aside, _called(calls, room, seen)) if each)
     called = _called(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
@@ -92,8 +103,6 @@ def _line(message: Mapping[str, object], calls: Sequence[tuple[str, object]], na
 
 def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
     if len(text) <= columns:
-        if plain(text) and "**" not in text:
-            return text
         flat = " ".join(harmless(text).replace("**", "").split())
         if width(flat) <= columns:
             return flat
@@ -136,11 +145,11 @@ def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     return f"{lead}{made}{' ' if aside else ''}{aside}"
 
 
-def _called(calls: Sequence[tuple[str, object]], columns: int, seen: str) -> str:
+def _called(calls: Sequence[_Call], columns: int, seen: str) -> str:
     shown = calls[:_CALLS]
     made: list[str] = []
     room = columns
-    for index, (name, given) in enumerate(shown):
+    for index, (_, name, given) in enumerate(shown):
         share = max(24, room // (len(shown) - index) - 2)
         label = one_line(name, _NAME_COLUMNS)
         made.append(f"{label}({_arguments(given, max(8, share - width(label) - 2), seen)})")
@@ -160,30 +169,29 @@ def _arguments(given: object, columns: int, seen: str) -> str:
     return one_line(raw, columns) if raw.strip() else ""
 
 
-def _calls(message: Mapping[str, object]) -> list[tuple[str, object]]:
+def _calls(message: Mapping[str, object]) -> list[_Call]:
     listed = message.get("tool_calls")
-    found: list[tuple[str, object]] = []
+    found: list[_Call] = []
     for call in listed if isinstance(listed, list | tuple) else ():
-        inner = call.get("function") or call.get("custom") if isinstance(call, Mapping) else None
-        inner = inner if isinstance(inner, Mapping) else {}
+        outer = call if isinstance(call, MAPPINGS) else {}
+        inner = outer.get("function") or outer.get("custom")
+        inner = inner if isinstance(inner, MAPPINGS) else {}
         name = inner.get("name")
         named = name[:200] if isinstance(name, str) and name else "unnamed"
-        found.append((named, inner.get("arguments", inner.get("input"))))
+        found.append((_id(outer.get("id")), named, inner.get("arguments", inner.get("input"))))
     return found
 
 
-def _names(messages: Sequence[Mapping[str, object]], calls: Sequence[Sequence[tuple[str, object]]]) -> dict[int, str]:
+def _names(messages: Sequence[Mapping[str, object]], calls: Sequence[Sequence[_Call]]) -> dict[int, str]:
     # ids may repeat within a page: each result takes the oldest open call with its id
     waiting: dict[str, list[str]] = {}
     answered: dict[str, str] = {}
     found: dict[int, str] = {}
     for index, message in enumerate(messages):
-        listed = message.get("tool_calls")
-        if calls[index] and isinstance(listed, list | tuple):
-            for call, (name, _) in zip(listed, calls[index], strict=True):
-                waiting.setdefault(_id(call, "id"), []).append(name)
-        elif message.get("role") == "tool":
-            key = _id(message, "tool_call_id")
+        for call_id, name, _ in calls[index]:
+            waiting.setdefault(call_id, []).append(name)
+        if message.get("role") == "tool" and not calls[index]:
+            key = _id(message.get("tool_call_id"))
             if waiting.get(key):
                 answered[key] = waiting[key].pop(0)
             given = message.get("name")
@@ -191,9 +199,8 @@ def _names(messages: Sequence[Mapping[str, object]], calls: Sequence[Sequence[tu
     return found
 
 
-def _id(holder: object, key: str) -> str:
-    found = holder.get(key) if isinstance(holder, Mapping) else None
-    return found if isinstance(found, str) else ""
+def _id(given: object) -> str:
+    return given if isinstance(given, str) else ""
 
 
 def _title(messages: Sequence[Mapping[str, object]], called: Sequence[str]) -> str:
@@ -212,7 +219,7 @@ def _title(messages: Sequence[Mapping[str, object]], called: Sequence[str]) -> s
     if width(head) < TITLE_COLUMNS // 3:
         found += called
     extra = next((each for each in found if each not in head), "")
-    return f"{head}{_JOINT}{extra}" if extra else head
+    return one_line(f"{head}{_JOINT}{extra}", TITLE_COLUMNS) if extra else head
 
 
 def _first_words(messages: Sequence[Mapping[str, object]], role: str) -> str:

@@ -19,7 +19,9 @@ _SHORT = 24
 _WORD = re.compile(r"\w")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
-_END = re.compile(r"[.!?]{1,3}[\"'”’)]?(?=\s|$)|[。！？｡…]|\n")
+# One set of characters in front lets the search skip what can't be an end.
+_END = re.compile(r"[.!?。！？｡…\n](?:(?<=[.!?])[.!?]{0,2}[\"'”’)]?(?=\s|$)|(?<=[。！？｡…\n]))")
+_ASCII_END = re.compile(r"[.!?\n](?:(?<=[.!?])[.!?]{0,2}[\"')]?(?=\s|$)|(?<=\n))")
 _ABBREVIATIONS = frozenset(
     str.split(
         "mr mrs ms dr prof st no vs etc e.g i.e approx inc ltd co jr sr fig vol a.m p.m jan feb mar apr jun "
@@ -40,8 +42,7 @@ _SMALL_TALK = re.compile(
     r"|こんにちは|こんばんは|おはようございます|(?:いつも)?お世話になっております|ありがとうございます"
     r"|承知(?:いたし|し)ました|かしこまりました|はじめまして|お疲れ様です|すみません"
     r"|안녕하세요|안녕하십니까|감사합니다|고맙습니다|반갑습니다|수고하십니다|알겠습니다|네|예)"
-    r"(?=\s*(?:[,.!?;:，。！？、~～…]|$)))",
-    re.IGNORECASE,
+    r"(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
 )
 _POLITENESS = re.compile(
     r"(?:(?:so|well|actually|also|and|but|yes|now),? )?"
@@ -52,22 +53,23 @@ _POLITENESS = re.compile(
     r"|i(?:'m| am) (?:trying|looking) (?:to|for)"
     r"|let(?:'|’)?s|i was wondering if|i have a question about|we need to"
     r"|请(?:你|您)?(?:帮我|帮忙)?|麻烦(?:你|您)?(?:帮我)?|我想(?:要|请你)?|能不能|可以帮我|帮我)"
-    r"(?=\s|[^\x00-\x7f])[\s,:]*",
-    re.IGNORECASE,
+    r"(?=\s|[^\x00-\x7f])[\s,:]*"
 )
 
 
 def point(text: str) -> tuple[int, int]:
     """Return where the first sentence that says something begins and ends. O(1): looks at 2,000 characters."""
     text = text[:_LOOKED_AT]
-    spans = _sentences(text)
+    lowered = _lowered(text)
+    ascii_only = text.isascii()
+    spans = _sentences(text, _ASCII_END if ascii_only else _END)
     first = None
     for sentence, end in spans:
         first = first or (sentence, end)
-        start = _after_small_talk(text, sentence, end)
+        start = _after_small_talk(lowered, sentence, end)
         if end - start >= 2 and _WORD.search(text, start, end):
             # a wide character says about twice as much
-            short = _SHORT // 2 if _WIDE.search(text, start, end) else _SHORT
+            short = _SHORT // 2 if not ascii_only and _WIDE.search(text, start, end) else _SHORT
             return start, next(spans, (start, end))[1] if end - start < short else end
     return first or (0, len(text))
 
@@ -76,11 +78,16 @@ def request(text: str) -> str:
     """Return the first sentence that says something, without the politeness in front of it."""
     start, end = point(text)
     sentence = text[start:end].strip()
-    polite = _POLITENESS.match(sentence)
+    polite = _POLITENESS.match(_lowered(sentence))
     bare = sentence[polite.end() :] if polite else sentence
     if len(bare) < 4:
         return sentence
     return bare[0].upper() + bare[1:] if polite else bare
+
+
+def _lowered(text: str) -> str:
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text
 
 
 def _after_small_talk(text: str, start: int, end: int) -> int:
@@ -94,10 +101,10 @@ def _after_small_talk(text: str, start: int, end: int) -> int:
     return min(start, end)
 
 
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
+def _sentences(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     start = 0
     found = 0
-    for mark in _END.finditer(text):
+    for mark in ends.finditer(text):
         if mark.group() == "." and _abbreviated(text[max(start, mark.start() - 8) : mark.start()]):
             continue
         if text[start : mark.start()].strip():

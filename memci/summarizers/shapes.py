@@ -16,18 +16,21 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from .hygiene import one_line, width
+from .hygiene import one_line, plain, width
 from .salience import ERROR, FACT, ID, NAME, NUMBER, error_lines, rank_of
 
 _LOOKED_AT = 700
 _RANKED = 8
+_KNOWN = 10
 _DEPTH = 12
 _KEY = 24
 _VALUE = 34
 _FIRST = 6
+_FEW = 16
 _BROKEN = 200
 _BITS = 4_000
-_MAPPINGS = (dict, Mapping)  # the first, exact one is the quick one
+_NESTED = (dict, list, tuple, Mapping)
+MAPPINGS = (dict, Mapping)  # the first, exact one is the quick one
 
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _ERROR_KEYS = re.compile(r"error|exception|stderr|traceback|fail|warning")
@@ -63,6 +66,8 @@ def pairs(text: str) -> dict[str, object]:
 
 def shape(value: object, columns: int, *, seen: str = "") -> str:
     """Return the shape of *value* in about *columns* columns; what *seen* has is shown last. O(leaves looked at)."""
+    if isinstance(value, dict) and (short := _whole(value, columns - 2, ": ")):
+        return f"{{{short}}}"
     sheet = _Sheet(value, seen)
     size = f", {len(value)} keys" if isinstance(value, dict) and len(value) > 3 else ""
     count = f"{len(value)}×" if isinstance(value, list) else ""
@@ -74,9 +79,22 @@ def shape(value: object, columns: int, *, seen: str = "") -> str:
 
 def arguments(value: Mapping[str, object], columns: int, *, seen: str = "") -> str:
     """Return the arguments of a call, `key=value, …`, in about *columns* columns."""
+    if short := _whole(value, columns, "="):
+        return short
     sheet = _Sheet(value, seen)
     body = sheet.text(columns, "=")
     return body if sheet.whole else f"{body}, …" if body else "…"
+
+
+def _whole(row: Mapping[str, object], columns: int, sign: str) -> str:
+    # most calls have a few short arguments
+    texts: list[str] = []
+    for key, each in row.items():
+        if each == "" or isinstance(each, _NESTED) or len(texts) == _FEW or key == "first_name":
+            return ""
+        texts.append(f"{key}{sign}{each if isinstance(each, str) else _text(each)}")
+    made = ", ".join(texts)
+    return made if len(made) <= columns and plain(made) else ""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,12 +103,11 @@ class _Column:
 
     label: str = ""
     above: "_Column | None" = None
+    key_rank: int = NAME + 1
     below: dict[object, "_Column"] = field(default_factory=dict)
     values: dict[str, None] = field(default_factory=dict)
     rows: int | None = None
     rank: int = NAME + 1
-    key_rank: int = NAME + 1
-    birth: bool = False
     opened: bool = False
     """its head is paid for"""
     shown: int = 0
@@ -98,8 +115,8 @@ class _Column:
     """columns for each value"""
 
     def open(self, key: object) -> "_Column":
-        label, rank, birth = _read_key(_text(key)[:200])
-        made = self.below[key] = _Column(label, self, key_rank=rank, birth=birth)
+        label, rank = _read_key(key[:200] if isinstance(key, str) else _text(key))
+        made = self.below[key] = _Column(label, self, rank)
         return made
 
     def head(self) -> str:
@@ -108,13 +125,27 @@ class _Column:
         return f"{self.label} " if self.rows is None else f"{self.label} {self.rows}×"
 
     def text(self, sign: str) -> str:
-        texts = [one_line(value, self.clip) for value in islice(self.values, self.shown)]
+        clip = self.clip
+        texts = [
+            value if 0 < len(value) <= clip and value.isascii() and value.isprintable() else one_line(value, clip)
+            for value in islice(self.values, self.shown)
+        ]
         more = len(self.values) - self.shown
         return f"{self.label}{sign if self.label else ''}{'|'.join(texts)}{f'|+{more}' if more else ''}"
 
-    def urgency(self, seen: str) -> tuple[bool, int]:
-        self.rank = min(map(self._rank, islice(self.values, _RANKED)))
-        return bool(seen) and all(len(value) > 2 and value in seen for value in self.values), self.rank
+    def urgency(self, seen: str) -> int:
+        """Return the rank of its values, and put it after all others if *seen* has them."""
+        known = bool(seen)
+        for value in self.values if known else ():
+            if len(value) < 3 or value not in seen:
+                known = False
+                break
+        self.rank = NAME + 1
+        for value in islice(self.values, _RANKED):
+            self.rank = min(self.rank, self._rank(value))
+            if self.rank <= ID:
+                break
+        return self.rank + _KNOWN if known else self.rank
 
     def _rank(self, text: str) -> int:
         if not text or text == "null":
@@ -126,7 +157,11 @@ class _Column:
         if own is None:
             short = NAME + 1 if text in ("true", "false") else NAME if len(text) <= _VALUE else NUMBER
             return min(self.key_rank, short)
-        return ID if _DATE.match(text) and not self.birth else min(own, self.key_rank)
+        return (
+            ID
+            if _DATE.match(text) and "birth" not in self.label.lower() and self.label != "dob"
+            else min(own, self.key_rank)
+        )
 
 
 class _Sheet:
@@ -145,7 +180,7 @@ class _Sheet:
             self.whole = False
         elif isinstance(value, str):
             self._leaf(value, column)
-        elif isinstance(value, _MAPPINGS):
+        elif isinstance(value, MAPPINGS):
             self._walk_row(value, column, depth + 1)
         elif isinstance(value, list | tuple):
             column.rows = len(value) if column.rows is None else column.rows
@@ -155,18 +190,24 @@ class _Sheet:
             self._leaf(_text(value), column)
 
     def _walk_row(self, row: Mapping[object, object], column: _Column, depth: int) -> None:
+        if len(row) > _LOOKED_AT:
+            row = dict(islice(row.items(), _LOOKED_AT))
+            self.whole = False
+        self._looked_at += len(row)
         below = column.below
         if len(row) > 1 and _names_rows(row):
             column.rows = len(row)
             for key, each in row.items():
                 name = _text(key)
-                self._walk(name, below.get("") or column.open(""), depth)
+                self._leaf(name, below.get("") or column.open(""))
                 self._walk(_without(each, name), column, depth)
             return
         for key, each in (_with_full_name(row) if "first_name" in row else row).items():
-            self._walk(each, below.get(key) or column.open(key), depth)
-            if not self.whole and self._looked_at > _LOOKED_AT:
-                break
+            under = below.get(key) or column.open(key)
+            if isinstance(each, str):
+                self._leaf(each, under)
+            else:
+                self._walk(each, under, depth)
 
     def _leaf(self, text: str, column: _Column) -> None:
         if len(text) > _VALUE and "\n" in text:
@@ -249,7 +290,7 @@ def _text(value: object) -> str:
 def _names_rows(row: Mapping[object, object]) -> bool:
     # the keys are the rows' names: {"HAT001": {…}, "HAT022": {…}}
     for each in row.values():
-        if not isinstance(each, _MAPPINGS):
+        if not isinstance(each, MAPPINGS):
             return False
     return any(rank_of(_text(key)) in (ID, FACT) for key in row)
 
@@ -267,8 +308,8 @@ def _with_full_name(row: Mapping[object, object]) -> Mapping[object, object]:
 
 
 @lru_cache(maxsize=1024)
-def _read_key(key: str) -> tuple[str, int, bool]:
-    # its label, the rank of its values at least, whether dates in it are of birth
+def _read_key(key: str) -> tuple[str, int]:
+    # its label, and the rank that its values have at least
     lowered = key if key.islower() else key.lower()
     label = one_line(key, _KEY) if key else ""
     if _ERROR_KEYS.search(lowered):
@@ -277,4 +318,4 @@ def _read_key(key: str) -> tuple[str, int, bool]:
         rank = ID
     else:
         rank = FACT if _FACT_KEYS.search(lowered) else NAME + 1
-    return label, rank, "birth" in lowered or lowered == "dob"
+    return label, rank

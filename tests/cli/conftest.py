@@ -1,0 +1,51 @@
+"""What the tests of the command line share: a way to run it, and small conversations."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from memci import Context
+from memci.cli.app import app
+
+
+@pytest.fixture
+def run():
+    """Runs a command and returns its result: exit_code, stdout, stderr."""
+
+    def ran(*arguments):
+        result = CliRunner().invoke(app, [str(each) for each in arguments], prog_name="memci")
+        assert result.exception is None or isinstance(result.exception, SystemExit), "a command never raises"
+        return result
+
+    return ran
+
+
+@pytest.fixture
+def trip(tmp_path):
+    """A file with a conversation of 60 turns, with tool calls, that does not fit a small window."""
+    messages = [{"role": "system", "content": "Be brief."}]
+    for number in range(60):
+        arguments = json.dumps({"number": number})
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "trains", "arguments": arguments}}
+        messages += [
+            {"role": "user", "content": f"Which train goes to stop {number}? I would like to arrive before noon."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": json.dumps({"train": f"IC {number}", "min": 30})},
+            {"role": "assistant", "content": f"Take IC {number}, 每小时一班, it needs 30 minutes."},
+        ]
+    path = tmp_path / "trip.json"
+    path.write_text(json.dumps({"messages": messages}))
+    return path
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with two contexts, one of which has archived pages."""
+    path = tmp_path / "agent.db"
+    with Context.open(path, id="alice", owner="ada", system="Be brief.", window=2_000) as context:
+        for number in range(60):
+            context.append_turn(f"Remember marker-{number}, please.", {"role": "assistant", "content": "I will. " * 8})
+    with Context.open(path, id="bob", window=4_000) as context:
+        context.append_turn("Hello.", {"role": "assistant", "content": "Hi."})
+    return path

@@ -1,0 +1,88 @@
+"""`memci demo`: its conversation, and what it proves."""
+
+import json
+
+from memci import Context, EphemeralStorage
+from memci.cli.conversation import SYSTEM, turns
+from memci.cli.demo import recalled
+from memci.messages import check, tool_calls
+
+
+def test_demo_when_it_runs(run):
+    """The demo recalls a page word for word, reopens the context, and ends well; no control codes."""
+    result = run("demo", "--turns", 60)
+
+    assert result.exit_code == 0
+    assert "messages came back word for word" in result.stdout
+    assert "it renders the same bytes" in result.stdout
+    assert "memci replay FILE" in result.stdout
+    assert "✗" not in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_demo_when_all_fits_the_window(run):
+    """With a window that is large enough there is nothing to recall, and the demo says so."""
+    result = run("demo", "--turns", 20, "--window", 100_000)
+
+    assert result.exit_code == 0
+    assert "nothing to recall" in result.stdout
+
+
+def test_demo_when_the_window_is_too_small(run):
+    """A window in which nothing fits ends with 1 and one line."""
+    result = run("demo", "--window", 600)
+
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+
+
+def test_turns_when_they_are_told_twice():
+    """The conversation is the same each time, and a shorter one is its beginning."""
+    first, second = list(turns(60)), list(turns(120))
+
+    assert second[:60] == first
+    assert len(second) == 120
+
+
+def test_turns_when_they_are_looked_at():
+    """Every message is one that a provider accepts; there are parallel calls, an error, Chinese and Japanese."""
+    messages = [message for turn in turns(120) for message in turn]
+    text = json.dumps(messages, ensure_ascii=False)
+
+    for message in messages:
+        check(message)
+    calls = [call["id"] for message in messages for call in tool_calls(message)]
+    assert calls == [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    assert len(set(calls)) == len(calls)
+    assert any(len(tool_calls(message)) == 3 for message in messages)
+    assert all(each in text for each in ("upstream_timeout", "陈思远", "佐藤"))
+    assert all(turn[0]["role"] == "user" and turn[-1]["role"] == "assistant" for turn in turns(120))
+
+
+def test_recalled_when_a_page_needs_many_calls():
+    """A page that is longer than an answer comes back by the calls that each answer names, exactly."""
+    long = [
+        {"role": "user", "content": "Read it to me: <b>\n" + '甲乙丙丁 \\ "quoted" 0123456789 ' * 300},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "c",
+                    "type": "function",
+                    "function": {"name": "cat", "arguments": json.dumps({"path": "x" * 4_000})},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": "Line\n" * 2_000},
+        {"role": "assistant", "content": ""},
+    ]
+    with Context.open(EphemeralStorage(), id="a", system=SYSTEM, window=4_000) as context:
+        context.append_turn(*long)
+        for turn in turns(10):
+            context.append_turn(*turn)
+        context.archive(keep=0)
+
+        quoted = recalled(context, 1)
+
+    assert quoted == [(1, long[0]["content"]), (2, long[1]), (3, long[2]["content"]), (4, "")]

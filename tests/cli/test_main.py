@@ -1,0 +1,66 @@
+"""The program itself: its version, its help, and what it says when its extra is missing."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import memci
+
+
+def python(code):
+    """Run *code* in another Python."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_memci_when_it_is_imported():
+    """Importing the package does not import the command line, nor what it needs."""
+    result = python("import memci, sys; print(*{'memci.cli', 'typer', 'rich'} & set(sys.modules))")
+
+    assert result.stdout == "\n"
+
+
+def test_main_when_the_extra_is_missing():
+    """Without typer, the program ends with 2 and one line that says what to install."""
+    result = python("import sys; sys.modules['typer'] = None; from memci.cli import main; main()")
+
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "pip install 'memci[cli]'" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_main_when_the_version_is_asked_for(run):
+    """--version prints the version."""
+    result = run("--version")
+
+    assert (result.exit_code, result.stdout) == (0, f"memci {memci.__version__}\n")
+
+
+def test_main_when_help_is_asked_for(run):
+    """--help names every command, and each has a help of its own."""
+    told = run("--help").stdout
+
+    for command in ("demo", "replay", "inspect", "verify"):
+        assert command in told
+        assert run(command, "--help").exit_code == 0
+    assert "--turns" not in run("demo", "--help").stdout
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there are no such signals here")
+def test_main_when_it_is_ended(tmp_path):
+    """A command that is ended by a signal leaves no store behind: it may hold a conversation."""
+    code = (
+        "import os, signal, sys, tempfile\n"
+        "from memci.cli import main, picture\n"
+        "picture.Watcher._watch = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.argv = ['memci', 'demo']\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, env=environment)
+
+    assert result.returncode == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []

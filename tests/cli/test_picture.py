@@ -1,0 +1,90 @@
+"""The live picture: it fits every width, and its bar is true to the figures."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from memci.cli.picture import Watcher, history, picture, window_bar
+from memci.cli.player import Tally
+from memci.report import Report
+
+
+def report_of(*, system=600, contents=900, active=4_000, opened=200, budget=7_000, window=8_000):
+    """A report with these tokens."""
+    tokens = {"system": system, "tools": 0, "contents": contents, "active": active, "open": opened, "framing": 3}
+    pages = dict.fromkeys(("open", "active", "archived", "folded", "unloaded", "undone"), 123_456)
+    return Report(
+        tokens,
+        sum(tokens.values()),
+        budget,
+        window,
+        "words",
+        True,
+        1.0,
+        7,
+        pages,
+        99,
+        3,
+        0.5,
+        0.9512,
+    )
+
+
+@pytest.mark.parametrize("width", [50, 80, 100, 120])
+def test_picture_when_the_terminal_has_a_width(width):
+    """No line of the picture is wider than the terminal, whatever is replayed."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    tally = Tally(1_234_567, 9_999_999, turn=1_000_000, messages=9_000_000, sizes=[7_000, 3_000] * 300)
+
+    console.print(picture("memci replay 旅行".ljust(200, "x"), report_of(), tally, width=width))
+
+    lines = console.file.getvalue().splitlines()
+    assert max(console.measure(line).maximum for line in lines) <= width
+    assert "turn 1,000,000 of 1,234,567" in lines[0]
+    assert any("95.1%" in line for line in lines)
+
+
+@given(
+    parts=st.lists(st.integers(0, 3_000), min_size=4, max_size=4),
+    width=st.integers(20, 200),
+    reply=st.integers(1, 4_000),
+)
+def test_window_bar_when_the_parts_vary(parts, width, reply):
+    """The bar is exactly as wide as asked for, and each part is as long as its share, within a column."""
+    budget = sum(parts) + 100
+    report = report_of(
+        system=parts[0], contents=parts[1], active=parts[2], opened=parts[3], budget=budget, window=budget + reply
+    )
+
+    bar = window_bar(report, width).plain
+
+    assert len(bar) == width
+    for shade, tokens in zip("█▒▓░", (parts[0] + 3, *parts[1:]), strict=True):
+        assert abs(bar.count(shade) - width * tokens / (budget + reply)) <= 1
+
+
+def test_history_when_a_size_reaches_the_budget():
+    """A full window reaches the top of both lines, an empty one neither."""
+    upper, lower = history([7_000, 3_500, 0], 7_000, 80).plain.split("\n")
+
+    assert upper == "█  "
+    assert lower == "██ "
+
+
+def test_watcher_when_it_is_live():
+    """On a terminal the picture is drawn while a replay runs, and is gone afterwards."""
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+
+    class Shown:
+        def report(self):
+            return report_of()
+
+    with Watcher(console, "memci demo", live=True) as watch:
+        watch(Shown(), Tally(1, 2, turn=1, messages=1))
+
+    drawn = console.file.getvalue()
+    assert "memci demo" in drawn
+    assert drawn.endswith("\x1b[2K")

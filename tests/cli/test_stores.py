@@ -1,0 +1,133 @@
+"""`memci inspect` and `memci verify`: they tell what is there, and change nothing."""
+
+import json
+
+import apsw
+import pytest
+
+from memci import Context
+
+
+def test_inspect_when_the_store_has_contexts(run, store):
+    """Every context is listed with its owner and its figures, and the file keeps its bytes."""
+    before = store.read_bytes()
+
+    result = run("inspect", store, "--json")
+
+    value = json.loads(result.stdout)
+    assert set(value) == {"store", "contexts"}
+    alice, bob = value["contexts"]
+    assert alice.pop("editions") > 0
+    assert alice == {"id": "alice", "owner": "ada", "messages": 120, "pages": 60, "turns": 60, "window": 2000}
+    assert bob == {"id": "bob", "owner": "bob", "messages": 2, "pages": 1, "turns": 1, "window": 4000, "editions": 0}
+    told = run("inspect", store).stdout
+    assert all(each in told for each in ("alice", "ada", "120", "2,000"))
+    assert store.read_bytes() == before
+
+
+def test_inspect_when_a_context_is_chosen(run, store):
+    """One context shows its report, its contents as the model sees them, and its pages; the file keeps its bytes."""
+    before = store.read_bytes()
+
+    result = run("inspect", store, "--context", "alice", "--json", "--pages")
+
+    value = json.loads(result.stdout)
+    assert set(value) == {"id", "owner", "messages", "turns", "report", "contents", "pages"}
+    assert value["report"]["pages"]["archived"] > 0
+    assert all(text.startswith("<memci:contents ") for text in value["contents"])
+    assert len(value["pages"]) == 60
+    told = run("inspect", store, "--context", "alice", "--pages")
+    assert told.exit_code == 0
+    assert value["contents"][0].splitlines()[1] in told.stdout
+    assert store.read_bytes() == before
+
+
+def test_inspect_when_a_context_was_counted_otherwise(run, tmp_path):
+    """A context with a counter of its own is shown without being stored anew."""
+    path = tmp_path / "own.db"
+    with Context.open(path, id="a", window=4_000, counter=len) as context:
+        context.append_turn("Hello.")
+    before = path.read_bytes()
+
+    result = run("inspect", path, "--context", "a")
+
+    assert result.exit_code == 0
+    assert path.read_bytes() == before
+
+
+def test_inspect_when_the_context_is_not_there(run, store):
+    """An unknown id ends with 2 and names the ones that there are."""
+    result = run("inspect", store, "--context", "carol")
+
+    assert result.exit_code == 2
+    assert "it has 'alice', 'bob'" in result.stderr
+
+
+def test_verify_when_all_is_well(run, store):
+    """A whole store ends with 0, and every context is named."""
+    before = store.read_bytes()
+
+    result = run("verify", store)
+
+    assert result.exit_code == 0
+    assert "✓ alice: 120 messages" in result.stdout
+    assert "\x1b" not in result.stdout
+    value = json.loads(run("verify", store, "--json").stdout)
+    assert value["well"] is True
+    assert value["contexts"][1] == {"id": "bob", "messages": 2, "problems": []}
+    assert store.read_bytes() == before
+
+
+def test_verify_when_a_message_was_changed(run, store):
+    """A changed byte ends with 1, and the message is named."""
+    store.write_bytes(store.read_bytes().replace(b"Remember marker-7,", b"Remember mirker-7,"))
+
+    result = run("verify", store)
+
+    assert result.exit_code == 1
+    assert "✗ alice" in result.stdout
+    assert "seq 14" in result.stdout
+    value = json.loads(run("verify", store, "--json").stdout)
+    assert value["well"] is False
+    assert len(value["contexts"][0]["problems"]) == 1
+
+
+def test_verify_when_a_context_was_changed(run, store):
+    """A changed record of a context ends with 1 too: it is damage, not a file that can't be read."""
+    store.write_bytes(store.read_bytes().replace(b"Be brief.", b"Be brisk."))
+
+    result = run("verify", store, "--json")
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["well"] is False
+
+
+def test_verify_when_the_contents_were_changed(run, store):
+    """Changed contents of one context end with 1, and the other contexts are read all the same."""
+    connection = apsw.Connection(str(store))
+    connection.execute("UPDATE edition SET text = text || ' '")
+    connection.close()
+
+    result = run("verify", store, "--json")
+
+    assert result.exit_code == 1
+    value = json.loads(result.stdout)
+    assert [bool(each["problems"]) for each in value["contexts"]] == [True, False]
+
+
+@pytest.mark.parametrize("command", ["verify", "inspect"])
+def test_stores_when_there_is_none(run, tmp_path, command):
+    """A missing file is not made; what is no store ends with 2 and stays as it is."""
+    missing, empty, other = tmp_path / "none.db", tmp_path / "empty.db", tmp_path / "other.db"
+    empty.touch()
+    other.write_bytes(b"not a store " * 200)
+
+    results = [run(command, each) for each in (missing, empty, other, tmp_path)]
+
+    assert [result.exit_code for result in results] == [2] * 4
+    assert all(result.stderr.startswith("memci: ") and result.stderr.count("\n") == 1 for result in results)
+    told = ["there is no such file", "is empty", "is not a SQLite file", "is a folder"]
+    assert all(each in result.stderr for each, result in zip(told, results, strict=True))
+    assert not missing.exists()
+    assert empty.read_bytes() == b""
+    assert other.read_bytes() == b"not a store " * 200

@@ -1,0 +1,388 @@
+"""The documents are true: their code runs, their links lead somewhere, what they name exists.
+
+    ```python     run, the blocks of one file in order, in one namespace and an empty folder
+    ```text       right behind it: what the block printed
+    ```pyi        signatures, compared with those of the package
+    ```console    commands that exist
+
+Blocks find `client`, a model that needs no network, `my_tools` and `run_tool`. This module knows nothing of style.
+"""
+
+import ast
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import io
+import json
+import re
+import textwrap
+import tomllib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from openai.types.chat import ChatCompletion
+
+import memci
+from memci import Context, EphemeralStorage
+from memci.storage import protocol
+from memci.tokens import REQUEST_TOKENS, counter_for, message_tokens, tools_tokens
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAIR = (ROOT / "README.md", ROOT / "README.zh-CN.md")
+KINDS = {"python", "text", "pyi", "console", "toml"}
+
+FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """One fenced block: what it is, what it says, its first line in the file, and where its fences stand."""
+
+    kind: str
+    text: str
+    line: int
+    start: int
+    end: int
+
+
+def blocks(path: Path) -> list[Block]:
+    text = path.read_text("utf-8")
+    return [
+        Block(found[1] + found[2], found[3], text.count("\n", 0, found.start()) + 2, found.start(), found.end())
+        for found in FENCE.finditer(text)
+    ]
+
+
+def prose(path: Path) -> str:
+    """The text without its fenced blocks."""
+    return FENCE.sub("", path.read_text("utf-8"))
+
+
+def headings(path: Path) -> list[tuple[int, str]]:
+    return [(len(found[1]), found[2]) for found in HEADING.finditer(prose(path))]
+
+
+def anchors(path: Path) -> set[str]:
+    """What a `#` link may name: headings in lower case, dashes for spaces, letters and digits only."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for _, title in headings(path)}
+
+
+def printed(path: Path, block: Block) -> str | None:
+    """The output that stands right behind *block*, None if there is none."""
+    text = path.read_text("utf-8")
+    after = next((each for each in blocks(path) if each.start > block.start), None)
+    if after is None or after.kind != "text" or text[block.end : after.start].strip():
+        return None
+    return after.text
+
+
+def named(path: Path) -> Iterator[pytest.param]:
+    yield pytest.param(path, id=path.relative_to(ROOT).as_posix())
+
+
+def each_file(*files: Path) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", [param for path in files for param in named(path)])
+
+
+class Model:
+    """A stand-in for `openai.OpenAI()`: it answers with the client's own objects, and refuses what a provider would.
+
+    Asked by a user it calls every tool once, recalling page 1; after the results it answers.
+    """
+
+    def __init__(self) -> None:
+        self.chat = SimpleNamespace(completions=self)
+
+    def create(self, *, model: str, messages: list[dict], tools: list[dict] = ()) -> ChatCompletion:
+        count = counter_for(model)
+        waiting: list[str] = []
+        for message in messages:
+            if message["role"] == "tool":
+                waiting.remove(message["tool_call_id"])
+            else:
+                assert not waiting, "every call is answered, right behind it"
+                waiting = [call["id"] for call in message.get("tool_calls") or []]
+        assert not waiting, "every call is answered"
+        cost = sum(message_tokens(message, count, model) for message in messages)
+        said = {"role": "assistant", "content": "It is the one on 7 May.", "refusal": None}
+        if messages[-1]["role"] == "user" and tools:
+            said |= {"content": None, "tool_calls": [self._call(tool, len(messages)) for tool in tools]}
+        body = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": model,
+            "choices": [{"index": 0, "finish_reason": "stop", "logprobs": None, "message": said}],
+            "usage": {
+                "prompt_tokens": cost + tools_tokens(tools, count, model) + REQUEST_TOKENS,
+                "completion_tokens": 9,
+                "total_tokens": cost + 9,
+            },
+        }
+        return ChatCompletion.model_validate(body)
+
+    def _call(self, tool: dict, number: int) -> dict:
+        name = tool["function"]["name"]
+        arguments = {"index": 1, "entry": None, "offset": None} if name == "recall_page" else {"to": "Oslo"}
+        called = {"name": name, "arguments": json.dumps(arguments)}
+        return {"id": f"{name}-{number}", "type": "function", "function": called}
+
+
+def namespace() -> dict[str, object]:
+    def run_tool(call: object) -> dict:
+        return {"role": "tool", "tool_call_id": call.id, "content": '{"flight": "HAT007", "price": 149}'}
+
+    schema = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+    tool = {"name": "find_flights", "description": "Find flights.", "parameters": schema}
+    return {
+        "__name__": "__main__",
+        "client": Model(),
+        "my_tools": [{"type": "function", "function": tool}],
+        "run_tool": run_tool,
+    }
+
+
+@each_file(*(path for path in FILES if any(block.kind == "python" for block in blocks(path))))
+def test_code_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every python block runs, one after the other, without a warning, and prints what the document says."""
+    monkeypatch.chdir(tmp_path)
+    names = namespace()
+    for block in blocks(path):
+        if block.kind != "python":
+            continue
+        code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
+        out = io.StringIO()
+
+        with warnings.catch_warnings(), contextlib.redirect_stdout(out):
+            warnings.simplefilter("error")
+            exec(code, names)
+
+        assert out.getvalue() == (printed(path, block) or ""), f"{path.name}, the block in line {block.line}"
+
+
+@each_file(*FILES)
+def test_blocks_are_of_a_known_kind(path: Path) -> None:
+    """No block escapes the checks: each says what it is, and every fence is closed."""
+    assert {block.kind for block in blocks(path)} <= KINDS
+    assert not re.search(r"^\s*(```|~~~)", prose(path), re.MULTILINE)
+
+
+@each_file(*FILES)
+def test_links_lead_to_files_and_headings(path: Path) -> None:
+    """A relative link names a file of the project, and a heading in it if it names one."""
+    broken = []
+    for target in LINK.findall(prose(path)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (path.parent / name).resolve() if name else path
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+
+    assert broken == []
+
+
+@each_file(*FILES)
+def test_names_exist(path: Path) -> None:
+    """What follows `memci.`, `context.`, `Context.` or `report.` is a name of the package."""
+    text = path.read_text("utf-8")
+    unknown = [name for name in re.findall(r"\bmemci(?:\.\w+)+", text) if not exists(name)]
+    context = Context.open(EphemeralStorage(), id="names", window=4_000)
+    for name, value in (("context", context), ("Context", Context), ("report", context.report())):
+        attributes = re.findall(rf"(?<![\w/]){name}\.(?!py\b|md\b)([A-Za-z_]\w*)", text)
+        unknown += [f"{name}.{each}" for each in attributes if not hasattr(value, each)]
+
+    assert unknown == []
+
+
+def exists(dotted: str) -> bool:
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            value: object = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            if not hasattr(value, part):
+                return False
+            value = getattr(value, part)
+        return True
+    return False
+
+
+@each_file(*FILES)
+def test_commands_exist(path: Path) -> None:
+    """A command in a console block is a target of the Makefile, a command of memci, or an extra of the package."""
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    unknown = []
+    for line in (line for block in blocks(path) if block.kind == "console" for line in block.text.splitlines()):
+        match line.removeprefix("$ ").split("#")[0].split() if line.startswith("$ ") else []:
+            case ["make", *called]:
+                unknown += [line for target in called if target not in targets]
+            case ["memci", command, *_]:
+                unknown += [line] if command not in commands() else []
+            case [*_, "pip", "install", what] | ["pip", "install", what]:
+                wanted = re.search(r"memci\[(\w+)\]", what)
+                unknown += [line] if wanted and wanted[1] not in extras else []
+
+    assert unknown == []
+
+
+def commands() -> set[str]:
+    app = importlib.import_module("memci.cli.app").app
+    return {each.name or each.callback.__name__.replace("_", "-") for each in app.registered_commands}
+
+
+def stubs() -> list[tuple[str, ast.stmt]]:
+    """Every signature that the documents give, by dotted name."""
+    found: list[tuple[str, ast.stmt]] = []
+    for path in FILES:
+        for block in blocks(path):
+            if block.kind == "pyi":
+                for statement in ast.parse(block.text).body:
+                    assert isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AnnAssign), ast.unparse(statement)
+                    found += members(statement)
+    return found
+
+
+def members(statement: ast.stmt, owner: str = "") -> list[tuple[str, ast.stmt]]:
+    match statement:
+        case ast.ClassDef(name=name, body=body):
+            inner = [each for member in body for each in members(member, f"{owner}{name}.")]
+            return [(f"{owner}{name}", statement), *inner]
+        case ast.FunctionDef(name=name):
+            return [(f"{owner}{name}", statement)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [(f"{owner}{name}", statement)]
+    return []
+
+
+def documented(name: str) -> object:
+    """The object that a name in `docs/api.md` stands for, wherever it is defined."""
+    modules = [memci, protocol, *map(importlib.import_module, MODULES)]
+    head, *rest = name.split(".")
+    value = next(getattr(module, head) for module in modules if hasattr(module, head))
+    for part in rest:
+        value = inspect.getattr_static(value, part)
+    return value
+
+
+MODULES = ("memci.errors", "memci.reader", "memci.pages", "memci.attp", "memci.tokens", "memci.summarizers")
+
+
+def signature(statement: ast.FunctionDef) -> str:
+    returns = ast.unparse(statement.returns) if statement.returns else "None"
+    return f"({ast.unparse(statement.args)}) -> {returns}"
+
+
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [pytest.param(name, each, id=name) for name, each in stubs() if "." in name or name.islower()],
+)
+def test_signatures_are_those_of_the_package(name: str, statement: ast.stmt) -> None:
+    """A signature in the documents is that of the source, defaults and annotations included."""
+    if isinstance(statement, ast.AnnAssign):
+        owner, _, field = name.rpartition(".")
+        source = ast.parse(inspect.getsource(documented(owner))).body[0]
+        assert ast.unparse(statement.annotation) in {
+            ast.unparse(each.annotation)
+            for each in source.body
+            if each.__class__ is ast.AnnAssign and each.target.id == field
+        }
+        return
+    found = documented(name)
+    function = getattr(found, "fget", None) or getattr(found, "__func__", found)
+    source = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+
+    assert signature(statement) == signature(source)
+    assert [ast.unparse(each) for each in statement.decorator_list] == [
+        ast.unparse(each) for each in source.decorator_list
+    ]
+
+
+def test_api_leaves_nothing_out() -> None:
+    """Every exported name, every public member of Context and every error stands in docs/api.md."""
+    text = (ROOT / "docs/api.md").read_text("utf-8")
+    errors = [
+        name for name, each in vars(memci.errors).items() if isinstance(each, type) and issubclass(each, Exception)
+    ]
+    public = [*memci.__all__, *errors]
+    given = {name for name, _ in stubs()}
+    members = {f"Context.{name}" for name in vars(Context) if not name.startswith("_")}
+
+    assert [name for name in public if not re.search(rf"\b{name}\b", text)] == []
+    assert members - given == set()
+
+
+def test_the_two_readmes_say_the_same() -> None:
+    """README.zh-CN.md has the headings, the code and the links of README.md; prose, comments and drawings differ."""
+    english, chinese = PAIR
+
+    assert [level for level, _ in headings(chinese)] == [level for level, _ in headings(english)]
+    assert [essence(block) for block in blocks(chinese)] == [essence(block) for block in blocks(english)]
+    assert links(chinese) == links(english)
+
+
+def essence(block: Block) -> str:
+    """What a translation keeps: code without its comments, output, commands; of a drawing only that it is there."""
+    if block.kind == "python":
+        return ast.dump(ast.parse(block.text))
+    if block.kind == "console":
+        return re.sub(r"\s*#.*", "", block.text)
+    return block.kind
+
+
+def links(path: Path) -> list[str]:
+    targets = (target for target in LINK.findall(prose(path)) if target not in {file.name for file in PAIR})
+    return [target.partition("#")[0] or "#" for target in targets]
+
+
+def test_changelog_begins_with_this_version() -> None:
+    """The newest section of the changelog is that of the version of the package."""
+    versions = [title for level, title in headings(ROOT / "CHANGELOG.md") if level == 2]
+
+    assert memci.__version__ in versions[0]
+
+
+def test_layers_are_as_they_are_drawn() -> None:
+    """Every module has its place in the drawing of docs/design.md, and imports nothing that stands below it."""
+    drawing = next(block.text for block in blocks(ROOT / "docs/design.md") if block.kind == "text")
+    rank = {
+        name.strip(): row
+        for row, line in enumerate(drawing.splitlines())
+        for name in line.partition("  ")[0].split("·")
+    }
+    package = ROOT / "memci"
+    modules = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    upward = [
+        f"{path.relative_to(package)} imports {name}"
+        for path in package.rglob("*.py")
+        if path.parent != package or path.stem != "__init__"
+        for name in imported(path, package)
+        if rank.get(name, 0) > rank[path.relative_to(package).parts[0].removesuffix(".py")]
+    ]
+
+    assert set(rank) == modules - {"__init__"}
+    assert upward == []
+
+
+def imported(path: Path, package: Path) -> Iterator[str]:
+    """The modules at the top level of the package that *path* imports when it runs."""
+    pending: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        pending += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = path.relative_to(package).parts[: -node.level]
+            dotted = [*base, *(node.module.split(".") if node.module else [])]
+            yield from dotted[:1] or [each.name for each in node.names]

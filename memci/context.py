@@ -311,7 +311,8 @@ class Context:
         """Yield every page that was ever opened, by index: where it is, how it was used. O(pages)."""
         with self._usable():
             record, pins = self._window.record, self._window.memo.pins
-        return self._reader.pages(record, pins)
+            titles = {index: line.title for index, line in self._window.common.archive.contents.lines.items()}
+        return self._reader.pages(record, pins, titles)
 
     def messages(self) -> Iterator[Message]:
         """Yield every message that was ever appended and not taken back, exact and in order. O(messages)."""

@@ -37,7 +37,8 @@ def opened(
 
     Raises:
         InvalidSetting: If an argument makes no sense.
-        BudgetExceeded: If system, tools and a quarter for the open page do not fit the window.
+        BudgetExceeded: If a new context, or new settings, leave no room for system, tools and a quarter for the open
+            page. A stored context opened as it was always opens: rendering says what does not fit.
         StorageError: If the store can't be read.
     """
     if not isinstance(id, str) or not id:
@@ -64,7 +65,8 @@ def opened(
     recount = bool(found) and stored.get("counter") != count.name
     if found:
         _fill(window, reader, storage, found[1], recount=recount)
-    _admit(window)
+    if not found or text != found[0].settings:
+        _admit(window)
     if recount:
         storage.commit(_recounted(window))
     elif not found or record != found[0]:

@@ -7,7 +7,7 @@ This module knows nothing of windows or tokens.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -24,7 +24,10 @@ class PageInfo:
     """Where a page is and how it was used. Turns are numbers of closed interactions."""
 
     index: int
-    where: Literal["open", "active", "archived", "unloaded", "undone"]
+    where: Literal["open", "active", "archived", "folded", "unloaded", "undone"]
+    """verbatim and growing; verbatim; on a line of its own; within a range line; not listed; taken back"""
+    title: str | None
+    """as the Contents Page tells it; None if the page has no line of its own"""
     turn: int
     entries: int
     recall_count: int
@@ -32,6 +35,15 @@ class PageInfo:
     continues: int | None
     """the page that it was split off from"""
     pinned: bool
+
+
+_WHERE: dict[tuple[Place, bool], Literal["active", "archived", "folded", "unloaded", "undone"]] = {
+    (Place.ACTIVE, False): "active",
+    (Place.ARCHIVED, True): "archived",
+    (Place.ARCHIVED, False): "folded",
+    (Place.UNLOADED, False): "unloaded",
+    (Place.UNDONE, False): "undone",
+}
 
 
 class Reader:
@@ -105,16 +117,13 @@ class Reader:
             for call in tool_calls(decode(entry.codec, entry.body))
         )
 
-    def pages(self, record: ContextRecord, pins: tuple[int, ...]) -> Iterator[PageInfo]:
-        """Yield every page that was ever opened, by index."""
+    def pages(self, record: ContextRecord, pins: Sequence[int], titles: Mapping[int, str]) -> Iterator[PageInfo]:
+        """Yield every page that was ever opened, by index; *titles* are those of pages with a line of their own."""
         for row in self._storage.pages(self._context):
-            where: Literal["open", "active", "archived", "unloaded", "undone"]
-            where = ("active", "archived", "unloaded", "undone")[row.place]
-            if row.index == record.open_page:
-                where = "open"
             yield PageInfo(
                 row.index,
-                where,
+                "open" if row.index == record.open_page else _WHERE[row.place, row.index in titles],
+                titles.get(row.index),
                 row.turn,
                 sum(end - first for first, end in row.spans(record.head)),
                 row.recall_count,

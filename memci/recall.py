@@ -97,7 +97,8 @@ def request(arguments: object) -> Request | str:
         if type(value) is int and 0 <= value < 2**53:
             continue
         if value is not None or name == "index":
-            return _mistake(f"{name} must be a plain integer from 0, not {quoted(repr(value)[:40])}")
+            said = value if isinstance(value, str) else repr(value)
+            return _mistake(f"{name} must be a plain integer from 0, not {quoted(said[:40])}")
     return Request(given["index"], given.get("entry"), given.get("offset"))
 
 
@@ -178,7 +179,11 @@ def _quotation(
     nonce: str,
 ) -> str:
     ordinals = [entry.ordinal for entry, _ in page.entries]
-    of = f"of {ordinals[0]} to {ordinals[-1]}"
+    of = (
+        f"of {ordinals[0]} to {ordinals[-1]}"
+        if (ordinals[0], chosen[0][0].ordinal) != (1, 1)
+        else f"of {len(ordinals)}"
+    )
     left = room - _CLOSING - count(_opening(page, ordinals[0], ordinals[-1], of)) - count(framed("recall", nonce, ""))
     lines: list[str] = []
     following = ""

@@ -1,27 +1,55 @@
 """Verifying: whether what a store holds of a context is whole. The public twin of the `_check`s.
 
-    entries   every one there, none changed              pages   every entry on exactly one page
+    entries   every one there, none changed          pages      every entry on exactly one page
+    edition   every archived page on exactly one line, and no other
 
 It reads everything, changes nothing, and tells what it finds. This module knows nothing of windows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from .errors import CorruptRecord
+from .chapters import wire
+from .errors import MemciError
 from .storage import Storage
 from .storage.codec import decode
+from .storage.protocol import ContextRecord, PageRow, Place
 
 
 def problems(storage: Storage, context: str) -> Iterator[str]:
     """Yield a sentence for everything that is wrong with *context*. O(entries)."""
-    found = storage.load(context)
-    if found is None:
-        yield f"there is no context {context!r:.60}"
+    try:
+        found = storage.load(context)
+        if found is None:
+            yield f"there is no context {context!r:.60}"
+            return
+        record, edition = found
+        yield from _entries(storage, record)
+        rows = list(storage.pages(context))
+    except (MemciError, ValueError) as error:
+        yield str(error)
         return
-    record, _ = found
-    yield from _entries(storage, context, record.head)
-    held = [(*span, row.index) for row in storage.pages(context) for span in row.spans(record.head)]
-    held.sort()
+    yield from _pages(record, rows)
+    yield from _listed(edition, rows)
+
+
+def _entries(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    seq = 0
+    while seq < record.head:
+        try:
+            for entry in storage.entries(record.id, seq, record.head):
+                decode(entry.codec, entry.body)
+                seq = entry.seq + 1
+        except (MemciError, ValueError) as error:
+            yield f"entry {seq}: {error}"
+            seq += 1
+        else:
+            if seq < record.head:
+                yield f"the entries end at {seq}, the context at {record.head}"
+            return
+
+
+def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
+    held = sorted((*span, row.index) for row in rows for span in row.spans(record.head))
     reached = 0
     for first, end, index in held:
         if first > reached:
@@ -31,24 +59,21 @@ def problems(storage: Storage, context: str) -> Iterator[str]:
         reached = max(reached, end)
     if reached != record.head:
         yield f"the pages end at entry {reached}, the context at {record.head}"
-    indexes = {row.index for row in storage.pages(context)}
-    missing = set(range(1, record.next_page)) - indexes
+    missing = sorted(set(range(1, record.next_page)) - {row.index for row in rows})
     if missing:
-        yield f"pages {sorted(missing)[:10]} were given out and are not there"
+        yield f"pages {missing[:10]} were given out and are not there"
 
 
-def _entries(storage: Storage, context: str, head: int) -> Iterator[str]:
-    seq = 0
-    while seq < head:
-        try:
-            for entry in storage.entries(context, seq, head):
-                decode(entry.codec, entry.body)
-                seq = entry.seq + 1
-        except CorruptRecord as error:
-            yield str(error)
-            seq = max(seq, error.seq) + 1
-        except ValueError as error:
-            yield f"entry {seq} can't be decoded: {error}"
-            seq += 1
-        else:
-            break
+def _listed(edition: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
+    archived = {row.index for row in rows if row.place is Place.ARCHIVED}
+    try:
+        listed = wire.loads(edition, nonce="", weigh=None).listed if edition is not None else []
+    except (ValueError, KeyError, TypeError) as error:
+        yield f"the Contents Page can't be read: {error}"
+        return
+    if len(set(listed)) < len(listed):
+        yield "a page is listed twice"
+    if lost := sorted(archived - set(listed)):
+        yield f"pages {lost[:10]} are archived but not listed"
+    if unknown := sorted(set(listed) - archived):
+        yield f"pages {unknown[:10]} are listed but not archived"

@@ -361,11 +361,11 @@ def test_layers_are_as_they_are_drawn() -> None:
         for name in line.partition("  ")[0].split("·")
     }
     package = ROOT / "memci"
-    modules = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    modules = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()} - {"__main__"}
     upward = [
         f"{path.relative_to(package)} imports {name}"
         for path in package.rglob("*.py")
-        if path.parent != package or path.stem != "__init__"
+        if path.parent != package or path.stem not in {"__init__", "__main__"}
         for name in imported(path, package)
         if rank.get(name, 0) > rank[path.relative_to(package).parts[0].removesuffix(".py")]
     ]

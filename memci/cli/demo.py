@@ -86,7 +86,7 @@ def recalled(context: Context, index: int) -> list[tuple[int, Message | str]]:
 
 def _recall(console: Console, context: Context, said: Sequence[list[Message]]) -> bool:
     """Ask for something that left the window long ago, and tell whether what comes back is what was said."""
-    gone = [page for page in context.pages() if page.where in {"archived", "unloaded"}]
+    gone = [page for page in context.pages() if page.where in {"archived", "folded", "unloaded"}]
     if not gone:
         console.print(f"  all {len(said):,} pages still fit this window: nothing to recall")
         return True

@@ -18,9 +18,8 @@ from ..errors import CorruptRecord, InvalidSetting
 from ..messages import text_of
 from ..storage.protocol import ContextRecord
 from .output import Output, visible
-from .replay import page_of
 from .stores import Reading, existing, problems_of, summary
-from .tables import contents_of, contexts_table, pages_table, report_tables, titles_of, turns_of
+from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
 
 
 def inspected(output: Output, path: Path, context: str | None, *, pages: bool) -> None:
@@ -116,7 +115,7 @@ def _print_context(output: Output, storage: Reading, record: ContextRecord, *, p
         report = context.report()
         listed = list(context.pages()) if pages else None
         shown = context.render(strict=False)
-    contents, titles = contents_of(shown), titles_of(shown)
+    contents = contents_of(shown)
     if output.json:
         value: dict[str, Any] = {
             "id": record.id,
@@ -125,7 +124,7 @@ def _print_context(output: Output, storage: Reading, record: ContextRecord, *, p
             "turns": turns_of(record),
             "report": asdict(report),
             "contents": [text_of(message) for message in contents],
-            "pages": None if listed is None else [page_of(page, titles) for page in listed],
+            "pages": None if listed is None else [asdict(page) for page in listed],
         }
         output.print_json(value)
         return
@@ -139,4 +138,4 @@ def _print_context(output: Output, storage: Reading, record: ContextRecord, *, p
     if not contents:
         console.print("none: nothing was archived yet")
     if listed is not None:
-        console.print(pages_table(listed, titles))
+        console.print(pages_table(listed))

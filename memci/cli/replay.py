@@ -16,13 +16,12 @@ from rich.text import Text
 
 from ..context import Context
 from ..messages import Message
-from ..reader import PageInfo
 from ..report import Report
 from ..settings import Preset
 from .output import Output, visible
 from .picture import Watcher
 from .player import NONCE, Tally, play, store_for
-from .tables import pages_table, place_of, print_messages, report_tables, titles_of
+from .tables import pages_table, print_messages, report_tables
 from .transcripts import Transcript, read
 
 
@@ -72,7 +71,6 @@ def replayed(
         report = context.report()
         listed = list(context.pages()) if pages else None
         shown = context.render(tools=transcript.tools, strict=False)
-    titles = titles_of(shown)
     if output.json:
         output.print_json(
             {
@@ -82,14 +80,14 @@ def replayed(
                 **figures_of(transcript, tally),
                 "report": asdict(report),
                 "seconds": round(seconds, 3),
-                "pages": None if listed is None else [page_of(page, titles) for page in listed],
+                "pages": None if listed is None else [asdict(page) for page in listed],
                 "rendering": None if at is None else shown,
             }
         )
     else:
         print_replay(output.console, transcript, tally, report, seconds)
         if listed is not None:
-            output.console.print(pages_table(listed, titles))
+            output.console.print(pages_table(listed))
         if at is not None:
             _print_rendering(output.console, shown)
         if store is not None:
@@ -124,11 +122,6 @@ def figures_of(transcript: Transcript, tally: Tally) -> dict[str, Any]:
         "largest_request": tally.largest,
         "system_messages_left_out": transcript.left_out,
     }
-
-
-def page_of(page: PageInfo, titles: dict[int, str]) -> dict[str, Any]:
-    """Return what is known of *page*, for JSON."""
-    return {**asdict(page), "where": place_of(page, titles), "title": titles.get(page.index)}
 
 
 def _print_rendering(console: Console, messages: list[Message]) -> None:

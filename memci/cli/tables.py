@@ -7,8 +7,7 @@
 This module knows nothing of where the values come from.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -53,8 +52,8 @@ def report_tables(report: Report, width: int) -> RenderableType:
     return Group(window_bar(report, wide), legend(report, wide), both, *notes)
 
 
-def pages_table(pages: Iterable[PageInfo], titles: Mapping[int, str]) -> Table:
-    """Return a line per page; *titles* are those that the model sees."""
+def pages_table(pages: Iterable[PageInfo]) -> Table:
+    """Return a line per page."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     table.add_column("page", justify="right", no_wrap=True)
     table.add_column("where", no_wrap=True)
@@ -62,8 +61,8 @@ def pages_table(pages: Iterable[PageInfo], titles: Mapping[int, str]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("title", no_wrap=True, overflow="ellipsis", ratio=1)
     for page in pages:
-        title = Text(visible(titles.get(page.index, "")), no_wrap=True, overflow="ellipsis")
-        where = place_of(page, titles) + (", pinned" if page.pinned else "")
+        title = Text(visible(page.title or ""), no_wrap=True, overflow="ellipsis")
+        where = page.where + (", pinned" if page.pinned else "")
         figures = (f"{page.turn:,}", f"{page.entries:,}", f"{page.recall_count:,}")
         table.add_row(f"#{page.index}", where, *figures, title)
     return table
@@ -85,17 +84,6 @@ def contexts_table(rows: Sequence[tuple[ContextRecord, int, int]]) -> Table:
 def turns_of(record: ContextRecord) -> int:
     """Return how many interactions a context has, the open one with them."""
     return record.turn + (record.open_page is not None)
-
-
-def place_of(page: PageInfo, titles: Mapping[int, str]) -> str:
-    """Return where *page* is; an archived one without a line of its own has folded."""
-    return "folded" if page.where == "archived" and page.index not in titles else page.where
-
-
-def titles_of(messages: Iterable[Message]) -> dict[int, str]:
-    """Return the titles of the pages that have a line of their own in the contents among *messages*."""
-    lines = (line for message in contents_of(messages) for line in text_of(message).splitlines())
-    return {int(found[1]): found[2] for line in lines if (found := re.match(r"#(\d+) (.*)", line))}
 
 
 def contents_of(messages: Iterable[Message]) -> list[Message]:

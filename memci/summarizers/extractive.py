@@ -36,7 +36,7 @@ _NAME_COLUMNS = 48
 _CALLS = 16
 _JOINT = " · "
 _BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
-_DIGIT = re.compile(r"\d|@")
+_DIGIT = re.compile("[0-9@]")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
 
@@ -108,12 +108,13 @@ def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
             return flat
     text = _prose(text)
     start, end = point(text)
-    if len(text) - start <= 2 * columns:
+    # only runs of blanks take less room in a line
+    if len(text) - start <= columns + 2 * (text.count("\n") + text.count("  ")):
         flat = " ".join(text[start:].split())
         if width(flat) <= columns:
             return flat
     pieces = salient(text)
-    wanted = sum(width(piece) + len(_JOINT) for rank, piece in pieces[:_WANTED] if rank <= FACT)
+    wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
     most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
     head = one_line(text[start:end], max(least, min(most, columns - wanted)))
     line = packed(head, pieces, columns, text=text, seen=seen, shown=shown)

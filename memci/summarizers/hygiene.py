@@ -35,8 +35,9 @@ _INVISIBLE = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
-_ACTIVE = re.compile(r"[<>]|`{3,}|!\[|\]\(|!?://")
-_NEUTRAL = {"<": "‹", ">": "›", "![": "! [", "](": "] (", "://": "[:]//", "!://": "! [:]//"}
+_FENCE = re.compile("`{3,}")
+# In this order none makes another.
+_NEUTRAL = (("<", "‹"), (">", "›"), ("![", "! ["), ("](", "] ("), ("!://", "! ://"), ("://", "[:]//"))
 _NARROW = re.compile(
     "[\x00-\x7f\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u21ff]*"
 )
@@ -54,7 +55,7 @@ def one_line(text: str, columns: int) -> str:
         raise InvalidSetting("columns", f"at least 1 is needed, not {columns}")
     if len(text) <= columns and plain(text):
         return text
-    head = text[: 4 * columns]
+    head = text[: 2 * columns + 8]
     if len(head) < len(text) and _narrow(head) and "\x1b" not in head:
         # the rest can't matter if this much already fills the line
         line = " ".join(harmless(head).split())
@@ -84,7 +85,11 @@ def harmless(text: str) -> str:
         text = _INVISIBLE.sub("", text)
     elif not (text.isprintable() or text.replace("\n", " ").isprintable()):
         text = _CONTROLS.sub("", text)
-    return _ACTIVE.sub(_neutral, text) if _acts(text) else text
+    if _acts(text):
+        text = _FENCE.sub("`", text) if "```" in text else text
+        for active, neutral in _NEUTRAL:
+            text = text.replace(active, neutral)
+    return text
 
 
 def width(text: str) -> int:
@@ -98,11 +103,6 @@ def _narrow(text: str) -> bool:
 
 def _acts(text: str) -> bool:
     return "<" in text or ">" in text or "```" in text or "![" in text or "](" in text or "://" in text
-
-
-def _neutral(found: re.Match[str]) -> str:
-    text = found.group()
-    return _NEUTRAL.get(text, "`")
 
 
 @lru_cache(maxsize=8192)

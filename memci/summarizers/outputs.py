@@ -30,14 +30,15 @@ def digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
     flat = " ".join(text[: 4 * columns].split())
     if len(text) <= 2 * columns and width(flat) <= columns:
         return flat
-    rows = [row for row in (row.strip(_RULES) for row in text.split("\n")) if row]
+    rows = text.split("\n")
+    head = next((bare for row in rows if (bare := row.strip(_RULES))), "")
+    last = next((bare for row in reversed(rows) if (bare := row.strip(_RULES))), "")
     count = f"{lines:,} lines: " if lines > 1 else ""
     errors = error_lines(text)
-    head = rows[0] if rows else ""
     lead = [one_line(error, columns // 2) for error in reversed(errors)]
     lead.append(one_line(head, max(24, (columns - len(count)) // 2)))
-    if len(rows) > 1 and len(rows[-1]) <= _LAST and (has_error(rows[-1]) or _TOTAL.search(rows[-1])):
-        lead.append(rows[-1])
+    if len(last) <= _LAST and (_TOTAL.search(last) or has_error(last)):
+        lead.append(last)
     kept = list(dict.fromkeys(lead))
     # single capitalised words are mostly headings in what a tool prints
     least = NUMBER if text.isascii() else NAME

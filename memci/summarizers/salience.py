@@ -52,7 +52,7 @@ _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 _NUMBERED_LINE = re.compile(r"\d+:[^\d\s]")
 _FILE = re.compile(r"[\w./-]{2,50}\.[a-z][a-z0-9]{0,4}(:\d+)*")
-_QUOTED = re.compile(r"`([^`\n]{2,80})`|[\"“]([^\"“”\n]{2,48})[\"”](?!\w)")
+_QUOTED = re.compile(r"[`\"“](?:(?<=`)([^`\n]{2,80})`|(?<=[\"“])([^\"“”\n]{2,48})[\"”](?!\w))")
 _COMMAND = re.compile(r"^[ \t]*(?:\$|❯|>>>|›››)[ \t]+(\S[^\n]{1,80})", re.MULTILINE)
 _ERROR_WORDS = (
     "error",
@@ -294,11 +294,11 @@ def _dated(word: str) -> bool:
 
 
 def _joins(before: str, kind: int, word: str, other: int) -> bool:
-    if _dated(before) and _dated(word) and not (before.isdigit() and word.isdigit() and len(word) != 4):
+    if kind >= NAME and other >= NAME:
         return True
     if before in _MONTHS and word[:1].isdigit():
         return True
-    return kind >= NAME and other >= NAME
+    return _dated(before) and _dated(word) and not (before.isdigit() and word.isdigit() and len(word) != 4)
 
 
 def _wide(text: str) -> list[Piece]:

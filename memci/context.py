@@ -6,7 +6,7 @@
     context.append_turn("Book me a flight to Oslo.", reply.choices[0].message, usage=reply.usage)
 
 Each call that changes something is one transaction: it is committed first, and shown then. This is the one façade;
-what is decided is reckoned in `window`, `drafting` and `editions`, and stored by `writer`.
+it knows nothing of how things are decided (`window`, `drafting`, `editions`) and stored (`writer`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Context:
             StorageError: If the store can't be opened or read.
         """
         owned = isinstance(store, (str, os.PathLike))
-        if not owned and not isinstance(store, Storage):
+        if not owned and (isinstance(store, type) or not isinstance(store, Storage)):
             raise InvalidSetting("store", f"expected a path or a Storage, got {type(store).__name__}")
         storage: Storage = SQLiteStorage(store) if isinstance(store, (str, os.PathLike)) else store
         given = {

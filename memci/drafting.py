@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from .clipping import clipped
 from .errors import InvalidMessage, InvalidSetting, LimitExceeded
 from .groups import late_result
 from .messagelist import MessageNode
@@ -31,6 +30,10 @@ class Draft:
     """whether each opens a page"""
     bodies: tuple[tuple[int, bytes], ...]
     """codec and bytes of each"""
+    whole: tuple[int, ...] = ()
+    """tokens of each, before it was clipped"""
+    late: tuple[bool, ...] = ()
+    """whether each is a result that no open call waits for"""
     interrupted: tuple[str, ...] = ()
     """ids of calls that will not get a result any more, because something else follows"""
 
@@ -64,6 +67,8 @@ def draft(
     waiting = _waiting(window)
     nodes: list[MessageNode] = []
     opens: list[bool] = []
+    lates: list[bool] = []
+    whole: list[int] = []
     bodies: list[tuple[int, bytes]] = []
     made: set[str] = set()
     interrupted: list[str] = []
@@ -84,8 +89,9 @@ def draft(
             waiting = list(tool_calls(message))
             made.update(call["id"] for call in waiting)
         tokens = costs.get(body) or window.weigh(message)
+        whole.append(tokens)
         clip = window.clip_limit if tokens > window.clip_limit else 0
-        view = view_of(window, message, clip, page, seq - base + 1)
+        view = window.shown(message, clip, page, seq - base + 1)
         if clip:
             tokens = window.weigh(view)
         if late:
@@ -94,7 +100,8 @@ def draft(
         opens.append(starts)
         bodies.append((codec, body))
         seq += 1
-    return Draft(tuple(nodes), tuple(opens), tuple(bodies), tuple(interrupted))
+        lates.append(late)
+    return Draft(tuple(nodes), tuple(opens), tuple(bodies), tuple(whole), tuple(lates), tuple(interrupted))
 
 
 def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
@@ -124,7 +131,7 @@ def clipped_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Dr
     """Return *draft* with the messages that *limits* (seq to tokens) names clipped, to be shown but not stored so."""
     for node, (page, ordinal) in zip(draft.nodes, placed(window, draft), strict=True):
         if node.seq in limits:
-            node.view = view_of(window, node.message, limits[node.seq], page, ordinal)
+            node.view = window.shown(node.message, limits[node.seq], page, ordinal)
             node.tokens = window.weigh(node.view)
     return draft
 
@@ -133,8 +140,8 @@ def counted(draft: Draft) -> dict[bytes, int]:
     """Return what the messages of *draft* cost, by their bytes: a later append need not count them again."""
     return {
         body: node.tokens
-        for node, (_, body) in zip(draft.nodes, draft.bodies, strict=True)
-        if node.view is node.message
+        for node, (_, body), late in zip(draft.nodes, draft.bodies, draft.late, strict=True)
+        if node.view is node.message and not late
     }
 
 
@@ -150,15 +157,6 @@ def moment(at: datetime | str | None) -> str | None:
         return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).isoformat()
     except (TypeError, ValueError):
         raise InvalidSetting("at", f"expected a datetime or ISO 8601, got {at!r:.60}") from None
-
-
-def view_of(window: Window, message: Message, clip: int, page: int, ordinal: int) -> Message:
-    """Return what stands for *message* in a rendering: itself, or a view clipped to *clip* tokens."""
-    if not message.get("tool_calls", True):  # providers refuse an empty list
-        message = {key: value for key, value in message.items() if key != "tool_calls"}
-    if not clip:
-        return message
-    return clipped(message, clip, page=page, ordinal=ordinal, count=window.count, weigh=window.weigh)
 
 
 def _waiting(window: Window) -> list[Message]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from .chapters.contents import ContentsPage, Line
 from .chapters.folding import revised
 from .chapters.unload import OverCeiling, UnloadRule
-from .drafting import view_of
 from .groups import late_result
 from .messagelist import MessageNode
 from .messages import Message
@@ -144,7 +143,7 @@ def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tup
     for node in page or ():
         if node.seq in limits and page is not None:
             clip = limits[node.seq]
-            view = view_of(window, node.message, clip, page.index, page.ordinal(node))
+            view = window.shown(node.message, clip, page.index, page.ordinal(node))
             if node.view["role"] != node.message["role"]:
                 view = late_result(view, window.memo.nonce)
             views.append((node.seq, view, window.weigh(view), clip))

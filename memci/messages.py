@@ -53,7 +53,7 @@ def check(message: Message, path: str = "message") -> None:
         InvalidMessage: With the path of the first thing that is wrong.
     """
     role = message.get("role")
-    if type(role) is not str or role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         _refuse_role(message, path)
     if role == "assistant":
         _check_assistant(message, path)
@@ -65,7 +65,7 @@ def check(message: Message, path: str = "message") -> None:
             if not isinstance(call_id, str):
                 raise InvalidMessage(f"{path}.tool_call_id", "a tool's result names the call that it answers (a str)")
         content = message.get("content")
-        if type(content) is not str:
+        if not isinstance(content, str):
             _check_content(message, content, path)
 
 
@@ -101,7 +101,7 @@ def _refuse_role(message: Message, path: str) -> None:
 
 def _check_assistant(message: Message, path: str) -> None:
     content = message.get("content")
-    if content is not None and type(content) is not str:
+    if content is not None and not isinstance(content, str):
         _check_content(message, content, path)
     calls = message.get("tool_calls")
     if not calls and (calls is None or isinstance(calls, list)):

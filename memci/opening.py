@@ -5,12 +5,14 @@
 It reads what is in the window, whatever the size of the archive. This module knows nothing of what happens afterwards.
 """
 
+import contextlib
 import json
+import re
 import secrets
 from collections.abc import Callable
 
 from .chapters import wire
-from .errors import BudgetExceeded, InvalidSetting
+from .errors import BudgetExceeded, InvalidSetting, LeaseLost, StorageBusy
 from .messages import Message
 from .readback import as_nodes
 from .reader import Reader
@@ -21,6 +23,9 @@ from .storage import Storage
 from .storage.protocol import ContextRecord, PageRow, Place, Transition
 from .tokens import TokenCounter, counter_for, message_tokens, tools_tokens
 from .window import Memo, Window
+
+ATTEMPTS = 8
+"""How often opening starts anew because another writer came between."""
 
 
 def opened(
@@ -43,6 +48,26 @@ def opened(
     """
     if not isinstance(id, str) or not id:
         raise InvalidSetting("id", f"expected a name for the context (a str that is not empty), got {id!r:.60}")
+    if owner is not None and (not isinstance(owner, str) or not owner):
+        raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {owner!r:.60}")
+    if nonce is not None and not (isinstance(nonce, str) and re.fullmatch("[0-9a-f]{8}", nonce)):
+        raise InvalidSetting("nonce", f"expected 8 hex digits, got {nonce!r:.60}")
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(LeaseLost):  # another one made it, or changed it, between our reading and our writing
+            return _opened(storage, id, owner=owner, system=system, counter=counter, nonce=nonce, given=given)
+    raise StorageBusy(f"context {id!r:.60} changes faster than it can be opened")
+
+
+def _opened(
+    storage: Storage,
+    id: str,  # noqa: A002
+    *,
+    owner: str | None,
+    system: str | None,
+    counter: Callable[[str], int] | None,
+    nonce: str | None,
+    given: dict[str, object],
+) -> tuple[Window, Reader]:
     found = storage.load(id)
     stored = json.loads(found[0].settings) if found else {}
     chosen, kept = settings(given, json.dumps(stored["settings"]) if found else None)
@@ -57,6 +82,8 @@ def opened(
     if found:
         memo = Memo.loads(found[0].state)
         record = found[0]._replace(settings=text, owner=owner or found[0].owner)
+        if record != found[0]:
+            record = record._replace(revision=record.revision + 1)
     else:
         memo = Memo(nonce or secrets.token_hex(4))
         record = ContextRecord(id, owner or id, text, memo.dumps())
@@ -85,7 +112,7 @@ def _window(record: ContextRecord, memo: Memo, chosen: Settings, prompt: str | N
 def _fill(window: Window, reader: Reader, storage: Storage, edition: str | None, *, recount: bool) -> None:
     """Put into *window* what the store has of it. O(messages in the window)."""
     record = window.record
-    rows = sorted(storage.pages(record.id, place=Place.ACTIVE), key=lambda row: row.spans(record.head)[0])
+    rows = sorted(storage.pages(record.id, place=Place.ACTIVE), key=lambda row: row.spans(record.head))
     rows.sort(key=lambda row: row.index == record.open_page)
     entries = reader.all_entries(rows, record.head)
     for row in rows:

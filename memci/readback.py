@@ -8,7 +8,6 @@ This module knows nothing of why a page comes back.
 
 from collections.abc import Sequence
 
-from .drafting import view_of
 from .editions import StoredPage
 from .errors import PageNotFound
 from .groups import late_result
@@ -34,7 +33,7 @@ def as_nodes(
     nodes = []
     waiting: list[str] = []
     for entry, message in entries:
-        view = view_of(window, message, entry.clip, row.continues or row.index, entry.seq - base + 1)
+        view = window.shown(message, entry.clip, row.continues or row.index, entry.seq - base + 1)
         node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, quotes=entry.quotes, view=view)
         late = message["role"] == "tool" and message["tool_call_id"] not in waiting
         if message["role"] != "tool":

@@ -136,7 +136,10 @@ def answer(
     chosen = [
         each for each in page.entries if each[0].ordinal == first or (not page.in_window and each[0].ordinal > first)
     ]
-    return _quotation(page, chosen, asked.offset or 0, room=room, count=count, nonce=nonce), page.index
+    start, length = asked.offset or 0, len(quotable(chosen[0][1])[0])
+    if start > length:
+        return f"error: entry {first} of page #{page.index} has {length:,} characters, not {start:,}.", None
+    return _quotation(page, chosen, start, room=room, count=count, nonce=nonce), page.index
 
 
 def functions(answer_text: Callable[[str], str]) -> dict[str, Callable[..., str]]:
@@ -193,8 +196,6 @@ def _quotation(
         label = f"{entry.ordinal} {entry.role}{' (json)' if is_json else ''}"
         if start:
             label += f" from character {start:,}"
-        if start > len(text):
-            return f"error: entry {entry.ordinal} of page #{page.index} has {len(text):,} characters, not {start:,}."
         line = f"{label}: {quoted(text[start:])}" if len(text) - start < 8 * left else ""
         if line and count(line) <= left:
             lines.append(line)

@@ -7,11 +7,11 @@ Between two editions each rendering extends the one before, byte for byte: nothi
 edition starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .answering import NAMES
 from .drafting import Draft, clipped_draft, counted
-from .errors import OpenToolGroup
+from .errors import InvalidMessage, OpenToolGroup
 from .messages import Message, call_name, plain
 from .report import CacheMeter
 from .segments.budget import Plan, Unit
@@ -89,6 +89,9 @@ class Renderer:
             key = repr(tools)
             if key not in self._tools:
                 notice = self._window.settings.notice
+                for position, tool in enumerate(tools):
+                    if not isinstance(tool, Mapping):
+                        raise InvalidMessage(f"tools[{position}]", f"expected a schema, got {type(tool).__name__}")
                 own = [tool for tool in tools if not (notice and call_name(plain(tool, "tools")) in NAMES)]
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
             tokens = self._tools[key]

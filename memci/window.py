@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .chapters.active import ActiveChapter
 from .chapters.contents import ContentsPage
-from .clipping import SMALLEST
+from .clipping import SMALLEST, clipped
 from .errors import InvalidSetting
 from .groups import interrupted
 from .messagelist import MessageNode
@@ -164,7 +164,10 @@ class Window:
         if self.tokens > self.limits.budget:
             return True
         n = self.limits.active_pages
-        return n is not None and len(self.active) - (self.active.open is not None) > n
+        if n is None:
+            return False
+        pinned = sum(index in self.rows for index in self.memo.pins if index != self.record.open_page)
+        return len(self.active) - (self.active.open is not None) - pinned > n
 
     @property
     def view(self) -> list[Message]:
@@ -184,11 +187,9 @@ class Window:
         """
         chapter = ActiveChapter(nonce=self.memo.nonce, interrupted=self.interrupted)
         chapter.start(0, 0)
-        group = [node for unit in self.active.units() for node in unit if node.group] if self.active.missing else []
-        waiting = [node for node in group if node.group is group[-1].group]
+        waiting = list(self.active.waiting)
         for node in waiting:
-            view = node.message if node.message["role"] == "tool" and node.view["role"] != "tool" else node.view
-            chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=view))
+            chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=self.own_view(node)))
         before = len(waiting)
         weight = chapter.messages.tokens
         for position, (node, opens) in enumerate(zip(draft.nodes, draft.opens, strict=True), 1):
@@ -202,9 +203,24 @@ class Window:
         ]
         return chapter.view, chapter.missing, (*units, Unit(extra)) if extra else tuple(units)
 
+    def own_view(self, node: MessageNode) -> Message:
+        """Return what stands for *node* of the open page by itself: clipped perhaps, but not framed as late."""
+        opened = self.active.open
+        if node.view["role"] == node.message["role"] or opened is None:
+            return node.view
+        return self.shown(node.message, node.clip, opened.index, opened.ordinal(node))
+
+    def shown(self, message: Message, clip: int, page: int, ordinal: int) -> Message:
+        """Return what stands for *message* in a rendering: itself, or a view clipped to *clip* tokens."""
+        if not message.get("tool_calls", True):  # providers refuse an empty list
+            message = {key: value for key, value in message.items() if key != "tool_calls"}
+        if not clip:
+            return message
+        return clipped(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
+
     def state(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> State:
         """Return what is in the window, as a plan needs it; *settles*: the pending messages end the open group."""
-        units, task, movable = self.common.units()
+        units, task, movable = self.common.units(settles=settles)
         return State(
             system=self.system.tokens,
             tools=self.own_tools + self.memo.tools,
@@ -212,7 +228,7 @@ class Window:
             closed=self.common.closed(frozenset(self.memo.pins), None if self.settings.every_turn else self.memo.task),
             units=units,
             task=task,
-            movable=len(units) - task if settles else movable,
+            movable=movable,
             pending=pending,
             framing=REQUEST_TOKENS,
         )
@@ -245,8 +261,13 @@ class Window:
             next_page,
             turn,
             open_row.index if open_row is not None else None,
+            record.revision + 1,
         )
         return record, tuple(rows.values())
+
+    def changed(self, memo: Memo) -> ContextRecord:
+        """Return the record of the next transition, with *memo*."""
+        return self.record._replace(state=memo.dumps(), revision=self.record.revision + 1)
 
     def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...]) -> None:
         """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
@@ -308,7 +329,8 @@ class Window:
     def _check(self) -> None:
         self.common._check()
         assert set(self.rows) == {page.index for page in self.active}, "every active page has its row"
-        assert self.record.open_page == (self.active.open and self.active.open.index), "the record knows the open page"
+        opened = self.active.open
+        assert self.record.open_page == (None if opened is None else opened.index), "the record knows the open page"
         for page in self.active:
             seqs = [seq for span in self.rows[page.index].spans(self.record.head) for seq in range(*span)]
             assert [node.seq for node in page] == seqs, "a page holds the entries that its row says"

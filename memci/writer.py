@@ -70,9 +70,9 @@ class Writer:
                 self._reader.page(index, window.record)
             return known
         window.append(draft, record, rows)
-        for node, (page, _) in zip(draft.nodes, places, strict=True):
+        for node, (page, _), tokens in zip(draft.nodes, places, draft.whole, strict=True):
             if node.clip:
-                self._notify(Event("clip", record.id, (page,), window.weigh(node.message)))
+                self._notify(Event("clip", record.id, (page,), tokens))
         return None
 
     def edition(
@@ -116,7 +116,7 @@ class Writer:
         if not made.changed and not made.views and made.contents == window.common.archive.contents:
             return plan
         memo = replace(window.memo, relist=(), editions=window.memo.editions + 1)
-        record = window.record._replace(next_page=made.next_page, state=memo.dumps())
+        record = window.changed(memo)._replace(next_page=made.next_page)
         views = tuple((seq, tokens, clip) for seq, _, tokens, clip in made.views)
         self._storage.commit(
             Transition(record.head, record, pages=made.changed, views=views, edition=wire.dumps(made.contents))
@@ -206,7 +206,7 @@ class Writer:
         )
         contents = window.common.archive.contents.without(gone, memo.nonce, window.weigh)
         changed = contents != window.common.archive.contents
-        after = record._replace(open_page=None, state=memo.dumps())
+        after = window.changed(memo)._replace(open_page=None)
         self._storage.commit(
             Transition(record.head, after, pages=marked, edition=wire.dumps(contents) if changed else None)
         )
@@ -239,7 +239,7 @@ class Writer:
         if memo == self._window.memo and not rows:
             return
         window = self._window
-        record = window.record._replace(state=memo.dumps())
+        record = window.changed(memo)
         self._storage.commit(Transition(record.head, record, pages=rows))
         window.remember(record)
 

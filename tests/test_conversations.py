@@ -46,7 +46,8 @@ def dialogues():
     for sample in json.loads((FOLDER / "locomo_part.json").read_text()):
         talk = sample["conversation"]
         sessions = sorted(
-            (key for key in talk if re.fullmatch(r"session_\d+", key)), key=lambda key: int(key.removeprefix("session_"))
+            (key for key in talk if re.fullmatch(r"session_\d+", key)),
+            key=lambda key: int(key.removeprefix("session_")),
         )
         yield (
             "You are a friend.",
@@ -133,7 +134,7 @@ CASES = [(name, window) for name in SOURCES for window in (8_000, 32_000)] + [
 
 @pytest.mark.parametrize(("name", "window"), CASES)
 def test_every_conversation_stays_within_its_window_and_comes_back_exactly(name, window, tmp_path):
-    """Every rendering fits and pairs, the prefix holds between editions, every page is exact, a restart shows the same."""
+    """Every rendering fits and pairs, extends the one before or is an edition, and every page comes back exactly."""
     for number, (system, messages) in enumerate(SOURCES[name]()):
         if messages[-1].get("tool_calls"):
             messages.pop()

@@ -5,4 +5,5 @@
     active    recent pages, verbatim            grows at its tail
 
 `contents`, `folding` and `wire` are the Contents Page as a value; `unload` holds the rules that make it smaller.
+Chapters know nothing of budgets, of when an edition happens, or of storage.
 """

@@ -38,6 +38,12 @@ class ActiveChapter(Chapter):
         """The rendering, up to the open tool group. Not to be changed."""
         return self._view
 
+    @property
+    def waiting(self) -> list[MessageNode]:
+        """The nodes of the open tool group, in the order in which they came."""
+        group = self._group
+        return [node for node in self.open or () if node.group is group] if group is not None else []
+
     def tail(self) -> list[Message]:
         """Return what the open tool group shows so far."""
         return list(self._group.view()) if self._group else []

@@ -51,10 +51,11 @@ class Line:
 
     @classmethod
     def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> Line:
-        """Return the full line of a page."""
-        full, brief = tuple(entries), _brief(entries)
-        costs = (count(_text(index, title, full)), count(_text(index, title, brief)), count(_text(index, title, ())))
-        return cls(index, title, full, costs)
+        """Return the full line of a page. Its parts are counted one by one, as they end in newlines."""
+        head = count(_text(index, title, ()))
+        parts = {entry.ordinal: count(_told(entry)) for entry in entries}
+        brief = head + sum(parts[entry.ordinal] for entry in _brief(entries))
+        return cls(index, title, tuple(entries), (head + sum(parts.values()), brief, head))
 
     def at(self, level: Level) -> Line:
         """Return the line folded to *level*; what a fold took is not brought back."""
@@ -186,4 +187,8 @@ def _brief(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 def _text(index: int, title: str, entries: Sequence[Entry]) -> str:
     head = f"#{index} {title}\n"
-    return head + "".join(f"  {entry.ordinal} {entry.role}: {entry.summary}\n" for entry in entries)
+    return head + "".join(_told(entry) for entry in entries)
+
+
+def _told(entry: Entry) -> str:
+    return f"  {entry.ordinal} {entry.role}: {entry.summary}\n"

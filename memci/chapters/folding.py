@@ -43,14 +43,18 @@ def revised(
         count: Tokens of a text.
         weigh: Tokens of a message.
     """
+    frame = Block.of((), (), nonce, weigh).tokens
+    if contents.tokens + sum(line.tokens for line in new) + frame <= ceiling.tokens:
+        grown = ContentsPage((*contents.blocks, Block.of(new, (), nonce, weigh))) if new else contents
+        if grown.tokens <= ceiling.tokens:
+            return grown, ()
     fresh = frozenset(line.index for line in new)
-    page = ContentsPage((*contents.blocks, Block.of(new, (), nonce, weigh))) if new else contents
+    lines, ranges = [*contents.lines.values(), *new], list(contents.ranges)
     unloaded: list[int] = []
     target = ceiling.target
-    frames = 2 * Block.of((), (), nonce, weigh).tokens
-    while page.tokens > ceiling.tokens:
-        ranges, room = list(page.ranges), target - frames
-        lines = _shortened(list(page.lines.values()), room - sum(count(each.text) for each in ranges))
+    while True:
+        room = target - 2 * frame
+        lines = _shortened(lines, room - sum(count(each.text) for each in ranges))
         lines, folded = _ranged(lines, room - ceiling.range_tokens)
         ranges, gone = _bounded(
             [*ranges[:-1], *_joined(ranges[-1:], folded)], min(ceiling.range_tokens, room), order, count
@@ -61,10 +65,11 @@ def revised(
         if newest:
             blocks.append(Block.of(newest, (), nonce, weigh))
         page = ContentsPage(tuple(blocks))
+        if page.tokens <= ceiling.tokens:
+            return page, tuple(unloaded)
         target -= max(
             page.tokens - ceiling.tokens, 1
         )  # a counter whose sums don't add up: aim lower, at last at nothing
-    return page, tuple(unloaded)
 
 
 def _shortened(lines: list[Line], room: int) -> list[Line]:

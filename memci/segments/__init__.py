@@ -2,4 +2,6 @@
 
 SystemSegment    the System chapter
 CommonSegment    the Archive chapter, then the Active chapter
+
+They know nothing of storage, or of what the messages say.
 """

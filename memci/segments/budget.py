@@ -165,9 +165,8 @@ def _archived(state: State, limits: Limits, active: int, low: int, room: int) ->
     """Return the closed pages to archive: by count and by tokens down to the watermark, else as far as needed."""
     order = [page for page in state.closed if not page.pinned]
     order.sort(key=lambda page: page.task)  # stable: the oldest first, the task last
-    closed = len(state.closed)
-    standing = closed + bool(state.units)
-    most = closed
+    standing = len(state.closed) + bool(state.units)
+    most = closed = len(order)
     if limits.active_pages is not None and closed > limits.active_pages:
         most = int(limits.active_pages * limits.keep)
     chosen: list[ClosedPage] = []

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from threading import RLock
 
-from ..errors import HandlePoisoned, LeaseLost
+from ..errors import HandlePoisoned
 from .protocol import ContextRecord, EntryRow, OpRow, PageRow, Place, Transition
-from .rows import check, check_text
+from .rows import check, check_lease, check_text
 
 _ENTRY = Struct("<16sIIIB")
 _pack_entry = _ENTRY.pack
@@ -57,8 +57,7 @@ class EphemeralStorage:
                 if known is not None:
                     return _read_op(transition.op.op_id, known)
             head = len(kept.entries) // _ENTRY.size
-            if head != transition.head:
-                raise LeaseLost(f"context {record.id!r} is at seq {head}, not {transition.head}: open it again")
+            check_lease(transition, head, kept.record.revision if record.id in self._contexts else 0)
             packed = kept.pack(transition)
             # What stops us between here and the end (Ctrl-C) leaves half of a transition: no call may show it.
             self._trusted = False

@@ -96,6 +96,8 @@ class ContextRecord(NamedTuple):
     next_page: int = 1
     turn: int = 0
     open_page: int | None = None
+    revision: int = 1
+    """how many transitions made it what it is"""
 
 
 class OpRow(NamedTuple):
@@ -115,7 +117,7 @@ class Transition(NamedTuple):
     head: int
     """the next seq that the writer believes in: another one in the store is `LeaseLost`"""
     record: ContextRecord
-    """the context's record afterwards"""
+    """the context's record afterwards; its revision is one above the stored one, or 1 for a new context"""
     entries: tuple[EntryRow, ...] = ()
     """new entries, with seqs from `head` on"""
     pages: tuple[PageRow, ...] = ()
@@ -145,7 +147,8 @@ class Storage(Protocol):
         If its `op` is known already, apply nothing and return the row that is stored (the caller compares digests).
 
         Raises:
-            LeaseLost: If the stored head is not `transition.head` (0 for a context that does not exist yet).
+            LeaseLost: If the stored head is not `transition.head`, or the stored revision not the one before that of
+                `transition.record` (both 0 for a context that does not exist yet): another writer was here.
         """
         ...
 

@@ -10,7 +10,7 @@ This module knows nothing of how rows are kept.
 
 from typing import Final
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, LeaseLost
 from .protocol import Transition
 
 MAX_HEAD: Final = 2**40
@@ -46,6 +46,15 @@ def check(transition: Transition) -> None:
         assert 1 <= page.index <= MAX_PAGE, "pages count from 1"
     for seq, _, _ in transition.views:
         assert 0 <= seq < head, "a view is of an entry that there is"
+
+
+def check_lease(transition: Transition, head: int, revision: int) -> None:
+    """Raise LeaseLost unless *transition* follows the stored *head* and *revision*."""
+    record = transition.record
+    if head != transition.head:
+        raise LeaseLost(f"context {record.id!r} is at seq {head}, not {transition.head}: open it again")
+    if revision != record.revision - 1:
+        raise LeaseLost(f"context {record.id!r} is at revision {revision}, not {record.revision - 1}: open it again")
 
 
 def check_text(name: str, text: str) -> None:

@@ -20,9 +20,9 @@ from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
 import apsw
 
-from ..errors import CorruptRecord, HandlePoisoned, LeaseLost, LimitExceeded
+from ..errors import CorruptRecord, HandlePoisoned, LimitExceeded
 from .protocol import ContextRecord, EntryRow, OpRow, PageRow, Place, Transition
-from .rows import MAX_PAGE, check, check_text
+from .rows import MAX_PAGE, check, check_lease, check_text
 from .sqlite_file import Durability, open_file, storage_error
 from .sqlite_rows import (
     Row,
@@ -42,17 +42,18 @@ _BATCH_ROWS = 256
 _BATCH_BYTES = 2**20
 
 _INSERT_CONTEXT = """
-INSERT INTO context (id, owner, settings, state, head, next_page, turn, open_page, crc)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING nr"""
+INSERT INTO context (id, owner, settings, state, head, next_page, turn, open_page, revision, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING nr"""
 _UPDATE_CONTEXT = """
-UPDATE context SET owner = ?, settings = ?, state = ?, head = ?, next_page = ?, turn = ?, open_page = ?, crc = ?
+UPDATE context SET owner = ?, settings = ?, state = ?, head = ?, next_page = ?, turn = ?, open_page = ?,
+revision = ?, crc = ?
 WHERE nr = ?"""
-_CONTEXT_COLUMNS = "c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.crc"
+_CONTEXT_COLUMNS = "c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.crc"
 _SELECT_CONTEXT = f"""
 SELECT {_CONTEXT_COLUMNS}, e.text, e.crc FROM context AS c LEFT JOIN edition AS e USING (nr) WHERE c.id = ?"""
 _SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id > ? ORDER BY c.id LIMIT {_BATCH_ROWS}"
 _SELECT_FIRST_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id LIMIT {_BATCH_ROWS}"
-_SELECT_HEAD = "SELECT nr, head FROM context WHERE id = ?"
+_SELECT_HEAD = "SELECT nr, head, revision FROM context WHERE id = ?"
 _REPLACE_EDITION = "REPLACE INTO edition (nr, text, crc) VALUES (?, ?, ?)"
 
 _INSERT_ENTRY = """
@@ -67,7 +68,8 @@ _SELECT_ENTRIES_CONTAINING = f"""
 SELECT {_ENTRY_COLUMNS} FROM entry WHERE id >= ? AND id < ? AND instr(body, ?) ORDER BY id LIMIT {_BATCH_ROWS}"""
 
 _PAGE_COLUMNS = """
-id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn, crc"""
+id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
+crc"""
 _REPLACE_PAGE = f"REPLACE INTO page ({_PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SELECT_PAGES = f"""
 SELECT {_PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {_BATCH_ROWS}"""
@@ -291,9 +293,8 @@ def _apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
             return read_op(record.id, op.op_id, known[0])
     columns = context_columns(record)
     found = _rows(connection, _SELECT_HEAD, record.id)
-    nr, head = found[0] if found else (0, 0)
-    if head != transition.head:
-        raise LeaseLost(f"context {record.id!r} is at seq {head}, not {transition.head}: open it again")
+    nr, head, revision = found[0] if found else (0, 0, 0)
+    check_lease(transition, head, revision)
     if nr:
         connection.execute(_UPDATE_CONTEXT, (*columns[1:], nr))
     else:

@@ -5,7 +5,7 @@
     ours, of a later version      SchemaTooNew        untouched
     of another program            StorageUnavailable  untouched
 
-    context   nr id owner settings state head next_page turn open_page      one row per context
+    context   nr id owner settings state head next_page turn open_page revision      one row per context
     edition   nr text                                                       apart: it is large and seldom changes
     entry     nr << 40 | seq  →  …, body                                    one clustered run per context, no index
     page      nr << 32 | index  →  …                                        the active ones in a partial index
@@ -53,6 +53,7 @@ CREATE TABLE context (
     next_page INTEGER NOT NULL,
     turn INTEGER NOT NULL,
     open_page INTEGER,
+    revision INTEGER NOT NULL,
     crc INTEGER NOT NULL,
     owner TEXT NOT NULL,
     settings TEXT NOT NULL,

@@ -40,6 +40,7 @@ def context_columns(record: ContextRecord) -> Row:
         record.next_page,
         record.turn,
         record.open_page,
+        record.revision,
     )
     return *columns, crc(*columns)
 

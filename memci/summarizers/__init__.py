@@ -8,8 +8,8 @@
 
 A summarizer is any callable from the messages of one page to a `Summary`; `extract` is the one that is always there.
 One noun per module: `hygiene` (what may stand in a line), `sentences` (where the point begins), `salience` (what must
-not be lost), `shapes` (structured values), `outputs` (text that tools print), `parts` (content that is not plain
-text), `extractive` (the lines).
+not be lost), `failures` (what went wrong), `shapes` and `columns` (structured values), `outputs` (text that tools
+print), `parts` (content that is not plain text), `extractive` (the lines).
 
 This package knows nothing of pages, tokens, windows or models.
 """

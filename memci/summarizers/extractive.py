@@ -15,10 +15,11 @@ and the last 5,000 characters of a message are looked at. This module knows noth
 import re
 from collections.abc import Mapping, Sequence
 
+from .failures import error_lines
 from .hygiene import SCANNED, harmless, one_line, plain, width
 from .outputs import digest, packed
 from .parts import split
-from .salience import FACT, error_lines, ids, salient
+from .salience import FACT, ids, salient
 from .sentences import point, request
 from .shapes import MAPPINGS, arguments, pairs, parsed, shape
 from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summary

@@ -14,8 +14,9 @@ This module knows nothing of messages or of JSON.
 import re
 from collections.abc import Sequence
 
+from .failures import error_lines, has_error
 from .hygiene import one_line, width
-from .salience import NAME, NUMBER, Piece, error_lines, has_error, salient
+from .salience import NAME, NUMBER, Piece, salient
 
 _JOINT = " · "
 _ITEM = 64

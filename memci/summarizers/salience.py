@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
 
+from .failures import error_lines
+
 ERROR, ID, FACT, NUMBER, NAME = range(5)
 _LONGEST = 64
 _RAW = 80
@@ -54,45 +56,6 @@ _NUMBERED_LINE = re.compile(r"\d+:[^\d\s]")
 _FILE = re.compile(r"[\w./-]{2,50}\.[a-z][a-z0-9]{0,4}(:\d+)*")
 _QUOTED = re.compile(r"[`\"“](?:(?<=`)([^`\n]{2,80})`|(?<=[\"“])([^\"“”\n]{2,48})[\"”](?!\w))")
 _COMMAND = re.compile(r"^[ \t]*(?:\$|❯|>>>|›››)[ \t]+(\S[^\n]{1,80})", re.MULTILINE)
-_ERROR_WORDS = (
-    "error",
-    "exception",
-    "fatal",
-    "panic",
-    "fail",
-    "denied",
-    "refused",
-    "timed out",
-    "not found",
-    "no such",
-    "cannot",
-    "undefined",
-    "segmentation",
-    "abort",
-    "invalid",
-    "traceback",
-    "错误",
-    "失败",
-    "异常",
-    "报错",
-    "エラー",
-    "失敗",
-    "例外",
-    "오류",
-    "실패",
-    "에러",
-)
-_ASCII_ERROR_WORDS = tuple(word for word in _ERROR_WORDS if word.isascii())
-# A line that is an error, rather than one that speaks of errors.
-_ERROR_AT_START = re.compile(
-    r"\s*(?:E {2,8}\S|\[?(?:error|fatal|critical|panic|failed|fail|failure)\b\]?[:!\s]"
-    r"|[\w.]{0,60}(?:Error|Exception|Exit|Interrupt)(?::|\s|$)"
-    r"|[\w./:-]{1,80}: (?:\w{0,40}error|fatal|command not found|cannot|\S[^\n]{0,60}: (?:No such|"
-    r"Permission))"
-    r"|错误|エラー|오류)",
-    re.IGNORECASE,
-)
-_ERROR_PHRASE = re.compile(r"\b[A-Za-z_.]{0,60}(?:Error|Exception): [^\n.]{1,80}")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WIDE_NUMBER = "0-9０-９一二三四五六七八九十百千万两〇零"
 _WIDE_ITEM = re.compile(
@@ -167,25 +130,6 @@ def _rank(word: str) -> int | None:
     name = "_" in word.strip("_") or word.startswith("--") or word.endswith("()") or _camel(word)
     known = path or name or ("." in word and _FILE.fullmatch(word) is not None)
     return FACT if known and _LETTER.search(word) else None
-
-
-def has_error(text: str) -> bool:
-    """Tell whether *text* speaks of something that went wrong. O(characters)."""
-    lowered = text.lower()
-    return any(map(lowered.__contains__, _ASCII_ERROR_WORDS if text.isascii() else _ERROR_WORDS))
-
-
-def error_lines(text: str) -> list[str]:
-    """Return the last two lines of *text* that are errors, oldest first. O(characters)."""
-    if not has_error(text):
-        return []
-    last: list[str] = []
-    for line in reversed(text.split("\n")):
-        if _ERROR_AT_START.match(line) and line.strip() not in last:
-            last.insert(0, line.strip())
-            if len(last) == 2:
-                break
-    return last or list(dict.fromkeys(found.group() for found in _ERROR_PHRASE.finditer(text)))[-2:]
 
 
 def _rank_with_digits(word: str) -> int | None:

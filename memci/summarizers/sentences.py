@@ -86,8 +86,8 @@ def request(text: str) -> str:
 
 
 def _lowered(text: str) -> str:
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else text
+    # the one letter that becomes two
+    return text.replace("İ", "i").lower()
 
 
 def _after_small_talk(text: str, start: int, end: int) -> int:

@@ -179,7 +179,22 @@ class StorageConformance(StorageExactness):
         for name in reversed(names):
             storage.commit(Transition(0, current(storage, name)))
 
-        assert storage.contexts() == [current(storage, name) for name in names]
+        found = [storage.load(name) for name in names]
+        assert storage.contexts() == [loaded[0] for loaded in found if loaded is not None]
+        assert len(storage.contexts()) == len(names)
+
+    def test_writer_of_an_old_revision_has_lost_its_lease(self, storage: Storage) -> None:
+        """Of two transitions from one state the second is LeaseLost, also without entries, and leaves no trace."""
+        append(storage, "a", b"1")
+        record = current(storage, "a")
+        first = Transition(record.head, record._replace(state="[1]"), edition="first")
+        second = Transition(record.head, record._replace(state="[2]"), edition="second")
+        storage.commit(first)
+
+        with pytest.raises(LeaseLost, match="revision"):
+            storage.commit(second)
+
+        assert storage.load("a") == (first.record, "first")
 
     def test_entries_that_come_while_reading_are_not_given(self, storage: Storage) -> None:
         """An iterator over entries gives those of its call, while others are committed between its steps."""

@@ -34,6 +34,11 @@ class _Model:
     pages: dict[int, PageRow] = field(default_factory=dict)
     ops: dict[str, OpRow] = field(default_factory=dict)
 
+    @property
+    def following(self) -> ContextRecord:
+        """The record as the next transition carries it."""
+        return self.record._replace(revision=self.record.revision + 1)
+
 
 class StorageMachine(RuleBasedStateMachine):
     """Subclass it with the `store` to drive."""
@@ -49,7 +54,7 @@ class StorageMachine(RuleBasedStateMachine):
     def append(self, name: str, bodies: list[bytes], op_id: str | None) -> None:
         """Commit a page, perhaps with an op that is known already."""
         model = self._model(name)
-        transition = appended(model.record, *bodies)
+        transition = appended(model.following, *bodies)
         if op_id is not None:
             op = OpRow(op_id, bytes([len(bodies)]) * 16, model.record.head, tuple((1, i) for i in range(len(bodies))))
             transition = transition._replace(op=op)
@@ -72,19 +77,21 @@ class StorageMachine(RuleBasedStateMachine):
         )
         seqs = data.draw(st.lists(st.sampled_from(model.entries), unique=True, max_size=2)) if model.entries else []
         views = tuple((row.seq, row.tokens + 1, row.clip + 64) for row in seqs)
-        record = model.record._replace(state=state)
+        record = model.following._replace(state=state)
         transition = Transition(record.head, record, (), pages, views, edition)
         assert self.store.commit(transition) is None
         self._apply(name, transition)
 
     @rule(name=_names, behind=st.integers(-3, 3).filter(bool))
-    def append_from_another_head(self, name: str, behind: int) -> None:
-        """Commit from a head that is not the store's."""
-        record = self._model(name).record
+    def append_from_another_state(self, name: str, behind: int) -> None:
+        """Commit from a head, then from a revision, that is not the store's."""
+        record = self._model(name).following
         stale = record._replace(head=max(record.head + behind, 0))
         if stale.head != record.head:
             with pytest.raises(LeaseLost):
                 self.store.commit(appended(stale, b"stale"))
+        with pytest.raises(LeaseLost):
+            self.store.commit(appended(record._replace(revision=record.revision + behind), b"stale"))
 
     @rule(name=_names, first=st.integers(0, 30), length=st.integers(0, 9), containing=st.none() | st.binary(max_size=2))
     def read_a_part(self, name: str, first: int, length: int, containing: bytes | None) -> None:
@@ -109,7 +116,7 @@ class StorageMachine(RuleBasedStateMachine):
 
     def _model(self, name: str) -> _Model:
         context = f"{name} {self.run}"
-        return self.models.get(name) or _Model(ContextRecord(context, "owner", "{}", "{}"))
+        return self.models.get(name) or _Model(ContextRecord(context, "owner", "{}", "{}", revision=0))
 
     def _apply(self, name: str, transition: Transition) -> None:
         model = self.models.setdefault(name, self._model(name))

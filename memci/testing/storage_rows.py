@@ -15,9 +15,11 @@ def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: st
 
 
 def current(storage: Storage, context: str) -> ContextRecord:
-    """Return the record of *context*, or a new one."""
+    """Return the record of *context* as the next transition carries it, or a new one."""
     loaded = storage.load(context)
-    return loaded[0] if loaded else ContextRecord(context, owner=context, settings="{}", state="{}")
+    if loaded:
+        return loaded[0]._replace(revision=loaded[0].revision + 1)
+    return ContextRecord(context, owner=context, settings="{}", state="{}")
 
 
 def appended(record: ContextRecord, *bodies: bytes) -> Transition:

@@ -47,8 +47,7 @@ LENGTHS = (1, 3, 12, 30, 30, 60, 60, 120, 250)
 
 PIXEL = (
     "data:image/png;base64,"
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg"
-    + "A" * 404
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg" + "A" * 404
 )
 """an image of one pixel, as a data URL, with something behind its end"""
 
@@ -67,11 +66,11 @@ def texts(draw: st.DrawFn, *, giant: bool = True) -> str:
     """Return texts of a few characters to a few hundred tokens; *giant*: also some of about 8,000."""
     kind = draw(_percents)
     if kind < 20:
-        return draw(st.sampled_from(HOSTILE))
+        return str(draw(st.sampled_from(HOSTILE)))
     if kind < 35:
         return str(draw(_short))
-    times = draw(_any_length if giant else _usual_length)
-    return draw(_words) * times + str(draw(_numbers))
+    times: int = draw(_any_length if giant else _usual_length)
+    return str(draw(_words)) * times + str(draw(_numbers))
 
 
 @st.composite

@@ -109,9 +109,9 @@ def broken_arguments(before: Message, after: Message) -> list[str]:
     """Return the arguments of *after*, a view of *before*, that were a JSON object and are none any more."""
     broken = []
     for old, new in zip(before.get("tool_calls") or [], after.get("tool_calls") or [], strict=True):
-        if "function" in old and _is_object(old["function"]["arguments"]):
-            if not _is_object(new["function"]["arguments"]):
-                broken.append(new["function"]["arguments"])
+        read = "function" in old and _is_object(old["function"]["arguments"])
+        if read and not _is_object(new["function"]["arguments"]):
+            broken.append(new["function"]["arguments"])
     return broken
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memci.summarizers import Summarizer, Summary, extract
+from memci.summarizers import Summarizer, Summary, extract, salience
 from memci.summarizers.hygiene import width
 
 Message = dict[str, object]
@@ -204,6 +204,27 @@ def test_numbers_are_verbatim_whatever_their_size(number: str) -> None:
     assert made == f"sum → {{total: {number}}}"
 
 
+def test_a_json_object_stands_whole_when_it_fits() -> None:
+    """A small object keeps its keys in their order, and all of its values."""
+    result = '{"note": "paid twice", "total": 12.50, "refunded": false, "order_id": "PT-88412-K", "agent": null}'
+
+    shown = "{note: paid twice, total: 12.50, refunded: false, order_id: PT-88412-K, agent: null}"
+    assert line(answered(result)) == shown
+
+
+def test_an_identifier_survives_when_wide_characters_fill_the_line() -> None:
+    """A result of few characters but many columns is shortened where it is plain, not at its end."""
+    assert "order_id: PT-88412-K" in line(answered({"note": "已经付款" * 30, "order_id": "PT-88412-K"}))
+
+
+@pytest.mark.parametrize("key", ["orderId", "order_id", "orderID"])
+def test_an_identifier_survives_when_its_key_says_what_it_is(key: str) -> None:
+    """A key that ends in id, in any of the usual spellings, comes before the plain values."""
+    result = {f"field_{n}": f"plain words {'abcdefgh'[n % 8]}" for n in range(40)} | {key: "lavender"}
+
+    assert f"{key}: lavender" in line(answered(result))
+
+
 def test_an_error_survives_when_a_json_result_is_large() -> None:
     """An object's error stands before all else."""
     result = {f"field_{n}": f"value {n}" for n in range(80)} | {"error": "quota of 500 calls exceeded for key k_19"}
@@ -321,6 +342,17 @@ def test_a_message_without_content_is_named() -> None:
 def test_the_title_says_what_the_page_is_about(page: list[Message], title: str) -> None:
     """The title is the request, without greeting and politeness, and an identifier if there is room."""
     assert extract(page).title == title
+
+
+def test_a_summary_is_the_same_when_its_words_were_read_before() -> None:
+    """What the words of other pages were does not change a summary, nor do they pile up."""
+    page = [said("user", text) for text, _ in LONG]
+    before = extract(page)
+
+    extract([said("user", " ".join(f"W{n}x{m}" for m in range(3_000))) for n in range(4)])
+
+    assert extract(page) == before
+    assert len(salience._LEXICON) <= salience._KNOWN_WORDS
 
 
 PROGRAM = """

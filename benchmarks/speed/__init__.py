@@ -1,0 +1,1 @@
+"""What a turn costs in time, a page in bytes, an opening in milliseconds."""

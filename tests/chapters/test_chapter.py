@@ -1,0 +1,185 @@
+"""Chapters: pages that tile one list, wherever one leaves."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from memci.chapters.archive import ArchiveChapter
+from memci.chapters.chapter import Chapter
+from memci.chapters.contents import Block, ContentsPage, Line
+from memci.chapters.system import NOTICE, SystemChapter
+from memci.messagelist import MessageNode
+from memci.pages import Entry
+from memci.storage.protocol import PageRow, Place
+
+
+def node(seq: int, tokens: int = 1) -> MessageNode:
+    return MessageNode({"role": "user", "content": str(seq)}, tokens, seq=seq)
+
+
+def filled(*sizes: int) -> Chapter:
+    chapter, seq = Chapter(), 0
+    for index, size in enumerate(sizes, 1):
+        page = chapter.open_page(index, seq)
+        for _ in range(size):
+            chapter.extend(page, node(seq))
+            seq += 1
+    return chapter
+
+
+def seqs(chapter: Chapter) -> dict[int, list[int]]:
+    return {page.index: [each.seq for each in page] for page in chapter}
+
+
+class AgainstAPlainDict(RuleBasedStateMachine):
+    """Pages come at the end and leave from anywhere; a dict of lists does the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.chapter = Chapter()
+        self.model: dict[int, list[int]] = {}
+        self.seq = self.index = 0
+
+    @rule()
+    def open_page(self) -> None:
+        self.index += 1
+        self.chapter.open_page(self.index, self.seq)
+        self.model[self.index] = []
+
+    @precondition(lambda self: self.model)
+    @rule(size=st.integers(1, 4))
+    def extend_the_last(self, size: int) -> None:
+        index = list(self.model)[-1]
+        for _ in range(size):
+            self.chapter.extend(self.chapter.page(index), node(self.seq, self.seq % 7))
+            self.model[index].append(self.seq)
+            self.seq += 1
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data())
+    def detach(self, data: st.DataObject) -> None:
+        index = data.draw(st.sampled_from(list(self.model)))
+        page = self.chapter.detach(index)
+        assert [each.seq for each in page] == self.model.pop(index)
+        assert index not in self.chapter
+
+    @precondition(lambda self: any(self.model.values()))
+    @rule(data=st.data())
+    def cut(self, data: st.DataObject) -> None:
+        index = data.draw(st.sampled_from([index for index, run in self.model.items() if run]))
+        run = self.model[index]
+        first = data.draw(st.integers(0, len(run) - 1))
+        last = data.draw(st.integers(first, len(run) - 1))
+        page = self.chapter.page(index)
+        nodes = list(page)
+        self.chapter.cut(page, nodes[first], nodes[last])
+        del run[first : last + 1]
+
+    @invariant()
+    def tiles_the_list(self) -> None:
+        self.chapter._check()
+        assert seqs(self.chapter) == self.model
+        assert [each.seq for each in self.chapter.messages] == [seq for run in self.model.values() for seq in run]
+        assert len(self.chapter) == len(self.model)
+
+
+TestAgainstAPlainDict = AgainstAPlainDict.TestCase
+TestAgainstAPlainDict.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+
+
+def test_detach_takes_the_whole_run_and_nothing_else():
+    """A page that leaves takes all of its messages along; the pages beside it keep theirs."""
+    chapter = filled(2, 3, 2)
+
+    page = chapter.detach(2)
+
+    assert [each.seq for each in page] == [2, 3, 4]
+    assert seqs(chapter) == {1: [0, 1], 3: [5, 6]}
+    assert chapter.page(2) is None
+    chapter._check()
+
+
+def test_detach_of_a_page_that_is_not_there_changes_nothing():
+    """A page can't leave twice."""
+    chapter = filled(1, 1)
+    chapter.detach(1)
+
+    with pytest.raises(KeyError):
+        chapter.detach(1)
+
+    assert seqs(chapter) == {2: [1]}
+    chapter._check()
+
+
+def test_open_page_with_an_index_that_is_taken_is_refused():
+    """An index is given out once."""
+    chapter = filled(1)
+
+    with pytest.raises(AssertionError, match="given out once"):
+        chapter.open_page(1, 5)
+
+
+def test_check_finds_a_message_outside_the_pages():
+    """A message that no page holds breaks the tiling, and the check says so."""
+    chapter = filled(2)
+    chapter.messages.append(node(9))
+
+    with pytest.raises(AssertionError, match="outside the pages"):
+        chapter._check()
+
+
+@pytest.mark.parametrize(("first", "last", "left"), [(0, 1, [2, 3]), (1, 2, [0, 3]), (2, 3, [0, 1]), (0, 3, [])])
+def test_cut_moves_the_ends_of_its_page(first, last, left):
+    """Wherever a run is cut out of a page, its head and tail are the first and last that stay."""
+    chapter = filled(4)
+    page = chapter.page(1)
+    nodes = list(page)
+
+    chapter.cut(page, nodes[first], nodes[last])
+
+    assert [each.seq for each in page] == left
+    assert (page.head and page.head.seq, page.tail and page.tail.seq) == ((left[0], left[-1]) if left else (None, None))
+    chapter._check()
+
+
+def weigh(message: dict) -> int:
+    return len(message["content"])
+
+
+def test_system_chapter_is_one_message_with_prompt_and_notice():
+    """The developer's prompt comes first, the notice after it, in one system message that is weighed."""
+    chapter = SystemChapter("Be kind.", notice=True, weigh=weigh)
+
+    [only] = chapter.messages
+
+    assert only.message == {"role": "system", "content": f"Be kind.\n\n{NOTICE}"}
+    assert chapter.messages.tokens == len("Be kind.\n\n") + len(NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "notice", "shown"),
+    [(None, False, []), ("", False, []), ("A", False, ["A"]), (None, True, [NOTICE]), ("", True, [NOTICE])],
+)
+def test_system_chapter_shows_what_there_is(prompt, notice, shown):
+    """Without prompt and notice there is no system message at all."""
+    chapter = SystemChapter(prompt, notice=notice, weigh=weigh)
+
+    assert [each.message["content"] for each in chapter.messages] == shown
+
+
+def test_archive_chapter_shows_an_edition_as_its_list():
+    """Each block is one node; another edition takes the place of the one before."""
+    chapter = ArchiveChapter()
+    for indexes in ((1, 2), (1, 2, 3), ()):
+        blocks = [
+            Block.of([Line.of(index, "t", [Entry(index, 1, "user", "s")], len)], (), "00000000", weigh)
+            for index in indexes
+        ]
+        contents = ContentsPage(tuple(blocks))
+
+        chapter.show(contents, {index: PageRow(index, 0, 1, 0, Place.ARCHIVED) for index in indexes})
+
+        assert [each.view for each in chapter.messages] == [block.message for block in blocks]
+        assert chapter.messages.tokens == contents.tokens
+        chapter._check()

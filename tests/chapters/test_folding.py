@@ -1,0 +1,172 @@
+"""Folding: within the ceiling, nothing lost, oldest first, no block touched without need."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memci.chapters.contents import ContentsPage, Level, Line
+from memci.chapters.folding import RANGE_PAGES, RANGE_TITLES, revised
+from memci.chapters.unload import OverCeiling
+from memci.pages import Entry
+
+
+def quarters(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+def weigh(message: dict) -> int:
+    return 4 + quarters(message["content"])
+
+
+def line(index: int, entries: int = 4, words: int = 8) -> Line:
+    roles = ["user", *["assistant", "tool"] * entries][: max(entries, 1)]
+    return Line.of(
+        index,
+        f"title of {index}",
+        [Entry(index, at, role, "word " * words) for at, role in enumerate(roles, 1)],
+        quarters,
+    )
+
+
+def step(contents: ContentsPage, new: list[Line], ceiling: int, order=sorted, **shares: float):
+    limit = OverCeiling(ceiling, **shares)
+    return revised(contents, new, limit, order=order, nonce="00000000", count=quarters, weigh=weigh)
+
+
+def grown(batches: int, size: int, ceiling: int) -> tuple[ContentsPage, list[int]]:
+    contents, gone = ContentsPage(), []
+    for batch in range(batches):
+        contents, unloaded = step(contents, [line(batch * size + at) for at in range(1, size + 1)], ceiling)
+        gone += unloaded
+    return contents, gone
+
+
+def test_new_lines_are_one_new_block_behind_the_older_ones():
+    """Below the ceiling an edition only adds a block: every byte before it stays."""
+    first, _ = step(ContentsPage(), [line(1), line(2)], 10_000)
+
+    second, unloaded = step(first, [line(3)], 10_000)
+
+    assert second.blocks[0] is first.blocks[0]
+    assert [list(ContentsPage((block,)).lines) for block in second.blocks] == [[1, 2], [3]]
+    assert unloaded == ()
+
+
+def test_edition_without_new_lines_is_the_one_before():
+    """Nothing new and nothing too large: nothing changes."""
+    contents, _ = step(ContentsPage(), [line(1)], 10_000)
+
+    assert step(contents, [], 10_000) == (contents, ())
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 30)), min_size=1, max_size=12), max_size=8),
+    st.integers(0, 1_500),
+    st.booleans(),
+)
+def test_ceiling_holds_and_no_page_is_lost(batches, ceiling, backwards):
+    """After every edition: within the ceiling, and each page is listed once or was unloaded once."""
+
+    def order(indexes):
+        return sorted(indexes, reverse=backwards)
+
+    contents, listed, gone, index = ContentsPage(), set(), set(), 0
+    for batch in batches:
+        new = []
+        for entries, words in batch:
+            index += 1
+            new.append(line(index, entries, words))
+
+        contents, unloaded = step(contents, new, ceiling, order)
+
+        assert contents.tokens <= ceiling
+        assert contents.tokens == sum(weigh(block.message) for block in contents.blocks)
+        assert len(set(unloaded)) == len(unloaded)
+        assert not gone & set(unloaded)
+        gone |= set(unloaded)
+        listed = set(range(1, index + 1)) - gone
+        contents._check(sorted(listed))
+
+
+def test_folding_is_deterministic():
+    """The same steps give the same bytes."""
+    assert grown(12, 5, 600) == grown(12, 5, 600)
+
+
+def test_lines_fold_oldest_first():
+    """An older line never tells more than a newer one."""
+    contents, _ = grown(6, 4, 900)
+
+    levels = [each.level for each in contents.lines.values()]
+
+    assert levels == sorted(levels, reverse=True)
+    assert {Level.FULL} < set(levels), "some are folded, some are not"
+
+
+def test_fold_goes_down_to_its_target():
+    """Once the ceiling is passed the page folds to three quarters of it, so that the next editions need no fold."""
+    contents, _ = grown(3, 4, 10_000)
+    full = contents.tokens
+
+    folded, _ = step(contents, [line(13)], full)
+
+    assert folded.tokens <= 0.75 * full
+    assert folded.tokens > 0.4 * full
+
+
+def test_ranges_hold_a_bounded_number_of_pages_and_titles():
+    """A range line stays short enough to read."""
+    contents, _ = grown(60, 5, 2_500)
+
+    assert contents.ranges
+    assert all(len(each.pages) <= RANGE_PAGES and len(each.titles) <= RANGE_TITLES for each in contents.ranges)
+    assert [each.pages[0] for each in contents.ranges] == sorted(each.pages[0] for each in contents.ranges)
+
+
+def test_ranges_take_their_share_and_then_unload_in_order():
+    """Range lines take 15 % of the ceiling at most; what has no place there is unloaded in the order that is asked."""
+    contents, gone = grown(200, 5, 500)
+
+    assert sum(quarters(each.text) for each in contents.ranges) <= 0.15 * 500
+    assert gone == sorted(gone), "oldest first, as `order` says"
+    assert gone
+
+
+def test_unloading_follows_the_order_that_is_asked():
+    """Whoever is first in the order leaves first: here the newest of what has folded into ranges."""
+    contents, _ = grown(20, 5, 500)
+    ranged = [index for each in contents.ranges for index in each.pages]
+    assert ranged
+
+    _, unloaded = step(
+        contents, [line(index) for index in range(101, 111)], 500, lambda each: sorted(each, reverse=True)
+    )
+
+    assert list(unloaded) == sorted(unloaded, reverse=True)
+
+
+def test_ceiling_of_nothing_unloads_everything():
+    """With no room at all nothing is listed, and every page is unloaded."""
+    contents, unloaded = step(ContentsPage(), [line(1), line(2)], 0)
+
+    assert (contents.tokens, contents.listed) == (0, [])
+    assert sorted(unloaded) == [1, 2]
+
+
+def test_counter_whose_sums_do_not_add_up_ends_all_the_same():
+    """A counter that counts a whole dearer than its parts is met by folding further, not by folding for ever."""
+
+    def dear(message: dict) -> int:
+        return 3 * quarters(message["content"])
+
+    contents, _ = revised(
+        ContentsPage(),
+        [line(index) for index in range(1, 20)],
+        OverCeiling(300),
+        order=sorted,
+        nonce="00000000",
+        count=quarters,
+        weigh=dear,
+    )
+
+    assert contents.tokens <= 300

@@ -1,0 +1,359 @@
+"""What must hold of a context after every step, whatever was done to it: the invariants, one method each.
+
+chain, tiling      the window's own `_check`          budget       another counter's sum
+conservation       every message in one place         reachability the lines of the Contents Page, read anew
+exactness          JSON with its keys in order        prefix       bytes of the rendering before
+pairing            three chat grammars                order        dense, as appended
+"""
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from chat_grammars import broken_arguments, problems
+from chat_model import Message, Model, Shown, cost, count, differs, listed, shown
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from memci import Context
+from memci.errors import BudgetExceeded, InvalidSetting, OpConflict, OpenToolGroup, Undone
+from memci.readback import page_text
+from memci.reader import PageInfo
+
+SMALLEST = 200
+"""tokens that a clipped result may cost at most where nothing else helps"""
+FLOOR = 64
+"""tokens that the Contents Page keeps"""
+
+
+def dumped(message: Message) -> str:
+    """Return *message* as JSON, its keys in their order."""
+    return json.dumps(message)
+
+
+class Checks(RuleBasedStateMachine):
+    """The state of a run, and what must hold of it."""
+
+    nonce = "00000000"
+    seen: Counter[str]
+    context: Context
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model()
+        self.options: dict[str, Any] = {}
+        self.tools: list[Message] = []
+        self.pins: set[int] = set()
+        self.where: dict[int, PageInfo] = {}
+        self.rendered: tuple[int, list[str]] | None = None
+        """the editions so far and the last strict rendering, as JSON"""
+        self.steps = 0
+
+    # -- the driven context
+
+    def place(self) -> Any:
+        """Return the store, or the path, that the context is opened with."""
+        raise NotImplementedError
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """Make the context."""
+        self.options = dict(options)
+        self.context = Context.open(self.place(), id="x", nonce=self.nonce, on_event=self.noted, **options)
+
+    def open(self, options: dict[str, Any]) -> None:
+        """Open the context again."""
+        self.context.close()
+        self.context = Context.open(self.place(), id="x", on_event=self.noted, **options)
+
+    def settle(self, options: dict[str, Any]) -> None:
+        """Note what the settings are now."""
+        self.options.update(options)
+
+    def teardown(self) -> None:
+        """Read every page once more, as a program does."""
+        if self.model.texts and not self.context._closed:
+            for index in range(1, self.model.next_page):
+                if not self.gone(index):
+                    texts = [self.model.texts[seq] for seq in self.seqs(index)]
+                    assert [dumped(message) for message in self.context.recall_page(index)] == texts
+            assert self.context.verify() == []
+        if hasattr(self, "context"):
+            self.context.close()
+
+    def noted(self, event: Any) -> None:
+        """Count what happened."""
+        self.seen[event.kind] += 1
+
+    def append(
+        self,
+        messages: list[Message],
+        *,
+        given: list[Any] | None = None,
+        op_id: str | None = None,
+        opens_page: bool = True,
+        usage: object = None,
+    ) -> None:
+        """Append to both, and compare what they say of it."""
+        sent = given or self.loaded([dumped(message) for message in messages])
+        known = self.model.ops.get(op_id) if op_id else None
+        if known is not None:
+            if known[0] != [dumped(message) for message in messages]:
+                self.raises(OpConflict, lambda: self.context.append_turn(*sent, op_id=op_id))
+            return
+        seq = len(self.model.texts)
+        receipt = self.context.append_turn(*sent, op_id=op_id, opens_page=opens_page, usage=usage)
+        late = self.model.late
+        places = self.model.append(messages, opens_page=opens_page)
+        self.seen["late results"] += self.model.late - late
+        assert tuple((entry.page, entry.ordinal) for entry in receipt.entries) == places
+        assert [entry.role for entry in receipt.entries] == [message["role"] for message in messages]
+        assert (receipt.page, receipt.seq, receipt.duplicate) == (places[-1][0], seq, False)
+        if op_id:
+            self.model.ops[op_id] = ([dumped(message) for message in messages], places, seq)
+        self.sync()
+
+    def pend(self, pending: list[Message], *, goes_on: bool) -> None:
+        """Render with *pending*; if it *goes_on*, append it then, with a reply."""
+        trial = copy.deepcopy(self.model)
+        trial.append(pending)
+        try:
+            view = self.context.render(*self.loaded([dumped(each) for each in pending]), tools=self.tools)
+        except OpenToolGroup as error:
+            assert list(error.missing) == trial.waiting  # noqa: PT017 -- it may raise or not: both are checked
+            return
+        except BudgetExceeded as error:
+            self.sync()
+            self.irreducible(error, pending)
+            return
+        assert not trial.waiting
+        self.sync()
+        self.check_view(view, pending)
+        self.seen["renderings with pending"] += 1
+        if goes_on:
+            self.rendered = (self.context.report().editions, [dumped(each) for each in view])
+            self.append([*pending, {"role": "assistant", "content": "Done."}])
+
+    # -- what must hold
+
+    @invariant()
+    def everything_holds(self) -> None:
+        """All invariants hold, after every step."""
+        self.steps += 1
+        self.context._window._check()
+        self.sync()
+        self.check_rendering()
+        sample = range(1, self.model.next_page) if self.steps % 8 == 0 else (self.model.next_page - 1, self.steps % 7)
+        for index in sample:
+            if 0 < index < self.model.next_page and not self.gone(index):
+                self.check_exact(index)
+        if self.steps % 8 == 0:
+            assert [dumped(message) for message in self.context.messages()] == self.model.standing
+            assert self.context.verify() == []
+            report = self.context.report()
+            assert (report.messages, report.turn) == (len(self.model.texts), self.model.turn)
+
+    def sync(self) -> None:
+        """Every message is in exactly one place, and pages that are new were split off."""
+        before, self.where = self.where, {page.index: page for page in self.context.pages()}
+        assert list(self.where) == list(range(1, len(self.where) + 1)), "indexes are given out without gaps"
+        entries: Counter[int] = Counter()
+        for index, page in self.where.items():
+            if index not in self.model.interactions and index not in self.model.parts:
+                assert page.continues in self.model.interactions, f"page #{index} came from nowhere"
+                self.model.parts[index] = page.continues
+                self.model.next_page = index + 1
+                self.seen["splits"] += 1
+            assert page.continues == self.model.parts.get(index)
+            entries[self.model.parts.get(index, index)] += page.entries
+            assert (page.where == "undone") == self.gone(index), page
+            assert (page.where == "open") == (index == self.model.open), page
+            was = before.get(index)
+            if page.where == "unloaded" and was is not None and was.where != "unloaded":
+                self.seen["unloads"] += 1
+            if index in self.pins and was is not None and was.where in ("open", "active"):
+                assert page.where in ("open", "active"), "a pinned page stays"
+        assert entries == {index: len(seqs) for index, seqs in self.model.interactions.items()}
+
+    def seqs(self, index: int) -> list[int]:
+        """Return the seqs of page *index*: what was split off is one run behind the user's message."""
+        origin = self.model.parts.get(index, index)
+        whole = self.model.interactions[origin]
+        cut = start = int(json.loads(self.model.texts[whole[0]])["role"] == "user")
+        for part in sorted(part for part, of in self.model.parts.items() if of == origin):
+            if part == index:
+                return whole[cut : cut + self.where[part].entries]
+            cut += self.where[part].entries
+        return whole[:start] + whole[cut:]
+
+    def gone(self, index: int) -> bool:
+        """Tell whether page *index* was taken back."""
+        return self.model.parts.get(index, index) in self.model.undone
+
+    def check_exact(self, index: int) -> None:
+        """A page holds what was appended, keys in their order. Unlike `recall_page`, this counts as no use."""
+        page = page_text(self.context._window, self.context._reader, index, None)
+        assert [dumped(message) for _, message in page.entries] == [self.model.texts[seq] for seq in self.seqs(index)]
+        base = self.model.interactions[self.model.parts.get(index, index)][0]
+        assert [entry.ordinal for entry, _ in page.entries] == [seq - base + 1 for seq in self.seqs(index)]
+
+    def check_rendering(self) -> None:
+        """What is rendered is right, or the right error says why it can't be."""
+        try:
+            view = self.context.render(tools=self.tools)
+        except OpenToolGroup as error:
+            assert list(error.missing) == self.model.waiting and self.model.waiting  # noqa: PT017 -- it may raise or not: both are checked
+            self.seen["open groups"] += 1
+            try:
+                view = self.context.render(tools=self.tools, strict=False)
+            except BudgetExceeded as error:
+                self.irreducible(error, [])
+                return
+            self.sync()
+            self.check_view(view, [], strict=False)
+            return
+        except BudgetExceeded as error:
+            self.irreducible(error, [])
+            return
+        self.sync()
+        self.check_view(view, [])
+        window = self.context._window
+        counted = 3 + sum(window.weigh(message) for message in view)
+        kept = window.tokens - window.own_tools - window.memo.tools
+        assert kept >= counted, f"{kept} tokens are kept for what a count says is {counted}"
+        now = [dumped(message) for message in view]
+        editions = self.context.report().editions
+        if self.rendered is not None and self.rendered[0] == editions:
+            old = self.rendered[1]
+            changed = [(a[:500], b[:500]) for a, b in zip(old, now, strict=False) if a != b]
+            assert now[: len(old)] == old, f"without an edition, a rendering only grows: {changed}, {len(old)}, {len(now)}"
+        self.rendered = (editions, now)
+        assert [dumped(message) for message in self.context.render(tools=self.tools)] == now, (
+            "rendering twice is the same"
+        )
+
+    def check_view(self, view: list[Message], pending: list[Message], *, strict: bool = True) -> None:
+        """A rendering shows the pages of the window, lists the others, and fits."""
+        active = [i for i, page in self.where.items() if page.where in ("active", "open") and self.seqs(i)]
+        active.sort(key=lambda index: (index == self.model.open, self.seqs(index)[0]))
+        runs = [self.loaded([self.model.texts[seq] for seq in self.seqs(index)]) for index in active]
+        opened = self.model.open in active
+        for message in pending:
+            if message["role"] == "user" or not opened:
+                runs.append([])
+            runs[-1].append(message)
+            opened = True
+        tail: list[Shown] = []
+        for position, run in enumerate(runs):
+            tail += shown(run, settled=strict or position + 1 < len(runs))
+        front = int(bool(view) and view[0]["role"] == "system")
+        assert len(view) - front >= len(tail), "nothing is left out"
+        for expected, actual in zip(tail, view[len(view) - len(tail) :], strict=True):
+            assert (said := differs(expected, actual)) is None, said
+            if not expected.late and not expected.made_up:
+                assert not broken_arguments(expected.message, actual), "clipped arguments stay valid JSON"
+                self.seen["clipped messages"] += "recall_page(" in dumped(actual) and dumped(actual) != dumped(
+                    expected.message
+                )
+        self.check_contents(view[front : len(view) - len(tail)])
+        if strict and not (runs and runs[0] and runs[0][0]["role"] == "assistant"):
+            assert problems(view) == []
+        settings = self.context._window.settings
+        tokens = cost(view, [*self.tools, *self.context.tools], settings.model)
+        assert tokens <= settings.window - settings.reply, (
+            f"{tokens} tokens, {settings.window - settings.reply} allowed"
+        )
+
+    def check_contents(self, contents: list[Message]) -> None:
+        """Every archived page is on exactly one line, and no other page is on any."""
+        own, folded = listed(contents, self.nonce)
+        assert len(set(own + folded)) == len(own + folded), "a page is listed once"
+        assert set(own) == {index for index, page in self.where.items() if page.where == "archived"}, contents
+        assert set(folded) == {index for index, page in self.where.items() if page.where == "folded"}, contents
+        self.seen["folded pages"] += len(folded)
+
+    def irreducible(self, error: BudgetExceeded, pending: list[Message]) -> None:
+        """A window that does not fit holds too much that can't leave it."""
+        parts, settings = error.parts, self.context._window.settings
+        assert sum(parts.values()) > error.budget >= (settings.window - settings.reply) // 1.31
+        system = self.context._window.system.view
+        assert parts.get("system", 0) <= self.most(system)
+        assert parts.get("contents", 0) <= FLOOR
+        pinned = [seq for index in self.pins for seq in self.seqs(index)]
+        assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned]))
+        seqs = self.seqs(self.model.open) if self.model.open is not None else []
+        run = self.loaded([self.model.texts[seq] for seq in seqs])
+        task = run[:1] if run and run[0]["role"] == "user" else []
+        assert parts.get("task", 0) <= self.most(task)
+        last = max([at for at, message in enumerate(run) if message["role"] == "assistant"], default=len(task))
+        if any(message["role"] != "tool" for message in pending) and not self.model.waiting:
+            # a page without the user's message keeps its last piece
+            last = len(run) if task else max([at for at, message in enumerate(run) if message["role"] != "tool"], default=0)
+        latest = self.most(run[last:] + pending, clipped=True)
+        roles = [message["role"] for message in run + pending]
+        assert parts.get("latest messages", 0) <= latest, f"{parts} for {latest} of {roles}"
+        self.seen["budget exceeded"] += 1
+
+    # -- for both
+
+    def most(self, messages: list[Message], *, clipped: bool = False) -> int:
+        """Return what *messages* cost at most; *clipped*: results as small as they get."""
+        total = 0
+        for message in messages:
+            tokens = max(cost([message], [], self.options.get("model")), self.count(dumped(message)))
+            tokens += 20 + 90 * dumped(message).count("image_url") + 24 * len(message.get("tool_calls") or [])
+            total += min(tokens, SMALLEST) if clipped and message["role"] == "tool" else tokens
+        return total
+
+    def refused_pin(self, index: int, error: Exception) -> None:
+        """A page is refused a pin for a reason."""
+        if isinstance(error, Undone):
+            assert self.gone(index)
+        elif isinstance(error, InvalidSetting):
+            assert self.model.parts.get(index) == self.model.open is not None
+        else:
+            assert isinstance(error, BudgetExceeded)
+            seqs = [seq for each in self.pins | {index} for seq in self.seqs(each)]
+            assert sum(error.parts.values()) > error.budget
+            assert error.parts["pinned"] <= self.most(self.loaded([self.model.texts[seq] for seq in seqs]))
+
+    def shown(self) -> list[str] | str:
+        """Return the rendering, or the error, as it stands."""
+        try:
+            return [dumped(message) for message in self.context.render(tools=self.tools, strict=False)]
+        except BudgetExceeded as error:
+            return str(error)
+
+    def everything(self) -> tuple[Any, ...]:
+        """Return all that a program can see."""
+        view = self.shown()
+        report = self.context.report()
+        told = (report.tokens, report.total, report.pages, report.messages, report.editions, report.turn, report.budget)
+        return view, told, list(self.context.pages()), [dumped(each) for each in self.context.messages()]
+
+    def unchanged(self, before: tuple[Any, ...], why: str) -> None:
+        """Check that a program sees what it saw *before*."""
+        changed = [(old, new) for old, new in zip(before, self.everything(), strict=True) if old != new]
+        assert not changed, f"{why}: {str(changed)[:3000]}"
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text*."""
+        return count(text, self.options.get("model"))
+
+    def loaded(self, texts: list[str]) -> list[Any]:
+        """Return the messages that *texts* hold."""
+        return [json.loads(text) for text in texts]
+
+    def recall_call(self, call_id: str, arguments: dict[str, Any]) -> Message:
+        """Return a call of recall_page, as a model makes it."""
+        return {
+            "id": call_id,
+            "type": "function",
+            "function": {"name": "recall_page", "arguments": json.dumps(arguments)},
+        }
+
+    def raises(self, error: type[Exception], act: Callable[[], object]) -> None:
+        """Check that *act* raises *error*."""
+        with pytest.raises(error):
+            act()

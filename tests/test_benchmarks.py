@@ -1,0 +1,146 @@
+"""The benchmarks run at a tiny size and give the figures that they promise; how fast, no test says."""
+
+import importlib
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="the benchmarks are only in the checkout"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    pytest.importorskip("rich")
+    monkeypatch.syspath_prepend(str(ROOT))
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+        del sys.modules[name]
+
+
+def load(name):
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+@pytest.fixture
+def conversation():
+    return load("conversation").synthetic(runs=10)
+
+
+def test_varied_turns_never_repeat_a_text_and_keep_its_json(conversation):
+    """However often a conversation is looped, each text of it is new, and what was JSON is JSON."""
+    texts = load("conversation").texts
+    turns = list(islice(conversation.turns(), 500))
+
+    said = [text for turn in turns for message in turn for text in texts(message) if not text.isidentifier()]
+    arguments = [
+        call["function"]["arguments"] for turn in turns for message in turn for call in message.get("tool_calls", ())
+    ]
+
+    assert len(said) == len(set(said))
+    assert all(json.loads(each) for each in arguments)
+    assert all(json.loads(m["content"]) for turn in turns for m in turn if m["role"] == "tool")
+
+
+def test_synthetic_turns_have_the_shape_of_recorded_ones():
+    """The made-up conversation has about 2.08 messages and 196 tokens a turn, each after the first from a model."""
+    shape = load("speed.__main__").shape(load("conversation").synthetic(), turns=600)
+    turns = list(islice(load("conversation").synthetic().turns(), 300))
+
+    assert shape["messages_per_turn"] == pytest.approx(2.08, abs=0.05)
+    assert shape["tokens_per_turn"] == pytest.approx(196, rel=0.05)
+    assert {turn[0]["role"] for turn in turns[1:]} == {"assistant"}
+
+
+def test_speed_gives_its_figures_and_keeps_them(tmp_path):
+    """Each part of the speed benchmark gives its figures, for each store and mark, and a line of the log."""
+    arguments = [
+        "--turns",
+        "30,90",
+        "--pages",
+        "40,80",
+        "--synthetic",
+        "--folder",
+        str(tmp_path),
+        "--parts",
+        "growth,memory",
+    ]
+
+    result = load("speed.__main__").main([*arguments, "--results", str(tmp_path), "--json", str(tmp_path / "figures")])
+    figures = result["figures"]
+
+    assert [run["store"] for run in figures["growth"]] == ["ephemeral", "sqlite", "sqlite-full"]
+    for run in figures["growth"]:
+        assert [mark["turns"] for mark in run["marks"]] == [30, 90]
+        assert run["growth"].keys() == run["growth_over_floor"].keys() == {"90"}
+        for mark in run["marks"]:
+            assert mark["p99"] >= mark["median"] > 0
+            assert mark["times_floor"] > 0
+    assert figures["memory"]["pages"] >= 80
+    assert figures["ephemeral"]["pages"] == 40
+    assert figures["memory"]["disk_times_json"] > 0
+    assert figures["ephemeral"]["ram_times_json"] > 0
+    assert figures["opening"]["open_ms"] > 0
+    assert figures["opening"]["recall_us"] > 0
+    assert {"date", "commit", "python", "machine", "options"} <= result.keys()
+    assert json.loads((tmp_path / "speed.jsonl").read_text()) == json.loads((tmp_path / "figures").read_text())
+
+
+def test_imports_gives_its_figures():
+    """The import is measured in both clocks."""
+    assert load("speed.imports").imports(times=1).keys() == {"wall_ms", "cpu_ms"}
+
+
+def test_a_result_never_names_its_host_or_a_path(tmp_path):
+    """What is kept of a machine says what kind it is, not which."""
+    results = load("results")
+
+    kept = json.dumps(results.record({}, {}))
+
+    assert str(ROOT) not in kept
+    assert results.platform.node() not in kept
+
+
+def test_cache_replay_gives_its_figures(conversation):
+    """A replay tells the share kept, the cost and the size, and counts no more than the window holds."""
+    replay = load("cache.replay").replay
+
+    figures = {
+        preset: replay(conversation, window=4_000, preset=preset, turns=120)
+        for preset in ("balanced", "economy", "verbatim", "original")
+    }
+
+    for each in figures.values():
+        assert each["editions"] > 1
+        assert 0 < each["hit"] < 1
+        assert each["mean_tokens"] <= each["highest_tokens"] <= 4_000
+        assert 0.1 * each["mean_tokens"] < each["cost_per_turn"] < 1.25 * each["mean_tokens"]
+    assert figures["original"]["hit"] < figures["balanced"]["hit"]
+
+
+def test_a_prefix_ends_at_the_first_message_that_differs():
+    """Kept are the tokens of the messages before the first that is not the same, byte for byte."""
+    prefixes = load("cache.prefix").Prefixes(len)
+    one, two, other = ({"role": "user", "content": text} for text in ("a", "bb", "cc"))
+
+    compared = [prefixes.compare(each) for each in ([one, two], [one, two, other], [one, other, two], [one])]
+
+    assert compared == [(0, 11), (11, 17), (5, 17), (5, 5)]
+
+
+def test_cache_says_what_it_skips(tmp_path, monkeypatch, capsys):
+    """Without the recorded conversations there is a line that says so, and nothing is kept."""
+    monkeypatch.setenv("MEMCI_DATA", str(tmp_path / "nowhere"))
+
+    result = load("cache.__main__").main(["--results", str(tmp_path)])
+
+    assert result["figures"]["replays"] == []
+    assert capsys.readouterr().out.count("skipped") == 2
+    assert not (tmp_path / "cache.jsonl").exists()

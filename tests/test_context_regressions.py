@@ -1,0 +1,152 @@
+"""What the machine of `tests/machine` found once, each as small as it came to be."""
+
+from typing import Any
+
+import pytest
+
+from memci import Context, EphemeralStorage
+from memci.errors import BudgetExceeded
+
+TEXT = "Oslo, 12 May. " * 20
+CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+
+
+def opened(storage: EphemeralStorage, **options: Any) -> Context:
+    """Return the context, made or opened again."""
+    return Context.open(storage, id="x", nonce="00000000", **options)
+
+
+def test_a_usage_that_comes_alone_is_kept_when_the_context_is_reopened() -> None:
+    """Calibration is stored also when no message comes with it."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=1_000)
+    context.append_turn("Hello")
+    context.render()
+    context.append_turn(usage={"prompt_tokens": context.report().total * 2})
+    budget = context.report().budget
+
+    again = opened(storage)
+
+    assert budget < 875
+    assert again.report().budget == budget
+
+
+def test_a_recount_lasts_when_the_context_is_opened_once_more() -> None:
+    """Counts by another vocabulary are those of every later opening, not of the first one only."""
+    storage = EphemeralStorage()
+    opened(storage, window=3_000, model="gpt-4o").append_turn("机票和行李" * 20)
+
+    once = opened(storage, model="gpt-4").report().tokens
+    twice = opened(storage).report().tokens
+
+    assert once["open"] == 124
+    assert twice == once
+
+
+def test_an_op_that_is_repeated_starts_no_edition() -> None:
+    """A duplicate changes nothing, also when an edition would have something to do."""
+    context = opened(EphemeralStorage(), window=3_000, active_pages=1, never_recalled=1)
+    for position in range(3):
+        context.append_turn(f"Question {position}", op_id=f"op{position}")
+    context.archive(keep=0)
+    context.append_turn("Question 3")
+    context.archive(keep=0)
+    context.pin(3)
+    context.append_turn("Question 4")
+    context.pin(4)
+    context.append_turn("Question 5")
+    context.recall_page(1)
+    before, editions = context.render(), context.report().editions
+
+    receipt = context.append_turn("Question 0", op_id="op0")
+
+    assert receipt.duplicate
+    assert (context.render(), context.report().editions) == (before, editions)
+
+
+def test_a_context_whose_pinned_page_outgrew_the_window_can_be_reopened() -> None:
+    """Opening with equal settings never locks anyone out: the page can be unpinned, undone or read."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=1_000)
+    context.append_turn("Book me a flight.")
+    context.pin(1)
+    for _ in range(12):
+        context.append_turn({"role": "assistant", "content": TEXT})
+    before = outcome(context)
+
+    again = opened(storage)
+
+    assert outcome(again) == before
+    assert len(again.undo()) == 13
+
+
+def test_a_pinned_page_with_a_late_result_comes_back_as_dear_as_it_is() -> None:
+    """A late result is counted as it is shown, framed, also when its page was away."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=8_000)
+    context.append_turn("First", {"role": "assistant", "content": None, "tool_calls": [CALL]})
+    context.append_turn("Second", {"role": "tool", "tool_call_id": "c1", "content": "found"}, "Third", "Fourth")
+    context.archive(keep=0)
+    context.pin(2)
+    context.archive(keep=0)
+
+    view = context.render()
+
+    window = context._window
+    assert window.tokens == window.own_tools + 3 + sum(window.weigh(message) for message in view)
+
+
+def test_a_late_result_and_an_equal_one_that_is_not_late_cost_what_they_show() -> None:
+    """What was counted as late while it was pending is not taken for the cost of the same bytes in place."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=8_000)
+    result = {"role": "tool", "tool_call_id": "c1", "content": "found"}
+    reply = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    turn = ["First", reply, result, result, {"role": "assistant", "content": "Done."}]
+    context.render(*turn)
+    context.append_turn(*turn)
+
+    view = context.render()
+
+    window = context._window
+    assert window.tokens == window.own_tools + 3 + sum(window.weigh(message) for message in view)
+
+
+def test_an_open_page_without_a_users_message_never_gives_everything_away() -> None:
+    """A context that begins with the assistant's messages can be opened again after its first page was split."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=1_000)
+    reply = {"role": "assistant", "content": "Oslo, 12 May. " * 22}
+    for _ in range(3):
+        context.append_turn(reply)
+    context.render("flight " * 130, reply)
+    before = context.render()
+
+    again = opened(storage)
+
+    again._window._check()
+    assert again.render() == before
+    assert again.undo() == [reply] * 3
+
+
+def outcome(context: Context) -> object:
+    """Return what is rendered, or why it is not."""
+    try:
+        return context.render()
+    except BudgetExceeded as error:
+        return error.parts
+
+
+@pytest.mark.parametrize("offset", [6, 10**9])
+def test_an_offset_behind_the_end_is_no_recall(offset: int) -> None:
+    """A mistake is answered and does not keep the page's line alive."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=8_000)
+    context.append_turn("First", "Second", "Third")
+    context.archive(keep=0)
+    arguments = f'{{"index": 2, "entry": 1, "offset": {offset + 1}}}'
+
+    answer = context.answer({"id": "r", "function": {"name": "recall_page", "arguments": arguments}})
+
+    assert answer["content"].startswith("error: ")
+    assert [page.recall_count for page in context.pages()] == [0, 0, 0]

@@ -1,0 +1,223 @@
+"""The layers: who may import whom, and what every module owes its reader.
+
+A module imports its own package and what stands on a line below its own. A module without a line fails: whoever adds
+one says first where it belongs.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import memci
+
+LINES = [
+    ["errors"],
+    ["messages", "frames"],
+    ["tokens", "messagelist"],
+    ["groups", "pages", "clipping"],
+    ["storage", "summarizers", "settings"],
+    ["chapters"],
+    ["segments"],
+    ["recall", "attp"],
+    [
+        "window",
+        "drafting",
+        "editions",
+        "reader",
+        "readback",
+        "verifying",
+        "report",
+        "writer",
+        "rendering",
+        "answering",
+        "opening",
+    ],
+    ["context"],
+    ["__init__"],
+    ["cli", "testing"],
+    ["__main__"],
+]
+"""lowest first; what stands on one line is independent of one another, but for `AMONG_THEMSELVES`"""
+
+AMONG_THEMSELVES = LINES.index(next(line for line in LINES if "window" in line))
+"""the line of the parts that one façade is made of: they know one another, without a cycle"""
+
+PUBLIC = [
+    "BudgetExceeded",
+    "Context",
+    "EphemeralStorage",
+    "Event",
+    "InvalidMessage",
+    "MemciError",
+    "NeverRecalled",
+    "OpenToolGroup",
+    "PageNotFound",
+    "Receipt",
+    "Report",
+    "SQLiteStorage",
+    "Stale",
+    "StorageError",
+]
+
+ROOT = Path(next(iter(memci.__path__)))
+FILES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    for path in sorted(ROOT.rglob("*.py"))
+    if "__pycache__" not in path.parts
+}
+"""module name within the package (`chapters.active`, `chapters.__init__`) to its file"""
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+def line_of(module: str) -> int | None:
+    """The line on which *module*, or its package, stands."""
+    top = module.partition(".")[0]
+    return next((number for number, line in enumerate(LINES) if top in line), None)
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs: what only a type checker reads is left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        yield child
+        yield from statements(child)
+
+
+def imported(name: str) -> set[str]:
+    """The modules of the package that module *name* imports, wherever in its code."""
+    package = name.split(".")[:-1]
+    found = set()
+    for node in statements(TREES[name]):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        base = package[: len(package) - node.level + 1]
+        target = [*base, *(node.module.split(".") if node.module else [])]
+        for alias in node.names:
+            for candidate in ([*target, alias.name], target, [*target, "__init__"]):
+                if ".".join(candidate) in FILES:
+                    found.add(".".join(candidate))
+                    break
+            else:
+                raise AssertionError(f"{name} imports {alias.name!r} from {'.'.join(target)!r}, which is not there")
+    return found
+
+
+EDGES = {name: imported(name) for name in FILES}
+
+
+def test_imports_are_found_at_all():
+    """The test sees what it judges: known imports are among those that it found."""
+    assert "chapters.chapter" in EDGES["chapters.active"]
+    assert "storage.protocol" in EDGES["window"]
+    assert "drafting" not in EDGES["window"], "a type is no import"
+    assert len(FILES) > 50
+
+
+def test_every_module_has_a_line():
+    """A module that no layer names fails here, until someone says in LINES where it belongs."""
+    assert [name for name in FILES if line_of(name) is None] == []
+
+
+def test_imports_go_down():
+    """A module imports its own package and lower lines only."""
+    wrong = []
+    for name, others in EDGES.items():
+        own = line_of(name)
+        for other in others:
+            same_package = "." in name and other.split(".")[0] == name.split(".")[0]
+            among = own == line_of(other) == AMONG_THEMSELVES
+            if not (same_package or among or line_of(other) < own):
+                wrong.append(f"{name} imports {other}, which does not stand below it")
+
+    assert wrong == []
+
+
+def test_imports_form_no_cycle():
+    """Whatever a module imports, it never comes back to it."""
+    done: set[str] = set()
+
+    def walk(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            for other in sorted(EDGES[name]):
+                walk(other, (*path, name))
+            done.add(name)
+
+    for name in FILES:
+        walk(name, ())
+
+
+def test_imports_inside_the_package_are_relative():
+    """No module names the package that it is part of, and each names what it imports."""
+    wrong = []
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                wrong += [name for alias in node.names if alias.name.split(".")[0] == "memci"]
+            if isinstance(node, ast.ImportFrom):
+                absolute = not node.level and (node.module or "").split(".")[0] == "memci"
+                wrong += [name] if absolute or node.names[0].name == "*" else []
+
+    assert wrong == []
+
+
+def test_only_cli_and_testing_print():
+    """A library is silent: nothing outside the command line writes to the terminal."""
+    loud = {"print", "input", "sys.stdout.write", "sys.stderr.write"}
+    quiet = [name for name in FILES if name.split(".")[0] not in {"cli", "testing"}]
+
+    assert [
+        f"{name}, line {node.lineno}"
+        for name in quiet
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in loud
+    ] == []
+
+
+def test_no_module_is_above_400_lines():
+    """A module that grows longer holds two nouns."""
+    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in FILES.items()}
+
+    assert {name: length for name, length in lengths.items() if length > 400} == {}
+
+
+def test_every_module_says_what_it_does_not_know():
+    """A docstring says what the module is, and ends with what it does not know; only the front page ends otherwise."""
+    texts = {name: ast.get_docstring(tree) or "" for name, tree in TREES.items()}
+
+    assert [name for name, text in texts.items() if not text] == []
+    assert [name for name, text in texts.items() if not text.splitlines()[0].endswith((".", "?", "!", ":", "…"))] == []
+    assert [name for name, text in texts.items() if name != "__init__" and "know" not in text.split("\n\n")[-1]] == []
+
+
+def test_no_name_says_nothing():
+    """Names are nouns and verbs that mean something here; no module is a drawer for the rest."""
+    drawers = {"utils", "util", "helpers", "misc", "base", "types"}
+    empty, vague = ("Manager", "Helper", "Base", "Impl", "Data", "Utils"), ("get_", "do_", "handle_", "process_")
+    nodes = [node for tree in TREES.values() for node in ast.walk(tree)]
+
+    assert [name for name in FILES if name.split(".")[-1] in drawers] == []
+    assert [node.name for node in nodes if isinstance(node, ast.ClassDef) and node.name.endswith(empty)] == []
+    assert [
+        node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.lstrip("_").startswith(vague)
+    ] == []
+
+
+def test_public_names_are_exactly_these():
+    """What the package offers is a promise: a name comes or goes here on purpose."""
+    assert sorted(memci.__all__) == PUBLIC
+    assert len(PUBLIC) <= 15
+    assert all(hasattr(memci, name) for name in PUBLIC)
+
+
+def test_importing_memci_loads_nothing_heavy():
+    """Importing costs no vocabulary, no client, no vectors: they load when they are first used."""
+    heavy = ("numpy", "faiss", "openai", "rich", "typer", "tiktoken", "hypothesis", "pytest")
+    code = f"import memci, sys; print(*[name for name in {heavy!r} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == []

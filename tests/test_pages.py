@@ -1,0 +1,75 @@
+"""Pages as views on a list."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.chapters.chapter import Chapter
+from memci.messagelist import MessageNode
+from memci.pages import Entry, Page
+
+
+def node(seq: int, role: str = "user", tokens: int = 1) -> MessageNode:
+    return MessageNode({"role": role, "content": str(seq)}, tokens, seq=seq)
+
+
+def test_page_without_messages_is_empty():
+    """A page without messages has no length, no cost, no entries."""
+    page = Page(7, base=3)
+
+    assert (len(page), page.tokens, list(page), list(page.entries())) == (0, 0, [], [])
+    assert repr(page) == "<Page #7 of 0>"
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=6))
+def test_page_holds_its_own_run_only(sizes):
+    """However many pages share a list, each walks from its head to its tail and never into the next."""
+    chapter, seq = Chapter(), 0
+    for index, size in enumerate(sizes, 1):
+        page = chapter.open_page(index, seq)
+        for _ in range(size):
+            chapter.extend(page, node(seq, tokens=seq + 1))
+            seq += 1
+
+    pages = list(chapter)
+
+    assert [len(page) for page in pages] == sizes
+    assert [each.seq for page in pages for each in page] == list(range(seq))
+    assert sum(page.tokens for page in pages) == chapter.messages.tokens
+
+
+def test_entries_count_the_messages_of_the_interaction_from_one():
+    """An entry is named by page and ordinal; it knows its role and its node."""
+    chapter = Chapter()
+    page = chapter.open_page(4, base=10)
+    nodes = [node(10), node(11, "assistant"), node(12, "tool")]
+    for each in nodes:
+        chapter.extend(page, each)
+
+    entries = list(page.entries())
+
+    assert entries == [Entry(4, 1, "user"), Entry(4, 2, "assistant"), Entry(4, 3, "tool")]
+    assert [entry.node for entry in entries] == nodes
+
+
+def test_ordinals_stay_where_a_long_page_was_split():
+    """The part that was cut out and the part that stayed keep the numbers that they had."""
+    chapter = Chapter()
+    page = chapter.open_page(1, base=0)
+    nodes = [node(seq) for seq in range(6)]
+    for each in nodes:
+        chapter.extend(page, each)
+
+    chapter.cut(page, nodes[1], nodes[3])
+
+    part = chapter.open_page(2, base=0)
+    for seq in (1, 2, 3):
+        chapter.extend(part, node(seq))
+
+    assert [entry.ordinal for entry in page.entries()] == [1, 5, 6]
+    assert list(part.entries()) == [Entry(2, 2, "user"), Entry(2, 3, "user"), Entry(2, 4, "user")]
+
+
+def test_entries_are_equal_wherever_their_message_is():
+    """Equal handles are equal: the node is where a message is now, not what it is."""
+    assert Entry(1, 2, "user", node=node(1)) == Entry(1, 2, "user")
+    assert Entry(1, 2, "user") != Entry(1, 3, "user")

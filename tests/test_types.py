@@ -1,0 +1,147 @@
+"""The public signatures, as a strict type checker sees them: a change that breaks a user's types fails here."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memci
+
+USAGE = """
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, assert_type
+
+from memci import (
+    BudgetExceeded, Context, EphemeralStorage, Event, InvalidMessage, MemciError, NeverRecalled, OpenToolGroup,
+    PageNotFound, Receipt, Report, SQLiteStorage, Stale, StorageError,
+)
+from memci.pages import Entry
+from memci.reader import PageInfo
+from memci.storage import Storage
+
+
+def listen(event: Event) -> None:
+    assert_type(event.kind, Literal["edition", "unload", "clip"])
+    assert_type(event.pages, tuple[int, ...])
+    assert_type(event.tokens, int)
+
+
+store: Storage = EphemeralStorage()
+file: Storage = SQLiteStorage("agent.db")
+context = Context.open(
+    store,
+    id="alice",
+    owner="alice",
+    system="Be kind.",
+    model="gpt-5",
+    counter=len,
+    window=32_000,
+    reply=1_000,
+    preset="economy",
+    archive_share=0.5,
+    active_pages=5,
+    contents_tokens=2_000,
+    never_recalled=10,
+    stale=20,
+    rules=[NeverRecalled(10), Stale(20), lambda pages, turn: [page.index for page in pages if turn > 3]],
+    notice=True,
+    nonce="1f9a03c2",
+    on_event=listen,
+)
+assert_type(context, Context)
+assert_type(Context.open("agent.db", id="alice"), Context)
+assert_type(context.id, str)
+assert_type(context.render("hi", {"role": "user", "content": "x"}, tools=context.tools), list[dict[str, Any]])
+assert_type(context.render(strict=False), list[dict[str, Any]])
+
+receipt = context.append_turn("hi", {"role": "assistant", "content": "x"}, op_id="op", usage=None, at=None)
+assert_type(receipt, Receipt)
+assert_type(receipt.page, int)
+assert_type(receipt.entries, tuple[Entry, ...])
+assert_type(receipt.seq, int)
+assert_type(receipt.op_id, str | None)
+assert_type(receipt.duplicate, bool)
+
+assert_type(context.tools, list[dict[str, Any]])
+assert_type(context.functions, dict[str, Callable[..., str]])
+assert_type(context.handles({}), bool)
+assert_type(context.answer({}), dict[str, Any])
+assert_type(context.answers({}), list[dict[str, Any]])
+assert_type(context.recall_page(1, entry=2), list[dict[str, Any]])
+assert_type(context.archive(keep=3), tuple[int, ...])
+assert_type(context.undo(), list[dict[str, Any]])
+assert_type(context.pages(), Iterator[PageInfo])
+assert_type(context.messages(), Iterator[dict[str, Any]])
+assert_type(context.report(), Report)
+assert_type(context.report().tokens, dict[str, int])
+assert_type(context.report().warnings, tuple[str, ...])
+assert_type(context.verify(), list[str])
+context.pin(1)
+context.unpin(1)
+context.flush()
+context.close()
+with Context.open("agent.db", id="alice") as entered:
+    assert_type(entered, Context)
+
+try:
+    context.render()
+except OpenToolGroup as error:
+    assert_type(error.missing, tuple[str, ...])
+except BudgetExceeded as error:
+    assert_type(error.parts, dict[str, int])
+except InvalidMessage as error:
+    assert_type(error.path, str)
+except PageNotFound as error:
+    assert_type(error.valid, tuple[int, int] | None)
+except StorageError as error:
+    assert_type(error.data_safe, bool)
+except MemciError as error:
+    assert_type(error.retryable, bool)
+"""
+
+MISUSE = """
+from memci import Context, EphemeralStorage
+
+Context.open(EphemeralStorage())
+Context.open(EphemeralStorage(), id="a", window="8000")
+Context.open(EphemeralStorage(), id="a", preset="fast")
+Context.open(EphemeralStorage(), "a")
+context = Context.open(EphemeralStorage(), id="a")
+context.recall_page("1")
+context.append_turn("x", op_id=5)
+context.report().total = 5
+"""
+
+
+def checked(path: Path, code: str) -> list[str]:
+    """What a strict check of *code* says, line by line."""
+    pytest.importorskip("mypy")
+    root = Path(next(iter(memci.__path__))).parent
+    path.write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={root / '.mypy_cache'}", str(path)],
+        cwd=root,
+        env={**os.environ, "MYPYPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert not done.stderr, done.stderr
+    return [line.replace(str(path), "user.py") for line in done.stdout.splitlines() if path.name in line]
+
+
+@pytest.mark.slow
+def test_types_of_a_user_are_what_they_were(tmp_path):
+    """A program that uses every public call passes a strict check, and each result has the type that is pinned."""
+    assert checked(tmp_path / "usage.py", USAGE) == []
+
+
+@pytest.mark.slow
+def test_types_refuse_what_is_wrong(tmp_path):
+    """The check is not vacuous: seven mistakes, seven errors, each on its line."""
+    lines = [int(line.split(":")[1]) for line in checked(tmp_path / "misuse.py", MISUSE) if ": error:" in line]
+
+    assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11]

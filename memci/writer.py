@@ -117,9 +117,10 @@ class Writer:
             return plan
         memo = replace(window.memo, relist=(), editions=window.memo.editions + 1)
         record = window.changed(memo)._replace(next_page=made.next_page)
-        views = tuple((seq, tokens, clip) for seq, _, tokens, clip in made.views)
+        views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
+        views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
         self._storage.commit(
-            Transition(record.head, record, pages=made.changed, views=views, edition=wire.dumps(made.contents))
+            Transition(record.head, record, pages=made.changed, views=tuple(views), edition=wire.dumps(made.contents))
         )
         window.turn_over(made, record)
         left = tuple(row.index for row in made.changed if row.place is Place.ARCHIVED)

@@ -129,6 +129,23 @@ def test_an_open_page_without_a_users_message_never_gives_everything_away() -> N
     assert again.undo() == [reply] * 3
 
 
+def test_a_page_restored_after_a_recount_costs_the_same_when_the_context_is_reopened() -> None:
+    """What a pinned page costs when it comes back is stored, if another vocabulary counted it before."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=3_000, model="gpt-4")
+    context.append_turn("Hello", "机票和行李" * 20, "And?")
+    context.archive(keep=0)
+    context = opened(storage, model="gpt-4o")
+    context.pin(2)
+    context.archive()
+    tokens = context.report().tokens
+
+    again = opened(storage)
+
+    assert tokens["active"] == 104
+    assert again.report().tokens == tokens
+
+
 def outcome(context: Context) -> object:
     """Return what is rendered, or why it is not."""
     try:

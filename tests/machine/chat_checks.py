@@ -227,7 +227,9 @@ class Checks(RuleBasedStateMachine):
         if self.rendered is not None and self.rendered[0] == editions:
             old = self.rendered[1]
             changed = [(a[:500], b[:500]) for a, b in zip(old, now, strict=False) if a != b]
-            assert now[: len(old)] == old, f"without an edition, a rendering only grows: {changed}, {len(old)}, {len(now)}"
+            assert now[: len(old)] == old, (
+                f"without an edition, a rendering only grows: {changed}, {len(old)}, {len(now)}"
+            )
         self.rendered = (editions, now)
         assert [dumped(message) for message in self.context.render(tools=self.tools)] == now, (
             "rendering twice is the same"
@@ -289,7 +291,11 @@ class Checks(RuleBasedStateMachine):
         last = max([at for at, message in enumerate(run) if message["role"] == "assistant"], default=len(task))
         if any(message["role"] != "tool" for message in pending) and not self.model.waiting:
             # a page without the user's message keeps its last piece
-            last = len(run) if task else max([at for at, message in enumerate(run) if message["role"] != "tool"], default=0)
+            last = (
+                len(run)
+                if task
+                else max([at for at, message in enumerate(run) if message["role"] != "tool"], default=0)
+            )
         latest = self.most(run[last:] + pending, clipped=True)
         roles = [message["role"] for message in run + pending]
         assert parts.get("latest messages", 0) <= latest, f"{parts} for {latest} of {roles}"

@@ -76,7 +76,7 @@ def test_history_when_a_size_reaches_the_budget():
 
 def test_watcher_when_it_is_live():
     """On a terminal the picture is drawn while a replay runs, and is gone afterwards."""
-    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, _environ={"TERM": "xterm"})
 
     class Shown:
         def report(self):

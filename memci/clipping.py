@@ -9,11 +9,11 @@ valid JSON; an opaque block is kept whole or left out whole. The store keeps eve
 pages beyond their numbers, nor of why a message is clipped.
 """
 
+import functools
 import json
 from collections.abc import Callable
 
 from .messages import Message, tool_calls
-from .tokens import TokenCounter
 
 SMALLEST = 176
 """The least tokens that a message can be clipped to: 64 of head, 64 of tail, the marker and the framing."""
@@ -24,7 +24,13 @@ _PLAIN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 
 
 def clipped(
-    message: Message, limit: int, *, page: int, ordinal: int, count: TokenCounter, weigh: Callable[[Message], int]
+    message: Message,
+    limit: int,
+    *,
+    page: int,
+    ordinal: int,
+    count: Callable[[str], int],
+    weigh: Callable[[Message], int],
 ) -> Message:
     """Return a view of *message* that costs about *limit* tokens, never more unless its skeleton alone does.
 
@@ -37,6 +43,7 @@ def clipped(
         weigh: Tokens of a message.
     """
     call = f"recall_page(index={page}, entry={ordinal})"
+    count = functools.lru_cache(maxsize=None)(count)  # the same texts are looked at with every cap
     cap = limit
     view = message
     for _ in range(12):
@@ -69,7 +76,9 @@ def _pieces(message: Message) -> int:
     return max(1, parts + len(tool_calls(message)))
 
 
-def _capped(message: Message, cap: int, call: str, count: TokenCounter, weigh: Callable[[Message], int]) -> Message:
+def _capped(
+    message: Message, cap: int, call: str, count: Callable[[str], int], weigh: Callable[[Message], int]
+) -> Message:
     view: Message = {}
     for key, value in message.items():
         if key == "content" and isinstance(value, str):
@@ -83,7 +92,7 @@ def _capped(message: Message, cap: int, call: str, count: TokenCounter, weigh: C
     return view
 
 
-def _shortened(text: str, cap: int, call: str, count: TokenCounter) -> str:
+def _shortened(text: str, cap: int, call: str, count: Callable[[str], int]) -> str:
     total = count(text)
     if total <= cap:
         return text
@@ -93,7 +102,7 @@ def _shortened(text: str, cap: int, call: str, count: TokenCounter) -> str:
     return f"{head}\n[… {elided:,} tokens elided: {call} …]\n{tail}"
 
 
-def _fitting(text: str, tokens: int, total: int, count: TokenCounter) -> str:
+def _fitting(text: str, tokens: int, total: int, count: Callable[[str], int]) -> str:
     """Return a head of *text* of at most *tokens*. Counts a few pieces of about that size, never the whole."""
     size = min(len(text), len(text) * tokens // total)
     while size > 0:
@@ -104,7 +113,7 @@ def _fitting(text: str, tokens: int, total: int, count: TokenCounter) -> str:
     return text[:size].rstrip()
 
 
-def _part(part: Message, cap: int, call: str, count: TokenCounter, weigh: Callable[[Message], int]) -> Message:
+def _part(part: Message, cap: int, call: str, count: Callable[[str], int], weigh: Callable[[Message], int]) -> Message:
     if part["type"] == "text":
         return {**part, "text": _shortened(part["text"], cap, call, count)}
     if weigh({"role": "user", "content": [part]}) <= cap:  # an image costs by formula: its bytes are not tokens
@@ -112,7 +121,7 @@ def _part(part: Message, cap: int, call: str, count: TokenCounter, weigh: Callab
     return {"type": "text", "text": f"[{part['type']} elided: {call}]"}
 
 
-def _call(each: Message, cap: int, call: str, count: TokenCounter) -> Message:
+def _call(each: Message, cap: int, call: str, count: Callable[[str], int]) -> Message:
     kind, field = ("custom", "input") if each.get("type") == "custom" else ("function", "arguments")
     body = each[kind]
     text = body[field]
@@ -135,7 +144,7 @@ def _call(each: Message, cap: int, call: str, count: TokenCounter) -> Message:
     return {**each, kind: {**body, field: json.dumps(marked, ensure_ascii=False)}}
 
 
-def _marked(value: object, longest: int, call: str, count: TokenCounter) -> object:
+def _marked(value: object, longest: int, call: str, count: Callable[[str], int]) -> object:
     if isinstance(value, str):
         cost = count(value)
         return value if cost <= longest else f"[elided {cost:,} tokens, {call}]"

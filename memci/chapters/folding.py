@@ -9,6 +9,7 @@ Range lines take a small share of the ceiling at most; what does not fit there a
 nothing of storage, or of the policies that choose pages to unload for another reason.
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 from ..messages import Message
@@ -20,6 +21,8 @@ RANGE_PAGES = 32
 RANGE_TITLES = 4
 """Titles that one range line tells at most."""
 RANGE_TITLE_CHARACTERS = 28
+
+_MORE = re.compile(r"^\(more of #\d+\) ")
 
 
 def revised(
@@ -109,6 +112,7 @@ def _joined(last: Sequence[Range], lines: Sequence[Line]) -> list[Range]:
 
 
 def _title(title: str) -> str:
+    title = _MORE.sub("", title)
     return title if len(title) <= RANGE_TITLE_CHARACTERS else title[: RANGE_TITLE_CHARACTERS - 1].rstrip() + "…"
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from .answering import NAMES, Answerer
 from .chapters.unload import UnloadRule
-from .drafting import Draft, draft, moment, placed
+from .drafting import Draft, draft, moment
 from .errors import BudgetExceeded, HandlePoisoned, InvalidSetting
 from .messages import Message, call_name, plain, tool_calls
 from .opening import opened
@@ -200,14 +200,14 @@ class Context:
             when = moment(at)
             memo = window.calibrated(usage, self._renderer.predicted)
             drafted = self._draft(messages, opens_page=opens_page)
-            places, seq = placed(window, drafted), window.record.head
+            seq = window.record.head
             if not drafted.nodes:
                 writer.remember(memo)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             known = writer.append(drafted, memo, op_id=op_id, at=when)
             entries = tuple(
                 Entry(page, ordinal, node.message["role"])
-                for (page, ordinal), node in zip(known.entries if known else places, drafted.nodes, strict=True)
+                for (page, ordinal), node in zip(known.entries if known else drafted.places, drafted.nodes, strict=True)
             )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):

@@ -7,8 +7,8 @@ All that can be wrong with an append is found here, before anything changes. Thi
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from .errors import InvalidMessage, InvalidSetting, LimitExceeded
 from .groups import late_result
@@ -21,13 +21,14 @@ BATCH = 10_000
 """Messages that one append takes at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """Messages on their way into a window."""
 
     nodes: tuple[MessageNode, ...]
     opens: tuple[bool, ...]
     """whether each opens a page"""
+    places: tuple[tuple[int, int], ...]
+    """(page, ordinal) of each"""
     bodies: tuple[tuple[int, bytes], ...]
     """codec and bytes of each"""
     whole: tuple[int, ...] = ()
@@ -69,6 +70,7 @@ def draft(
     opens: list[bool] = []
     lates: list[bool] = []
     whole: list[int] = []
+    places: list[tuple[int, int]] = []
     bodies: list[tuple[int, bytes]] = []
     made: set[str] = set()
     interrupted: list[str] = []
@@ -91,17 +93,20 @@ def draft(
         tokens = costs.get(body) or window.weigh(message)
         whole.append(tokens)
         clip = window.clip_limit if tokens > window.clip_limit else 0
-        view = window.shown(message, clip, page, seq - base + 1)
+        ordinal = seq - base + 1
+        view = window.shown(message, clip, page, ordinal)
         if clip:
             tokens = window.weigh(view)
         if late:
             tokens = window.weigh(late_result(view, window.memo.nonce))
         nodes.append(MessageNode(message, tokens, seq=seq, clip=clip, quotes=quotes, view=view))
         opens.append(starts)
+        places.append((page, ordinal))
         bodies.append((codec, body))
         seq += 1
         lates.append(late)
-    return Draft(tuple(nodes), tuple(opens), tuple(bodies), tuple(whole), tuple(lates), tuple(interrupted))
+    columns = (nodes, opens, places, bodies, whole, lates, interrupted)
+    return Draft._make(tuple(column) for column in columns)
 
 
 def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
@@ -115,21 +120,9 @@ def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
         raise InvalidMessage(where, error.reason) from None
 
 
-def placed(window: Window, draft: Draft) -> tuple[tuple[int, int], ...]:
-    """Return (page, ordinal) of each message of *draft*, which is not appended yet."""
-    page, next_page = window.record.open_page or 0, window.record.next_page
-    base = window.active.open.base if window.active.open is not None else 0
-    places = []
-    for node, opens in zip(draft.nodes, draft.opens, strict=True):
-        if opens:
-            page, base, next_page = next_page, node.seq, next_page + 1
-        places.append((page, node.seq - base + 1))
-    return tuple(places)
-
-
 def clipped_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft:
     """Return *draft* with the messages that *limits* (seq to tokens) names clipped, to be shown but not stored so."""
-    for node, (page, ordinal) in zip(draft.nodes, placed(window, draft), strict=True):
+    for node, (page, ordinal) in zip(draft.nodes, draft.places, strict=True):
         if node.seq in limits:
             node.view = window.shown(node.message, limits[node.seq], page, ordinal)
             node.tokens = window.weigh(node.view)

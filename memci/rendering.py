@@ -48,7 +48,8 @@ class Renderer:
             self.edition()
         self.predicted = window.tokens
         self.meter.rendered(window, (), self.predicted)
-        return window.front + active.view + active.tail()
+        view = window.front + active.view
+        return view + active.tail() if active.missing else view
 
     def pending(self, drafted: Callable[[], Draft], *, tools: Sequence[Message], strict: bool) -> list[Message]:
         """Return what was appended, and the messages that *drafted* gives, which are not appended yet.

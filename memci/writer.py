@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from .chapters import wire
 from .chapters.unload import NeverRecalled, Stale, UnloadRule
-from .drafting import Draft, placed
+from .drafting import Draft
 from .editions import StoredPage, edition
 from .errors import InvalidSetting, OpConflict, PageNotFound
 from .messages import Message
@@ -58,10 +58,9 @@ class Writer:
             EntryRow(node.seq, codec, body, digest(codec, body), node.tokens, node.clip, node.quotes, at)
             for node, (codec, body) in zip(draft.nodes, draft.bodies, strict=True)
         )
-        places = placed(window, draft)
         op = None
         if op_id is not None:
-            op = OpRow(op_id, _op_digest(draft), window.record.head, places)
+            op = OpRow(op_id, _op_digest(draft), window.record.head, draft.places)
         known = self._storage.commit(Transition(window.record.head, record, entries, rows, op=op))
         if known is not None:
             if op is None or known.digest != op.digest:
@@ -70,7 +69,7 @@ class Writer:
                 self._reader.page(index, window.record)
             return known
         window.append(draft, record, rows)
-        for node, (page, _), tokens in zip(draft.nodes, places, draft.whole, strict=True):
+        for node, (page, _), tokens in zip(draft.nodes, draft.places, draft.whole, strict=True):
             if node.clip:
                 self._notify(Event("clip", record.id, (page,), tokens))
         return None

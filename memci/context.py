@@ -378,4 +378,11 @@ class Context:
             self.on_event(event)
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
-        return draft(self._window, values, opens_page=opens_page, known=self._reader.made, costs=self._renderer.costs)
+        window, reader = self._window, self._reader
+        return draft(
+            window,
+            values,
+            opens_page=opens_page,
+            known=lambda call_id: window.made(call_id) or reader.made(call_id),
+            costs=self._renderer.costs,
+        )

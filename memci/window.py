@@ -20,7 +20,7 @@ from .clipping import SMALLEST, clipped
 from .errors import InvalidSetting
 from .groups import interrupted
 from .messagelist import MessageNode
-from .messages import Message
+from .messages import Message, tool_calls
 from .segments.budget import Limits, State, Unit
 from .segments.common import CommonSegment
 from .segments.system import SystemSegment
@@ -179,6 +179,12 @@ class Window:
         if type(index) is not int:
             return None
         return self.rows.get(index) or self.common.archive.rows.get(index)
+
+    def made(self, call_id: str) -> bool:
+        """Tell whether a call with *call_id* is in the window, or was interrupted lately. O(messages in the window)."""
+        return call_id in self.memo.waiting or any(
+            call["id"] == call_id for node in self.active.messages for call in tool_calls(node.message)
+        )
 
     def aside(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
         """Return what *draft* would add: the messages shown, the ids of calls that wait, the cost in units.

@@ -1245,3 +1245,26 @@ def test_repr_and_id_name_the_context():
 
     assert repr(context) == "<Context 'alice': 4 messages, page #2>"
     assert context.id == "alice"
+
+
+def test_late_result_of_a_call_that_was_interrupted_is_known_without_a_search():
+    """A result for a call of an archived page is taken without reading the store: its id was remembered."""
+
+    class Searched(EphemeralStorage):
+        searches = 0
+
+        def entries(self, context, first=0, end=None, *, containing=None):
+            self.searches += containing is not None
+            return super().entries(context, first, end, containing=containing)
+
+    storage = Searched()
+    context = Context.open(storage, id="a", window=4_000)
+    call = {"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
+    context.append_turn("book", {"role": "assistant", "content": None, "tool_calls": [call]}, "never mind")
+    context.append_turn({"role": "assistant", "content": "fine"}, "next")
+    context.archive(keep=0)
+
+    context.append_turn({"role": "tool", "tool_call_id": "c1", "content": "booked"})
+
+    assert storage.searches == 0
+    assert "late-result" in context.render()[-1]["content"]

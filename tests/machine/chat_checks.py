@@ -74,6 +74,7 @@ class Checks(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Read every page once more, as a program does."""
         if self.model.texts and not self.context._closed:
+            self.sync()
             for index in range(1, self.model.next_page):
                 if not self.gone(index):
                     texts = [self.model.texts[seq] for seq in self.seqs(index)]

@@ -8,6 +8,7 @@ pairing            three chat grammars                order        dense, as app
 
 import copy
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -73,8 +74,7 @@ class Checks(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Read every page once more, as a program does."""
-        if self.model.texts and not self.context._closed:
-            self.sync()
+        if sys.exc_info()[0] is None:  # else something failed, or hypothesis left off within a step
             for index in range(1, self.model.next_page):
                 if not self.gone(index):
                     texts = [self.model.texts[seq] for seq in self.seqs(index)]

@@ -1,0 +1,317 @@
+"""Pages: archive, pin, undo, split."""
+
+import json
+
+import pytest
+
+from memci import BudgetExceeded, Context, EphemeralStorage, PageNotFound
+from memci.chapters.system import NOTICE
+from memci.errors import InvalidSetting, Undone
+
+from .kit import call, calling, opened, result, talked, turn, where
+
+
+def test_archive_leaves_half_of_the_active_pages():
+    """An edition now archives oldest first, the task last, until half of the active tokens are left, and no further."""
+    context = talked(9, size=30)
+    sizes = {page.index: page.tokens for page in context._window.active}
+
+    archived = context.archive()
+
+    left = sum(sizes.values()) - sum(sizes[index] for index in archived)
+    assert archived == tuple(range(2, 2 + len(archived)))
+    assert left <= sum(sizes.values()) / 2 < left + sizes[archived[-1]]
+
+
+def test_archive_keeps_as_many_pages_as_are_asked_for():
+    """`keep` closed pages stay, the task among them, beside the open one."""
+    context = talked(9)
+
+    archived = context.archive(keep=2)
+
+    assert archived == (2, 3, 4, 5, 6, 7)
+    assert [index for index, place in where(context).items() if place != "archived"] == [1, 8, 9]
+
+
+@pytest.mark.parametrize("keep", [-1, 1.5, "1", True])
+def test_archive_with_a_keep_that_makes_no_sense_is_refused(keep):
+    """A number of pages is an integer from 0."""
+    with pytest.raises(InvalidSetting, match="keep"):
+        talked(3).archive(keep=keep)
+
+
+def test_archived_messages_leave_the_window():
+    """What is archived is no longer shown but by a line, and no longer counted but by that."""
+    context = talked(6, size=40)
+    before = context.report().total
+
+    context.archive(keep=0)
+
+    shown = [each["content"] for each in context.render()]
+    assert "#1 question 1" in shown[1]
+    assert shown[2:] == [each["content"] for each in turn(6, 40)]
+    assert context.report().total < before
+    context._window._check()
+
+
+def test_pinned_page_stays_and_unpinned_goes():
+    """A pin exempts from archiving; without it the page goes like others."""
+    context = talked(5)
+    context.pin(2)
+    context.archive(keep=0)
+    pinned = where(context)
+    context.unpin(2)
+    context.archive(keep=0)
+
+    assert (pinned[2], pinned[3], where(context)[2]) == ("active", "archived", "archived")
+
+
+def test_pin_of_an_archived_page_restores_it_at_the_next_edition():
+    """A page that is pinned when it is gone comes back at the next edition, where it stood, and not before."""
+    context = talked(5)
+    whole = context.render()
+    context.archive(keep=0)
+    context.pin(2)
+    shown = context.render()
+    context.append_turn("next")
+
+    context.archive(keep=0)
+
+    assert "question 2 word word word " not in [each["content"] for each in shown]
+    assert whole[3:5] == [each for each in context.render() if each in whole[3:5]]
+    assert where(context)[2] == "active"
+    assert [page.index for page in context.pages() if page.pinned] == [2]
+    context._window._check()
+
+
+def test_pin_survives_a_restart_and_is_counted_as_it_is_shown():
+    """A page that was restored costs what it shows, before and after a restart, late results included."""
+    storage = EphemeralStorage()
+    context = opened(storage)
+    context.append_turn("a", calling(call("k"), call("never")))
+    context.append_turn("b")
+    context.append_turn(result("k", "late " * 50), "c", "d")
+    context.archive(keep=0)
+    context.pin(1)
+    context.pin(2)
+    context.archive(keep=0)
+
+    for each in (context, opened(storage)):
+        window = each._window
+        shown = sum(window.weigh(message) for message in window.active.view)
+        assert window.active.messages.tokens == shown
+        window._check()
+    assert json.dumps(opened(storage).render()) == json.dumps(context.render())
+
+
+def test_pin_that_leaves_no_room_is_refused():
+    """Pins, system and a quarter for the open page fit, or the pin is refused and nothing changed."""
+    context = opened(window=1_500)
+    for number in range(8):
+        context.append_turn(*turn(number, 110))
+    pinned = 0
+    with pytest.raises(BudgetExceeded) as caught:
+        for index in range(1, 8):
+            context.pin(index)
+            pinned += 1
+
+    assert 1 <= pinned < 7
+    assert "pinned" in caught.value.parts
+    assert sum(page.pinned for page in context.pages()) == pinned
+    context.render("still " * 100)
+
+
+@pytest.mark.parametrize("act", ["pin", "unpin"])
+def test_pin_of_no_page_is_not_found(act):
+    """Only pages that were given out can be pinned or unpinned."""
+    for index in (0, 9, True, "1"):
+        with pytest.raises(PageNotFound):
+            getattr(talked(2), act)(index)
+
+
+def test_undo_takes_back_the_newest_interaction():
+    """The messages come back in order; the window, recall and search show nothing of them any more."""
+    context = talked(2)
+    before = context.render()
+    receipt = context.append_turn("oops", calling(call("a")), result("a"))
+
+    taken = context.undo()
+
+    assert taken == [{"role": "user", "content": "oops"}, calling(call("a")), result("a")]
+    assert context.render() == before
+    assert where(context)[receipt.page] == "undone"
+    assert [each["content"] for each in context.messages()] == [each["content"] for n in (1, 2) for each in turn(n)]
+    with pytest.raises(Undone):
+        context.recall_page(receipt.page)
+    context._window._check()
+
+
+def test_undo_twice_takes_back_two():
+    """Each undo takes back one more; numbers are not used again."""
+    context = talked(3)
+
+    first, second = context.undo(), context.undo()
+    receipt = context.append_turn("again")
+
+    assert (first[0]["content"][:10], second[0]["content"][:10]) == ("question 3", "question 2")
+    assert (receipt.page, receipt.seq) == (4, 6)
+    assert where(context) == {1: "active", 2: "undone", 3: "undone", 4: "open"}
+    context._window._check()
+
+
+def test_undo_of_nothing_says_so():
+    """There is nothing to take back in a new context, or when all was taken back."""
+    context = opened()
+    with pytest.raises(PageNotFound):
+        context.undo()
+    context.append_turn("a")
+    context.undo()
+
+    with pytest.raises(PageNotFound):
+        context.undo()
+
+    assert context.render()[1:] == []
+
+
+def test_undo_of_the_task_lets_the_next_page_be_the_task():
+    """When the first page was taken back, the first one after it is archived last."""
+    context = opened()
+    context.append_turn("a mistake")
+    context.undo()
+    for number in range(2, 9):
+        context.append_turn(*turn(number))
+
+    context.archive(keep=1)
+
+    assert [index for index, place in where(context).items() if place == "active"] == [2]
+
+
+def test_undo_of_an_archived_page_takes_its_line():
+    """The newest interaction may be archived already: its line goes too."""
+    context = talked(3)
+    context.archive(keep=0)
+    context.undo()
+
+    context.undo()
+
+    assert where(context) == {1: "archived", 2: "undone", 3: "undone"}
+    assert "#2" not in json.dumps(context.render()).replace(NOTICE, "")
+    context._window._check()
+
+
+def test_op_id_after_undo_answers_undone():
+    """A retry of what was taken back is not stored again, and is no success either."""
+    context = opened()
+    context.append_turn("a", op_id="op")
+    context.undo()
+
+    with pytest.raises(Undone):
+        context.append_turn("a", op_id="op")
+
+    assert list(context.messages()) == []
+
+
+def outgrown(storage: object = None, rounds: int = 40, **given: object) -> Context:
+    """A context whose first interaction has outgrown its window, by tool calls."""
+    context = opened(storage, window=1_200, **given)
+    context.append_turn("the task")
+    for number in range(rounds):
+        context.append_turn(calling(call(f"c{number}")), result(f"c{number}", f"result {number} " + "word " * 40))
+        context.render()
+    return context
+
+
+def test_page_that_outgrows_the_window_is_split():
+    """The middle of the open page is archived as pages of their own; the task and the newest calls stay."""
+    context = outgrown()
+
+    pages = list(context.pages())
+    shown = context.render()
+
+    assert [page.where for page in pages] == ["open", *["archived"] * (len(pages) - 1)]
+    assert len(pages) > 2
+    assert {page.continues for page in pages[1:]} == {1}
+    assert sum(page.entries for page in pages) == 81
+    assert any(each["content"] == "the task" for each in shown)
+    assert "result 39" in shown[-1]["content"]
+    assert context.report().turn == 0
+    context._window._check()
+
+
+def test_entries_of_a_split_page_keep_their_numbers():
+    """An entry that was split off is found under the number that it had, by the open page's index too."""
+    context = outgrown()
+
+    for ordinal in (1, 2, 3, 40, 81):
+        [message] = context.recall_page(1, ordinal)
+        assert message == list(context.messages())[ordinal - 1]
+
+
+def test_undo_of_a_split_page_takes_the_whole_interaction():
+    """However many pages an interaction was split into: one undo takes all of it."""
+    storage = EphemeralStorage()
+    context = outgrown(storage)
+    pages = len(list(context.pages()))
+
+    taken = context.undo()
+
+    assert len(taken) == 81
+    assert taken[0]["content"] == "the task"
+    assert set(where(context).values()) == {"undone"}
+    assert list(context.messages()) == []
+    assert context.append_turn("again").page == pages + 1
+    context._window._check()
+    assert json.dumps(opened(storage, window=1_200).render()) == json.dumps(context.render())
+
+
+def test_pin_of_a_part_of_the_open_page_is_refused():
+    """A part that was split off the open page can't come back while it is open."""
+    context = outgrown()
+
+    with pytest.raises(InvalidSetting, match="recall it instead"):
+        context.pin(2)
+
+
+def waiting_for_x(*before: dict, storage: object = None) -> Context:
+    """A context of 1,000 tokens whose open page ends in a large tool group that waits for the result of x."""
+    context = opened(storage, window=1_000)
+    context.append_turn(*before)
+    context.append_turn(calling(call("x"), call("y"), call("z")), result("y", "r " * 140), result("z", "r " * 140))
+    return context
+
+
+def test_open_group_stays_whole_when_a_pending_message_starts_an_edition():
+    """Making room for a message that is not appended after all never takes the open tool group apart."""
+    storage = EphemeralStorage()
+    said = [{"role": "assistant", "content": "a " * 100}] * 3
+    context = waiting_for_x({"role": "user", "content": "task"}, *said, storage=storage)
+
+    context.render("p " * 450)
+    context.append_turn(result("x", "the result"))
+
+    shown = context.render()
+    assert json.dumps(shown).count("the result") == 1
+    assert json.dumps(opened(storage, window=None).render()) == json.dumps(shown)
+    context._window._check()
+
+
+def test_page_that_is_split_keeps_something():
+    """However little room there is, the open page is never empty."""
+    context = waiting_for_x(*[{"role": "assistant", "content": "a " * 140}] * 2)
+
+    context.render("p " * 560)
+
+    context._window._check()
+    assert all(page.entries > 0 for page in context.pages())
+
+
+def test_late_result_that_is_clipped_stays_clipped_behind_an_open_group():
+    """What was shown clipped is shown so in every rendering, also with pending messages."""
+    context = opened(window=2_000)
+    context.append_turn("go", calling(call("x")), "next", calling(call("y")), result("x", "late " * 3_000))
+    before = [each for each in context.render(strict=False) if "late result" in str(each["content"])]
+
+    after = [each for each in context.render("never mind") if "late result" in str(each["content"])]
+
+    assert after == before
+    assert context.report().total <= context.report().budget

@@ -11,7 +11,6 @@ it knows nothing of how things are decided (`window`, `drafting`, `editions`) an
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 import threading
@@ -23,7 +22,7 @@ from typing import Any
 from .answering import NAMES, Answerer
 from .chapters.unload import UnloadRule
 from .drafting import Draft, draft, moment
-from .errors import BudgetExceeded, HandlePoisoned, InvalidSetting
+from .errors import HandlePoisoned, InvalidSetting
 from .messages import Message, call_name, plain, tool_calls
 from .opening import opened
 from .pages import Entry
@@ -211,9 +210,7 @@ class Context:
             )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):
-                # what does not fit is stored all the same; the next rendering says so
-                with contextlib.suppress(BudgetExceeded):
-                    self._renderer.edition(low=None if window.tokens > window.limits.budget else window.tokens)
+                self._renderer.edition_after_append()
             return receipt
 
     # -- what the model may call
@@ -288,6 +285,11 @@ class Context:
 
         A good moment is when the provider's cache has gone cold anyway. It leaves the share of the active pages that
         an edition leaves, or the newest *keep* closed pages; the open page and pinned ones always stay.
+
+        Raises:
+            InvalidSetting: If *keep* makes no sense.
+            BudgetExceeded: If the window can't fit, whatever is archived; nothing has changed then.
+            StorageError: If it could not be stored.
         """
         if keep is not None and (type(keep) is not int or keep < 0):
             raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {keep!r:.60}")

@@ -27,6 +27,8 @@ class Renderer:
         self._window = window
         self._writer = writer
         self._tools: dict[str, int] = {}
+        self._postponed = False
+        """whether an edition that was due has failed"""
         self.meter = CacheMeter()
         self.predicted = 0
         """tokens of the last rendering, tools included"""
@@ -44,8 +46,8 @@ class Renderer:
         if strict and active.missing:
             raise OpenToolGroup(active.missing)
         self._weigh(tools)
-        if window.tokens > window.limits.budget:
-            self.edition()
+        if self._postponed or window.tokens > window.limits.budget:
+            self.edition(low=self._low)
         self.predicted = window.tokens
         self.meter.rendered(window, (), self.predicted)
         view = window.front + active.view
@@ -65,7 +67,7 @@ class Renderer:
             raise OpenToolGroup(missing)
         self._weigh(tools)
         added = sum(unit.tokens for unit in units)
-        if window.tokens + added > window.limits.budget:
+        if self._postponed or window.tokens + added > window.limits.budget:
             settles = any(node.message["role"] != "tool" for node in draft.nodes)
             plan = self.edition(pending=units, settles=settles)
             draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
@@ -81,7 +83,24 @@ class Renderer:
     def edition(self, *, pending: tuple[Unit, ...] = (), settles: bool = False, low: int | None = None) -> Plan:
         """Start an edition (see `Writer.edition`)."""
         self.meter.breaks(self._window)
-        return self._writer.edition(pending=pending, settles=settles, low=low)
+        plan = self._writer.edition(pending=pending, settles=settles, low=low)
+        self._postponed = False
+        return plan
+
+    def edition_after_append(self) -> None:
+        """Start the edition that an append made due; what goes wrong is raised by the next rendering, not here.
+
+        What was appended is stored by now: raised here, the error would make its caller append it again.
+        """
+        try:
+            self.edition(low=self._low)
+        except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this edition anew
+            self._postponed = True
+
+    @property
+    def _low(self) -> int | None:
+        """How far an edition goes: to the watermark if the window is full, else it archives nothing for its size."""
+        return None if self._window.tokens > self._window.limits.budget else self._window.tokens
 
     def _weigh(self, tools: Sequence[Message]) -> None:
         """Reckon with *tools* from now on. Each set is counted once."""

@@ -146,6 +146,19 @@ def test_a_page_restored_after_a_recount_costs_the_same_when_the_context_is_reop
     assert again.report().tokens == tokens
 
 
+def test_a_short_text_beside_long_calls_can_be_archived() -> None:
+    """A summary is made of whatever a message holds; that it has no room for the text is no error."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=8_000)
+    arguments = '"path":"""query":"0123456789a789' + "abcdef0123456789" * 6 + 'abcdef012345"'
+    functions = [{"name": "run", "arguments": ""}, {"name": "search", "arguments": arguments}]
+    calls = [{"id": f"c{at}", "type": "function", "function": each} for at, each in enumerate(functions)]
+    said = {"role": "assistant", "content": "~", "tool_calls": calls, "x-unknown": {"b": 1, "a": [2**70]}}
+    context.append_turn("First", "Second", said, "Third")
+
+    assert context.archive(keep=0) == (1, 2)
+
+
 def outcome(context: Context) -> object:
     """Return what is rendered, or why it is not."""
     try:

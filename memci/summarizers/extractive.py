@@ -94,11 +94,11 @@ def _mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: str) 
     aside = " ".join(others)
     room = LINE_COLUMNS - (width(one_line(aside, _HEAD_COLUMNS)) + 1 if aside else 0)
     if not calls:
-        return f"{_said(text, room, seen)} {aside}"
+        return f"{_said(text, max(_LEAST_HEAD, room), seen)} {aside}"
     if not text:
         return _JOINT.join(each for each in (aside, _called(calls, room, seen)) if each)
     called = _called(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
-    said = _said(text, min(_CALL_COLUMNS, room - width(called) - len(_JOINT)), seen, called)
+    said = _said(text, max(_LEAST_HEAD, min(_CALL_COLUMNS, room - width(called) - len(_JOINT))), seen, called)
     return _JOINT.join(each for each in (said, aside, called) if each)
 
 

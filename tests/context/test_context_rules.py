@@ -1,5 +1,7 @@
 """Presets and unload rules."""
 
+import pytest
+
 from memci.report import Event
 
 from .kit import opened, talked, turn, where
@@ -77,3 +79,25 @@ def test_rule_that_names_pages_that_are_not_listed_does_no_harm():
 
     assert where(context) == {1: "unloaded", 2: "archived", 3: "archived", 4: "archived", 5: "open"}
     context._window._check()
+
+
+def test_edition_that_fails_after_an_append_is_told_by_the_next_rendering():
+    """What was appended is stored, so the append does not raise; the edition is tried again where nothing is lost."""
+    broken = [True]
+
+    def rule(pages, turn):
+        if broken[0]:
+            raise RuntimeError("the rule is broken")
+        return []
+
+    context = opened(rules=[rule], active_pages=1)
+    for number in range(3):
+        receipt = context.append_turn(*turn(number))
+        assert receipt.page == number + 1
+
+    with pytest.raises(RuntimeError, match="broken"):
+        context.render()
+
+    broken[0] = False
+    assert context.render()[1]["content"].startswith("<memci:contents ")
+    assert context.report().messages == 6

@@ -26,12 +26,12 @@ from .errors import HandlePoisoned, InvalidSetting
 from .messages import Message, call_name, plain, tool_calls
 from .opening import opened
 from .pages import Entry
+from .presets import Preset
 from .readback import page_text
 from .reader import PageInfo
 from .recall import RECALL_PAGE, functions
 from .rendering import Renderer
 from .report import Event, Receipt, Report, report
-from .settings import Preset
 from .storage import SQLiteStorage, Storage
 from .verifying import problems
 from .writer import Writer

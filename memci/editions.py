@@ -10,7 +10,7 @@ storage, beyond the rows that are stored.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .chapters.contents import ContentsPage, Line
+from .chapters.contents import ContentsPage, Level, Line
 from .chapters.folding import revised
 from .chapters.unload import OverCeiling, UnloadRule
 from .groups import late_result
@@ -19,13 +19,18 @@ from .messages import Message
 from .pages import Entry
 from .segments.budget import Plan
 from .storage.protocol import PageRow, Place
-from .summarizers import extract
+from .summarizers import extract, titled
 from .window import Window
+
+LEAST_TITLE = 12
+"""Tokens that the title of a page costs at the least, about."""
+LEAST_LINE = 12
+"""Tokens that the line of an entry costs at the least, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page that was read back from the store."""
+    """A page as an edition needs it: its row, and its messages as nodes."""
 
     row: PageRow
     base: int
@@ -87,30 +92,31 @@ def edition(
         rows.pop(page.row.index, None)
         changed[page.row.index] = page.row._replace(place=Place.ACTIVE)
 
-    lines: list[Line] = []
-    for page in recalled:
-        rows[page.row.index] = changed[page.row.index] = page.row._replace(place=Place.ARCHIVED)
-        lines.append(_line(window, page.row, page.base, page.nodes))
+    leaving: list[StoredPage] = []
     for index in plan.archive:
         row = window.rows[index]._replace(place=Place.ARCHIVED, archived_turn=turn)
-        rows[index] = changed[index] = row
         view = window.active.page(index)
         assert view is not None, "a plan archives pages of the window"
-        lines.append(_line(window, row, view.base, tuple(view)))
+        leaving.append(StoredPage(row, view.base, tuple(view)))
     next_page, split = window.record.next_page, None
     if plan.split:
+        assert window.active.open is not None, "only an open page is split"
         units = list(window.active.units())
         first = int(units[0][0].message["role"] == "user")
-        run = [node for unit in units[first : first + plan.split] for node in unit]
+        run = tuple(node for unit in units[first : first + plan.split] for node in unit)
         split = (run[0], run[-1])
         row, rest = _split(window, run, next_page, turn)
         next_page += 1
         changed[rest.index] = rest
-        rows[row.index] = changed[row.index] = row
-        assert window.active.open is not None, "only an open page is split"
-        lines.append(_line(window, row, window.active.open.base, run))
+        leaving.append(StoredPage(row, window.active.open.base, run))
 
+    titles_only = _saturated(contents, leaving, OverCeiling(plan.contents))
+    lines = [_line(window, page, title_only=titles_only) for page in leaving]
+    lines += [_line(window, page) for page in recalled]
     lines.sort(key=lambda line: line.index)
+    for page in (*leaving, *recalled):
+        row = page.row._replace(place=Place.ARCHIVED)
+        rows[row.index] = changed[row.index] = row
     contents, unloaded = revised(
         contents,
         lines,
@@ -159,14 +165,33 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
     return row, open_row._replace(cut=cut)
 
 
-def _line(window: Window, row: PageRow, base: int, nodes: Sequence[MessageNode]) -> Line:
-    summary = extract([node.message for node in nodes], [node.quotes for node in nodes])
-    title = summary.title if row.continues is None else f"(more of #{row.continues}) {summary.title}"
+def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverCeiling) -> bool:
+    """Tell whether *contents* is so full of titles that a fold would leave nothing but the titles of *new* pages.
+
+    Then their lines need not be made, and the older blocks can keep their bytes until titles alone are too many. The
+    pages are not summarised yet: what they would cost is reckoned by what lines cost at the least.
+    """
+    titles = sum(line.costs[Level.TITLE] for line in contents.lines.values()) + LEAST_TITLE * len(new)
+    whole = contents.tokens + sum(LEAST_TITLE + LEAST_LINE * len(page.nodes) for page in new)
+    return titles > ceiling.target - ceiling.range_tokens and whole > ceiling.tokens
+
+
+def _line(window: Window, page: StoredPage, *, title_only: bool = False) -> Line:
+    row, messages = page.row, [node.message for node in page.nodes]
+    quotes = [node.quotes for node in page.nodes]
+    entries: list[Entry] = []
+    if title_only:
+        title = titled(messages, quotes)
+    else:
+        summary = extract(messages, quotes)
+        title = summary.title
+        entries = [
+            Entry(row.index, node.seq - page.base + 1, node.message["role"], told)
+            for node, told in zip(page.nodes, summary.lines, strict=True)
+        ]
+    if row.continues is not None:
+        title = f"(more of #{row.continues}) {title}"
     if row.recall_count:
         times = "once" if row.recall_count == 1 else f"{row.recall_count} times"
         title += f" (recalled {times}, last in turn {row.last_recalled_turn})"
-    entries = [
-        Entry(row.index, node.seq - base + 1, node.message["role"], told)
-        for node, told in zip(nodes, summary.lines, strict=True)
-    ]
     return Line.of(row.index, title, entries, window.count)

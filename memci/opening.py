@@ -5,11 +5,14 @@
 It reads what is in the window, whatever the size of the archive. This module knows nothing of what happens afterwards.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import re
 import secrets
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .chapters import wire
 from .errors import BudgetExceeded, InvalidSetting, LeaseLost, StorageBusy
@@ -18,11 +21,13 @@ from .readback import as_nodes
 from .reader import Reader
 from .recall import RECALL_PAGE
 from .segments.budget import CONTENTS_FLOOR
-from .settings import Settings, settings
 from .storage import Storage
 from .storage.protocol import ContextRecord, PageRow, Place, Transition
 from .tokens import TokenCounter, counter_for, message_tokens, tools_tokens
 from .window import Memo, Window
+
+if TYPE_CHECKING:
+    from .settings import Settings
 
 ATTEMPTS = 8
 """How often opening starts anew because another writer came between."""
@@ -68,6 +73,8 @@ def _opened(
     nonce: str | None,
     given: dict[str, object],
 ) -> tuple[Window, Reader]:
+    from .settings import settings  # noqa: PLC0415 -- pydantic takes half of the time of `import memci`
+
     found = storage.load(id)
     stored = json.loads(found[0].settings) if found else {}
     chosen, kept = settings(given, json.dumps(stored["settings"]) if found else None)

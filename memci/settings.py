@@ -7,27 +7,11 @@ Nothing here knows what the settings do.
 """
 
 import json
-from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InvalidSetting
-
-Preset = Literal["balanced", "economy", "verbatim", "original"]
-
-_PRESETS: dict[str, dict[str, Any]] = {
-    "balanced": {},
-    "economy": {"archive_share": 0.75},
-    "verbatim": {"archive_share": 0.25},
-    "original": {
-        "archive_share": 0.0,
-        "active_pages": 5,
-        "never_recalled": 10,
-        "stale": 20,
-        "contents_tokens": 2_000,
-        "every_turn": True,
-    },
-}
+from .presets import PRESETS, Preset
 
 
 class Settings(BaseModel):
@@ -84,7 +68,7 @@ def _filled(chosen: dict[str, object]) -> Settings:
     """Return *chosen* with what the preset says, and what follows from the window."""
     base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
     window = base.window
-    preset = dict(_PRESETS[base.preset])
+    preset = dict(PRESETS[base.preset])
     preset["contents_tokens"] = min(preset.get("contents_tokens", window * 15 // 100), window // 4)
     made = Settings.model_validate({"reply": min(4_096, window // 8)} | preset | chosen)
     if made.reply >= window:

@@ -24,13 +24,13 @@ from .messages import Message, tool_calls
 from .segments.budget import Limits, State, Unit
 from .segments.common import CommonSegment
 from .segments.system import SystemSegment
-from .settings import Settings
 from .storage.protocol import ContextRecord, PageRow, Place
 from .tokens import REQUEST_TOKENS, TokenCounter
 
 if TYPE_CHECKING:
     from .drafting import Draft
     from .editions import Edition
+    from .settings import Settings
 
 RATIOS = 8
 """Requests whose reported tokens are compared with the predicted ones."""

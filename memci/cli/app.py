@@ -19,7 +19,7 @@ from rich.console import Console
 
 from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
-from ..settings import Preset
+from ..presets import Preset
 from .demo import demonstrated
 from .inspection import inspected, verified
 from .output import PLAIN, Output, visible

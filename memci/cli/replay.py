@@ -16,8 +16,8 @@ from rich.text import Text
 
 from ..context import Context
 from ..messages import Message
+from ..presets import Preset
 from ..report import Report
-from ..settings import Preset
 from .output import Output, visible
 from .picture import Watcher
 from .player import NONCE, Tally, play, store_for

@@ -14,8 +14,8 @@ print), `parts` (content that is not plain text), `extractive` (the lines).
 This package knows nothing of pages, tokens, windows or models.
 """
 
-from .extractive import extract
+from .extractive import extract, titled
 from .hygiene import one_line
 from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summarizer, Summary
 
-__all__ = ["LINE_COLUMNS", "TITLE_COLUMNS", "Summarizer", "Summary", "extract", "one_line"]
+__all__ = ["LINE_COLUMNS", "TITLE_COLUMNS", "Summarizer", "Summary", "extract", "one_line", "titled"]

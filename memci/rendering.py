@@ -67,9 +67,10 @@ class Renderer:
             raise OpenToolGroup(missing)
         self._weigh(tools)
         added = sum(unit.tokens for unit in units)
-        if self._postponed or window.tokens + added > window.limits.budget:
+        full = window.tokens + added > window.limits.budget
+        if full or self._postponed:
             settles = any(node.message["role"] != "tool" for node in draft.nodes)
-            plan = self.edition(pending=units, settles=settles)
+            plan = self.edition(pending=units, settles=settles, low=None if full else window.tokens)
             draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
             added = sum(unit.tokens for unit in units)

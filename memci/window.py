@@ -207,7 +207,7 @@ class Window:
         units = [
             Unit(node.tokens, ((node.seq, node.tokens),) if node.message["role"] == "tool" else ()) for node in added
         ]
-        return chapter.view, chapter.missing, (*units, Unit(extra)) if extra else tuple(units)
+        return chapter.view + chapter.tail(), chapter.missing, (*units, Unit(extra)) if extra else tuple(units)
 
     def own_view(self, node: MessageNode) -> Message:
         """Return what stands for *node* of the open page by itself: clipped perhaps, but not framed as late."""

@@ -126,3 +126,16 @@ def test_system_prompt_that_does_not_fit_is_refused_at_open():
         opened(storage, system="word " * 4_000)
 
     assert storage.contexts() == []
+
+
+def test_pending_result_in_an_open_group_is_shown_as_it_is_if_not_strictly():
+    """strict=False shows an open group as it stands, with the pending results that belong to it."""
+    context = opened()
+    context.append_turn("go", calling(call("a"), call("b"), call("c")), result("a"))
+
+    with pytest.raises(OpenToolGroup):
+        context.render(result("b"))
+    view = context.render(result("b"), strict=False)
+
+    assert [message["role"] for message in view] == ["system", "user", "assistant", "tool", "tool"]
+    assert [message["tool_call_id"] for message in view[3:]] == ["a", "b"]

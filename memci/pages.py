@@ -70,3 +70,11 @@ class Page:
         """Yield the handle of every message of the page."""
         for node in self:
             yield Entry(self.index, self.ordinal(node), node.message["role"], node=node)
+
+    def _check(self) -> None:
+        assert (self.head is None) == (self.tail is None), "a page has both ends or none"
+        nodes = list(self)
+        assert not nodes or nodes[-1] is self.tail, "the tail is reached from the head"
+        seqs = [node.seq for node in nodes]
+        assert seqs == sorted(set(seqs)), "the messages of a page stand in the order in which they came"
+        assert all(seq >= self.base for seq in seqs), "ordinals count from 1"

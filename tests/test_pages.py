@@ -1,10 +1,11 @@
 """Pages as views on a list."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Chapter
-from memci.messagelist import MessageNode
+from memci.messagelist import MessageList, MessageNode
 from memci.pages import Entry, Page
 
 
@@ -73,3 +74,16 @@ def test_entries_are_equal_wherever_their_message_is():
     """Equal handles are equal: the node is where a message is now, not what it is."""
     assert Entry(1, 2, "user", node=node(1)) == Entry(1, 2, "user")
     assert Entry(1, 2, "user") != Entry(1, 3, "user")
+
+
+def test_check_finds_a_page_whose_messages_are_out_of_order():
+    """A page whose messages do not stand in the order in which they came fails its check."""
+    messages = MessageList()
+    first, second = MessageNode({"role": "user"}, 1, seq=1), MessageNode({"role": "assistant"}, 1, seq=0)
+    messages.append(first)
+    messages.append(second)
+    page = Page(1, 0)
+    page.head, page.tail = first, second
+
+    with pytest.raises(AssertionError, match="order"):
+        page._check()

@@ -27,7 +27,7 @@ class ArchiveChapter(Chapter):
         for page in list(self):
             self.detach(page.index)
         for position, block in enumerate(contents.blocks):
-            self.extend(self.open_page(position, position), MessageNode(block.message, block.tokens))
+            self.extend(self.open_page(position, position), MessageNode(block.message, block.tokens, seq=position))
         self.contents = contents
         self.rows = rows
 

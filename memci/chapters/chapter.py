@@ -69,7 +69,7 @@ class Chapter:
         self.messages._check()
         nodes = iter(self.messages)
         for page in self:
-            assert (page.head is None) == (page.tail is None), "a page has both ends or none"
+            page._check()
             for node in page:
                 assert next(nodes, None) is node, "the pages tile the list"
         assert next(nodes, None) is None, "no message stands outside the pages"

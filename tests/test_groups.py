@@ -127,7 +127,9 @@ def test_view_of_a_settled_group_answers_every_call_once_in_order(ids, data):
     chapter.append(calling(*ids))
     answers = data.draw(st.lists(st.sampled_from("ab"), max_size=8))
     for number, call_id in enumerate(answers):
-        chapter.append(result(call_id, f"answer {number}"))
+        node = result(call_id, f"answer {number}")
+        node.seq = number + 1
+        chapter.append(node)
 
     chapter.close()
 

@@ -7,7 +7,8 @@
     ├── OpenToolGroup       ValueError     a tool call still waits for its result
     ├── BudgetExceeded      ValueError     what can't be taken out of the window does not fit it
     ├── PageNotFound        KeyError       no page has this index
-    │   └── Undone                         it was there, and was taken back
+    │   ├── Undone                         it was there, and was taken back
+    │   └── Erased                         it was there, and was erased on request
     ├── OpConflict          ValueError     an op_id came back with other content
     └── StorageError        OSError        the store could not do it
         ├── StorageFull                    no space left
@@ -15,6 +16,7 @@
         ├── StorageUnavailable             it can't be reached or opened
         ├── StorageBusy                    another process holds it
         ├── LeaseLost                      another writer was here first
+        ├── CommitUnknown                  it may be stored or not: open again, and ask
         ├── HandlePoisoned                 it was closed, or a write failed halfway: open it again
         ├── CorruptRecord                  a record does not hold what was written
         └── SchemaTooNew                   a later memci wrote this file
@@ -129,6 +131,18 @@ class Undone(PageNotFound):
         return type(self), (str(self.index),)
 
 
+class Erased(PageNotFound):
+    """The page, or what the operation stored, was erased: its bytes do not exist any more."""
+
+    def __init__(self, what: str) -> None:
+        MemciError.__init__(self, f"{what} was erased")
+        self.index = what
+        self.valid = None
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (str(self.index),)
+
+
 class OpConflict(MemciError, ValueError):
     """This op_id was used before, with other messages."""
 
@@ -167,7 +181,26 @@ class StorageBusy(StorageError):
 
 
 class LeaseLost(StorageError):
-    """Another writer appended to this context since it was opened: open it again."""
+    """Another writer changed this context since it was opened: `Context.refresh()` reads what it is now."""
+
+
+class CommitUnknown(StorageError):
+    """The disk failed while a change was made final: it is stored whole or not at all, and which can't be told yet.
+
+    Open the store again. An append that had an `op_id` is repeated with it, and is stored once; without one, compare
+    the context's messages with what was appended.
+    """
+
+    retryable = True
+
+    def __init__(self, op_id: str | None, reason: str) -> None:
+        named = f"op_id {op_id!r}" if op_id is not None else "an append without op_id, or an edition"
+        super().__init__(f"{named} may be stored or not ({reason}): open the store again, then repeat it")
+        self.op_id = op_id
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.op_id, self.reason)
 
 
 class HandlePoisoned(StorageError):

@@ -2,12 +2,26 @@
 
     EphemeralStorage()              in RAM, gone with the process
     SQLiteStorage("agent.db")       one file, on disk when a call returns
+    FilesystemStorage("agent/")     plain files, to be read with an editor, grep and git; POSIX only
 
 This package knows nothing of tokens, windows or models.
 """
+
+from typing import TYPE_CHECKING
 
 from .ephemeral import EphemeralStorage
 from .protocol import Storage
 from .sqlite import SQLiteStorage
 
-__all__ = ["EphemeralStorage", "SQLiteStorage", "Storage"]
+if TYPE_CHECKING:
+    from .filesystem import FilesystemStorage
+
+__all__ = ["EphemeralStorage", "FilesystemStorage", "SQLiteStorage", "Storage"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "FilesystemStorage":
+        from .filesystem import FilesystemStorage  # noqa: PLC0415 -- not every system has what it needs
+
+        return FilesystemStorage
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

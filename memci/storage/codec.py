@@ -26,6 +26,9 @@ from ..errors import InvalidMessage, LimitExceeded, SchemaTooNew
 
 ORJSON: Final = 1
 STDLIB: Final = 2
+ERASED: Final = 0
+"""the codec of a tombstone: its body is the role of the message that was erased"""
+ERASED_TEXT: Final = "[erased]"
 
 MAX_BYTES: Final = 8 * 2**20
 """bytes that the body of one message may have"""
@@ -120,7 +123,15 @@ def _read_with_stdlib(body: bytes) -> Any:
     return json.loads(body.decode("utf-8", "surrogatepass"))
 
 
-_READERS: Mapping[int, Callable[[bytes], Any]] = {ORJSON: orjson.loads, STDLIB: _read_with_stdlib}
+def _read_tombstone(body: bytes) -> dict[str, Any]:
+    return {"role": body.decode("ascii"), "content": ERASED_TEXT}
+
+
+_READERS: Mapping[int, Callable[[bytes], Any]] = {
+    ERASED: _read_tombstone,
+    ORJSON: orjson.loads,
+    STDLIB: _read_with_stdlib,
+}
 
 
 _TOO_DEEP = f"more than {MAX_DEPTH} dicts and lists inside one another"

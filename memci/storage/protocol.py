@@ -1,20 +1,27 @@
-"""What a store keeps of a context, and the six calls that every store answers.
+"""What a store keeps of a context, and the calls that every store answers.
 
 A context changes by transitions. One transition is one transaction: a store applies all of it or nothing.
 
     append_turn  ──▶  Transition(entries, pages, record)            ──▶  commit
     an edition   ──▶  Transition(pages, record, edition, views)     ──▶  commit
+    fork         ──▶  Transition(pages, record with parent, …)      ──▶  commit
+    erase        ──▶  Erasure(tombstones, transitions)              ──▶  erase
 
-Entries are the truth: their bytes are written once and never changed. Pages say which entries belong together:
+Entries are the truth: their bytes are written once, and only `erase` ever takes them away. Pages say which entries
+belong together:
 
     page #5   first=10  end=90  cut=(11, 60)     the entries 10 and 60–89: its middle was split off as #6
     page #6   first=11  end=60  continues=5
+
+A fork reads the entries before its `base` from its parent, and keeps all else itself:
+
+    alice    entries 0 … 811                     alice-2    parent alice, base 400: entries 400 … are its own
 
 Rows are named tuples: each append makes several, and nothing is made faster.
 This module knows nothing of tokens, windows or SQL.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -30,6 +37,8 @@ class Place(IntEnum):
     """no longer listed: the memory backend's"""
     UNDONE = 3
     """taken back: kept, never shown"""
+    ERASED = 4
+    """gone on request: the bytes do not exist any more, the number is not used again"""
 
 
 class EntryRow(NamedTuple):
@@ -97,7 +106,10 @@ class ContextRecord(NamedTuple):
     turn: int = 0
     open_page: int | None = None
     revision: int = 1
-    """how many transitions made it what it is"""
+    """how many transitions made it what it is; a store asks each one to follow the one before"""
+    parent: str | None = None
+    """the context whose entries before `base` are also this one's, if this is a fork; never changes"""
+    base: int = 0
 
 
 class OpRow(NamedTuple):
@@ -111,22 +123,62 @@ class OpRow(NamedTuple):
     """(page, ordinal) of each message"""
 
 
+class EditionRow(NamedTuple):
+    """What an edition left behind: how the window stood then."""
+
+    revision: int
+    """of the record that it was committed with; counts up within a context"""
+    head: int
+    """the next seq at that time"""
+    turn: int
+    text: str
+    """JSON"""
+
+
 class Transition(NamedTuple):
     """One change of one context."""
 
     head: int
-    """the next seq that the writer believes in: another one in the store is `LeaseLost`"""
+    """the next seq that the writer believes in, 0 for a new context: another one in the store is `LeaseLost`"""
     record: ContextRecord
     """the context's record afterwards; its revision is one above the stored one, or 1 for a new context"""
     entries: tuple[EntryRow, ...] = ()
-    """new entries, with seqs from `head` on"""
+    """new entries, with seqs from `head` on (a new fork: from its `base` on)"""
     pages: tuple[PageRow, ...] = ()
     """pages that are new or changed, whole; matched by index"""
     views: tuple[tuple[int, int, int], ...] = ()
     """(seq, tokens, clip) of entries whose view in the window changed; their bytes never do"""
     edition: str | None = None
-    """the Contents Page afterwards (JSON), None if it did not change"""
+    """the window afterwards (JSON), None if this is no edition; kept beside the editions before it"""
     op: OpRow | None = None
+    history: tuple[EditionRow, ...] = ()
+    """editions before this one, oldest first; only a context that comes with its past has any"""
+    ops: tuple[OpRow, ...] = ()
+    """ops of the past, likewise"""
+
+
+class Erasure(NamedTuple):
+    """What is to be gone, in one transaction."""
+
+    contexts: tuple[str, ...] = ()
+    """contexts to remove whole"""
+    entries: tuple[tuple[str, EntryRow], ...] = ()
+    """(context, tombstone): the tombstone takes the place of the entry with its seq, for all forks that share it"""
+    transitions: tuple[Transition, ...] = ()
+    """what the contexts that showed these entries are afterwards; all editions before are removed, and the digests of
+    their ops that appended one of the entries become 16 zero bytes"""
+
+
+class Erased(NamedTuple):
+    """How many rows went, by place."""
+
+    contexts: int = 0
+    entries: int = 0
+    pages: int = 0
+    editions: int = 0
+    ops: int = 0
+    scrubbed: bool = True
+    """whether no byte is left in the store's own files; False while another reader keeps an older state: erase again"""
 
 
 @runtime_checkable
@@ -134,11 +186,15 @@ class Storage(Protocol):
     """Where contexts are kept. Thread-safe; one store holds many contexts.
 
     Every method may raise a `memci.errors.StorageError`. A store checks what it reads: bytes that are not those
-    that were written are `CorruptRecord`, never skipped. Nothing here deletes or rewrites an entry.
+    that were written are `CorruptRecord`, never skipped. Nothing but `erase` deletes or rewrites an entry.
     """
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last edition of *context*, or None if there is no such context. O(1)."""
+        ...
+
+    def revision(self, context: str) -> int:
+        """Return the revision of *context*, 0 if there is no such context. O(1), and as cheap as a store can be."""
         ...
 
     def commit(self, transition: Transition) -> OpRow | None:
@@ -149,6 +205,7 @@ class Storage(Protocol):
         Raises:
             LeaseLost: If the stored head is not `transition.head`, or the stored revision not the one before that of
                 `transition.record` (both 0 for a context that does not exist yet): another writer was here.
+            CommitUnknown: If it can't be told whether it was applied; the store has to be opened again then.
         """
         ...
 
@@ -166,15 +223,45 @@ class Storage(Protocol):
     ) -> Iterator[EntryRow]:
         """Yield the entries with seq in `[first, end)`, in order; only bodies with the bytes *containing*, if given.
 
-        O(entries in the range), in bounded memory.
+        Those that a fork shares come from its parent, with the fork's own views. O(entries in the range), in bounded
+        memory.
 
         Raises:
             CorruptRecord: When a row is reached that is missing or not what was written.
         """
         ...
 
+    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
+        """Yield the editions of *context*, newest first; those made at most at *head*, if it is given."""
+        ...
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        """Yield the ops of *context* by their first seq. O(ops)."""
+        ...
+
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context in the store, by id."""
+        ...
+
+    def erase(self, erasure: Erasure) -> Erased:
+        """Remove what *erasure* names as one transaction, then scrub it from the store's files.
+
+        Naming what is gone already is fine; `Erasure()` only scrubs.
+
+        Raises:
+            LeaseLost: As for `commit`, for any of its transitions.
+            InvalidSetting: If a fork would be left behind without the past that it shares; it names the fork.
+        """
+        ...
+
+    def hold(self, context: str, seconds: float) -> Callable[[], None]:
+        """Wait for the exclusive turn of *context*, and return what gives it back.
+
+        It is exclusive among those who ask for it, in this process and in others, and given back when a process dies.
+
+        Raises:
+            StorageBusy: If another one has held it for *seconds*.
+        """
         ...
 
     def close(self) -> None:

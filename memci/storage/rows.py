@@ -34,7 +34,8 @@ def check(transition: Transition) -> None:
         check_text("edition", transition.edition)
     if transition.op is not None:
         check_text("op_id", transition.op.op_id)
-    head = transition.head
+    forked = record.parent is not None and transition.head == 0 and record.revision == 1
+    head = record.base if forked else transition.head
     for row in transition.entries:
         assert row.seq == head, "seqs are dense from the head on"
         assert len(row.digest) == 16, "a digest has 16 bytes"
@@ -49,8 +50,13 @@ def check(transition: Transition) -> None:
 
 
 def check_lease(transition: Transition, head: int, revision: int) -> None:
-    """Raise LeaseLost unless *transition* follows the stored *head* and *revision*."""
+    """Raise LeaseLost unless *transition* follows the stored *head* and *revision*, both 0 for a new context.
+
+    One that comes with its past starts at the revision that it had.
+    """
     record = transition.record
+    if head == transition.head == revision and transition.history:
+        return
     if head != transition.head:
         raise LeaseLost(f"context {record.id!r} is at seq {head}, not {transition.head}: open it again")
     if revision != record.revision - 1:

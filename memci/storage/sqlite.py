@@ -1,11 +1,10 @@
 """Contexts in one SQLite file: what commit() returned from is on disk.
 
     BEGIN IMMEDIATE
-      op known?                        ──▶  ROLLBACK, return its row
-      UPDATE context … WHERE head = ?  ──▶  no row: ROLLBACK, LeaseLost
-      INSERT entry …, REPLACE page …
+      what changes (`sqlite_write`)    ──▶  its op is known, or the lease is lost: ROLLBACK
     COMMIT                             ──▶  durability "full": synced (0.1–4 ms, the disk's); "fast": the newest
                                             transitions may be lost when the power fails, never the middle
+                                            the disk fails here: CommitUnknown, and this handle is of no use any more
 
 Reading goes in batches, each a query of its own by key, so that a slow reader holds back neither writers nor RAM.
 One handle may be used by many threads, and a file by many handles; a handle does not survive fork() or pickling.
@@ -15,75 +14,52 @@ This module knows nothing of tokens, windows or what a body says.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from threading import RLock
 from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
 import apsw
 
-from ..errors import CorruptRecord, HandlePoisoned, LimitExceeded
-from .protocol import ContextRecord, EntryRow, OpRow, PageRow, Place, Transition
-from .rows import MAX_PAGE, check, check_lease, check_text
-from .sqlite_file import Durability, open_file, storage_error
-from .sqlite_rows import (
-    Row,
-    context_columns,
-    crc,
-    entry_columns,
-    op_columns,
-    page_columns,
-    read_context,
-    read_entry,
-    read_op,
-    read_page,
-)
+from ..errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError, StorageFull, StorageReadOnly
+from .holding import hold
+from .protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
+from .rows import MAX_PAGE, check, check_text
+from .sqlite_file import FULL, Durability, Journal, open_file, storage_error
+from .sqlite_rows import MAX_REVISION, read_context, read_edition, read_entry, read_op, read_page
+from .sqlite_schema import SCHEMA_VERSION
+from .sqlite_write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
 
-_MAX_CONTEXTS = 2**23 - 1
 _BATCH_ROWS = 256
 _BATCH_BYTES = 2**20
+_CHECKPOINT_PAGES = 1000
+"""pages in the write-ahead log after which it is copied into the file"""
 
-_INSERT_CONTEXT = """
-INSERT INTO context (id, owner, settings, state, head, next_page, turn, open_page, revision, crc)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING nr"""
-_UPDATE_CONTEXT = """
-UPDATE context SET owner = ?, settings = ?, state = ?, head = ?, next_page = ?, turn = ?, open_page = ?,
-revision = ?, crc = ?
-WHERE nr = ?"""
-_CONTEXT_COLUMNS = "c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.crc"
-_SELECT_CONTEXT = f"""
-SELECT {_CONTEXT_COLUMNS}, e.text, e.crc FROM context AS c LEFT JOIN edition AS e USING (nr) WHERE c.id = ?"""
+_CONTEXT_COLUMNS = """
+c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.parent, c.base, c.crc"""
+_SELECT_CONTEXT = f"SELECT c.nr, {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
 _SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id > ? ORDER BY c.id LIMIT {_BATCH_ROWS}"
 _SELECT_FIRST_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id LIMIT {_BATCH_ROWS}"
-_SELECT_HEAD = "SELECT nr, head, revision FROM context WHERE id = ?"
-_REPLACE_EDITION = "REPLACE INTO edition (nr, text, crc) VALUES (?, ?, ?)"
+_SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
+_SELECT_EDITION = """
+SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
+_SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
 
-_INSERT_ENTRY = """
-INSERT INTO entry (id, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_SELECT_VIEW = "SELECT quotes_page, quotes_entry, at FROM entry WHERE id = ?"
-_UPDATE_VIEW = "UPDATE entry SET tokens = ?, clip = ?, crc = ? WHERE id = ?"
-_ENTRY_COLUMNS = "id, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, body"
-_SELECT_ENTRIES = f"""
-SELECT {_ENTRY_COLUMNS} FROM entry WHERE id >= ? AND id < ? ORDER BY id LIMIT {_BATCH_ROWS}"""
-_SELECT_ENTRIES_CONTAINING = f"""
-SELECT {_ENTRY_COLUMNS} FROM entry WHERE id >= ? AND id < ? AND instr(body, ?) ORDER BY id LIMIT {_BATCH_ROWS}"""
-
-_PAGE_COLUMNS = """
-id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
-crc"""
-_REPLACE_PAGE = f"REPLACE INTO page ({_PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ENTRIES = """
+SELECT e.id, e.tokens, e.clip, quotes_page, quotes_entry, at, e.crc, codec, digest, body, v.tokens, v.clip, v.crc
+FROM entry AS e LEFT JOIN view AS v ON v.id = e.id + ? WHERE e.id >= ? AND e.id < ?"""
+_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {_BATCH_ROWS}"
+_SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {_BATCH_ROWS}"
 _SELECT_PAGES = f"""
-SELECT {_PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {_BATCH_ROWS}"""
+SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {_BATCH_ROWS}"""
 _SELECT_PAGES_ACTIVE = f"""
-SELECT {_PAGE_COLUMNS} FROM page INDEXED BY page_active
+SELECT {PAGE_COLUMNS} FROM page INDEXED BY page_active
 WHERE place = 0 AND id >= ? AND id < ? ORDER BY id LIMIT {_BATCH_ROWS}"""
 _SELECT_PAGES_PLACE = f"""
-SELECT {_PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {_BATCH_ROWS}"""
-
-_SELECT_OP = "SELECT digest, first_seq, entries, op.crc FROM op JOIN context USING (nr) WHERE id = ? AND op_id = ?"
-_INSERT_OP = "INSERT INTO op (nr, op_id, digest, first_seq, entries, crc) VALUES (?, ?, ?, ?, ?, ?)"
+SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {_BATCH_ROWS}"""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_U = TypeVar("_U")
 
 _inherited: list[apsw.Connection] = []
 """connections of a parent process: closing one here would end the parent's use of its file"""
@@ -95,40 +71,63 @@ class SQLiteStorage:
     Args:
         path: The file; it is made if there is none, its folder must exist.
         durability: "full": on disk when commit() returns. "fast": a power cut may take the newest transitions.
+        journal: "wal", or "truncate" where there is no shared memory; default: as the file is, a new one "wal".
         busy_timeout_seconds: How long to wait for another process before `StorageBusy`.
+        read_only: Whether nothing is ever written, nor the file made.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, durability: Durability = "full", busy_timeout_seconds: float = 5.0
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "full",
+        journal: Journal | None = None,
+        busy_timeout_seconds: float = 5.0,
+        read_only: bool = False,
     ) -> None:
         self._path = os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
         self._lock = RLock()
         self._pid = os.getpid()
         self._poison: str | None = None
-        self._connection = open_file(self._path, durability, busy_timeout_seconds)
-        self._inode = self._stat()
+        self._read_only = read_only
+        self._log_pages = 0
+        self._synced = False
+        """whether a commit of this handle was synced, and all that it found in the file with it"""
+        self._connection = open_file(self._path, durability, journal, busy_timeout_seconds, read_only=read_only)
+        self._connection.wal_autocheckpoint(0)  # ours looks at what comes of it
+        self._connection.set_wal_hook(self._logged)
+        self._inodes = self._stat()
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last edition of *context*, or None if there is no such context."""
         check_text("id", context)
-        rows = self._run(context, 0, _rows, _SELECT_CONTEXT, context)
-        if not rows:
+        found = self._run(context, 0, rows, _SELECT_CONTEXT, context)
+        if not found:
             return None
-        *columns, edition, written = rows[0]
-        if edition is not None and written != crc(edition):
-            raise CorruptRecord(context, 0, "its edition is not what was written")
-        return read_context(columns), edition
+        nr, *columns = found[0]
+        record = read_context(columns)
+        newest = next(self._scan_editions(context, nr, record.revision, record.head), None)
+        return record, None if newest is None else newest.text
+
+    def revision(self, context: str) -> int:
+        """Return the revision of *context*, 0 if there is no such context. Some microseconds."""
+        found = self._run(context, 0, rows, _SELECT_REVISION, context)
+        return int(found[0][0]) if found else 0
 
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* and return None, or return the row of its op if that is known. O(rows), and a sync."""
         check(transition)
-        return self._run(transition.record.id, transition.head, self._commit, transition)
+        op_id = None if transition.op is None else transition.op.op_id
+        known = self._run(transition.record.id, transition.head, self._write, op_id, apply, transition)
+        if self._log_pages >= _CHECKPOINT_PAGES:
+            self._run("", 0, self._checkpoint)
+        return known
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
     ) -> Iterator[PageRow]:
         """Yield pages by index, as the protocol says; a page that comes while iterating may be among them."""
-        nr, _ = self._number(context)
+        nr = self._number(context)[0]
         end = MAX_PAGE if last is None else min(last, MAX_PAGE)
         return self._scan_pages(context, nr, max(first, 1), end + 1, place) if nr else iter(())
 
@@ -139,20 +138,60 @@ class SQLiteStorage:
 
         With *containing*, SQLite does the search: what does not match is neither read nor checked.
         """
-        nr, head = self._number(context)
-        return self._scan_entries(context, nr, max(first, 0), head if end is None else min(end, head), containing)
+        nr, head, _, parent, base = self._number(context)
+        first, end = max(first, 0), head if end is None else min(end, head)
+        runs = []
+        owner = nr
+        while first < end:
+            if end > base:
+                runs.append((owner, max(first, base), end))
+                end = base
+            if parent is not None and first < end:
+                owner, _, _, parent, base = self._number(parent)
+                if not owner:
+                    raise CorruptRecord(context, first, "what it was forked from is missing")
+        return (
+            row
+            for owner, start, stop in reversed(runs)
+            for row in self._scan_entries(context, nr, owner, start, stop, containing)
+        )
+
+    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
+        """Yield the editions, newest first, as the protocol says."""
+        nr = self._number(context)[0]
+        return self._scan_editions(context, nr, MAX_REVISION - 1, 2**62 if head is None else head)
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        """Yield the ops by their first seq. O(ops) in memory."""
+        nr = self._number(context)[0]
+        return iter([read_op(context, row) for row in self._run(context, 0, rows, _SELECT_OPS, nr)])
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""
         records: list[ContextRecord] = []
         while True:
             if records:
-                rows = self._run("", 0, _rows, _SELECT_CONTEXTS, records[-1].id)
+                found = self._run("", 0, rows, _SELECT_CONTEXTS, records[-1].id)
             else:
-                rows = self._run("", 0, _rows, _SELECT_FIRST_CONTEXTS)
-            records += [read_context(row) for row in rows]
-            if len(rows) < _BATCH_ROWS:
+                found = self._run("", 0, rows, _SELECT_FIRST_CONTEXTS)
+            records += [read_context(row) for row in found]
+            if len(found) < _BATCH_ROWS:
                 return records
+
+    def erase(self, erasure: Erasure) -> Erased:
+        """Remove what *erasure* names, then empty the write-ahead log, which still holds it. O(rows, and the log)."""
+        for transition in erasure.transitions:
+            check(transition)
+        gone = self._run("", 0, self._write, None, erase, erasure)
+        try:
+            return gone._replace(scrubbed=self._run("", 0, scrub))
+        except StorageError:  # it is erased; what the disk still holds is scrubbed by the next one
+            return gone
+
+    def hold(self, context: str, seconds: float) -> Callable[[], None]:
+        """Wait for the turn of *context*, by a lock in the folder FILE-turns."""
+        check_text("id", context)
+        return hold(Path(f"{self._path}-turns"), context, seconds)
 
     def close(self) -> None:
         """Close the file."""
@@ -187,24 +226,64 @@ class SQLiteStorage:
             try:
                 return work(self._connection, *args, **kw)
             except apsw.Error as error:
+                if self._connection.system_errno in FULL and isinstance(error, (apsw.IOError, apsw.CantOpenError)):
+                    raise StorageFull(f"no space is left for the files beside {self._path!r}") from error
                 if isinstance(error, apsw.IOError):
                     self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
                 raise storage_error(error, self._path, context, seq) from error
             except UnicodeDecodeError as error:
                 raise CorruptRecord(context, seq, f"its text is not UTF-8: {error.reason}") from error
 
-    def _commit(self, connection: apsw.Connection, transition: Transition) -> OpRow | None:
-        if self._stat() != self._inode:
+    def _write(
+        self, connection: apsw.Connection, op_id: str | None, work: Callable[[apsw.Connection, _T], _U], what: _T
+    ) -> _U:
+        """Return what *work* returns, which changes rows, in one transaction; what it knows already is no change."""
+        if self._read_only:
+            raise StorageReadOnly(f"{self._path!r} was opened for reading only")
+        if self._stat() != self._inodes:
             self._poison = f"{self._path!r} was moved, replaced or deleted: open the store again"
             raise HandlePoisoned(self._poison)
         try:
             connection.execute("BEGIN IMMEDIATE")
-            known = _apply(connection, transition)
-            connection.execute("COMMIT" if known is None else "ROLLBACK")
+            made = work(connection, what)
+            if isinstance(made, OpRow) and self._synced:
+                connection.execute("ROLLBACK")
+            else:
+                if isinstance(made, OpRow):  # who stored it may have been killed before it was synced: that is done now
+                    connection.pragma("user_version", SCHEMA_VERSION)
+                self._make_final(connection, op_id)
         except BaseException:
             self._roll_back()
             raise
-        return known
+        if self._inodes[1] is None:  # the log is made by the first change
+            self._inodes = (self._inodes[0], _inode(f"{self._path}-wal"))
+        return made
+
+    def _make_final(self, connection: apsw.Connection, op_id: str | None) -> None:
+        try:
+            connection.execute("COMMIT")
+        except apsw.IOError as error:
+            self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
+            raise CommitUnknown(op_id, str(error)) from error
+        self._synced = True
+
+    def _logged(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, connection: apsw.Connection) -> None:
+        """Copy the write-ahead log into the file. What was committed is on disk without it: nothing is raised here.
+
+        After a sync that failed, the next one may succeed although pages are lost: this handle ends then, before it
+        can reset the log, and the log is read again by whoever opens the file.
+        """
+        self._log_pages = 0
+        try:
+            connection.wal_checkpoint()
+        except (apsw.BusyError, apsw.LockedError, apsw.FullError):
+            return
+        except apsw.Error as error:
+            self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
 
     def _roll_back(self) -> None:
         try:
@@ -213,53 +292,74 @@ class SQLiteStorage:
         except apsw.Error as error:
             self._poison = f"{self._path!r} can't be trusted, a ROLLBACK failed: {error}"
 
-    def _stat(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self._path)  # noqa: PTH116 -- on the hot path
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    def _stat(self) -> tuple[tuple[int, int] | None, ...]:
+        """Return which files the store consists of: another one in their place would take what is written here."""
+        return _inode(self._path), _inode(f"{self._path}-wal")
 
-    def _number(self, context: str) -> tuple[int, int]:
+    def _number(self, context: str) -> tuple[int, int, int, str | None, int]:
         check_text("id", context)
-        rows = self._run(context, 0, _rows, _SELECT_HEAD, context)
-        return (rows[0][0], rows[0][1]) if rows else (0, 0)
+        found = self._run(context, 0, rows, SELECT_HEAD, context)
+        return found[0] if found else (0, 0, 0, None, 0)
 
     def _scan_pages(self, context: str, nr: int, first: int, end: int, place: Place | None) -> Iterator[PageRow]:
         while first < end:
             bounds = nr << 32 | first, (nr << 32) + end
             if place is Place.ACTIVE:
-                rows = self._run(context, 0, _rows, _SELECT_PAGES_ACTIVE, *bounds)
+                found = self._run(context, 0, rows, _SELECT_PAGES_ACTIVE, *bounds)
             elif place is None:
-                rows = self._run(context, 0, _rows, _SELECT_PAGES, *bounds)
+                found = self._run(context, 0, rows, _SELECT_PAGES, *bounds)
             else:
-                rows = self._run(context, 0, _rows, _SELECT_PAGES_PLACE, *bounds, int(place))
-            for row in rows:
+                found = self._run(context, 0, rows, _SELECT_PAGES_PLACE, *bounds, int(place))
+            for row in found:
                 page = read_page(context, row)
                 first = page.index + 1
                 yield page
-            if len(rows) < _BATCH_ROWS:
+            if len(found) < _BATCH_ROWS:
                 return
 
     def _scan_entries(
-        self, context: str, nr: int, first: int, end: int, containing: bytes | None
+        self, context: str, nr: int, owner: int, first: int, end: int, containing: bytes | None
     ) -> Iterator[EntryRow]:
+        """Yield entries that context *owner* keeps, with the views of context *nr*: the same one, or a fork."""
         while first < end:
-            rows, error = self._run(context, first, _batch, context, nr, first, end, containing)
-            yield from rows
+            found, error = self._run(context, first, _batch, context, nr, owner, first, end, containing)
+            yield from found
             if error is not None:
                 raise error
-            if not rows:
+            if not found:
                 return
-            first = rows[-1].seq + 1
+            first = found[-1].seq + 1
+
+    def _scan_editions(self, context: str, nr: int, revision: int, head: int) -> Iterator[EditionRow]:
+        while nr:
+            found = self._run(context, 0, rows, _SELECT_EDITION, nr << 40, (nr << 40) + revision + 1, head)
+            if not found:
+                return
+            edition = read_edition(context, found[0])
+            yield edition
+            revision = edition.revision - 1
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 -- on the hot path
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _batch(
-    connection: apsw.Connection, context: str, nr: int, first: int, end: int, containing: bytes | None
+    connection: apsw.Connection,
+    context: str,
+    nr: int,
+    owner: int,
+    first: int,
+    end: int,
+    containing: bytes | None,
 ) -> tuple[list[EntryRow], CorruptRecord | None]:
     """Return entries from *first* on, and what is wrong with the one after them."""
-    bounds = nr << 40 | first, (nr << 40) + end
-    rows: list[EntryRow] = []
+    bounds = (nr - owner) << 40, owner << 40 | first, (owner << 40) + end
+    entries: list[EntryRow] = []
     size, seq = 0, first
     if containing is None:
         cursor = connection.execute(_SELECT_ENTRIES, bounds)
@@ -268,55 +368,18 @@ def _batch(
     try:
         for columns in cursor:
             if containing is not None:
-                seq = columns[0] - (nr << 40)
-            rows.append(read_entry(context, seq, nr, columns))
-            size += len(rows[-1].body)
+                seq = columns[0] - (owner << 40)
+            entries.append(read_entry(context, seq, owner, nr, columns))
+            size += len(entries[-1].body)
             seq += 1
             if size > _BATCH_BYTES:
                 break
     except CorruptRecord as error:
-        return rows, error
+        return entries, error
     except (apsw.CorruptError, UnicodeDecodeError) as error:
-        return rows, CorruptRecord(context, seq, f"it can't be read: {error}")
+        return entries, CorruptRecord(context, seq, f"it can't be read: {error}")
     finally:
         cursor.close()
-    if containing is None and not rows:
-        return rows, CorruptRecord(context, first, "it is missing")
-    return rows, None
-
-
-def _apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
-    record, op = transition.record, transition.op
-    if op is not None:
-        known = _rows(connection, _SELECT_OP, record.id, op.op_id)
-        if known:
-            return read_op(record.id, op.op_id, known[0])
-    columns = context_columns(record)
-    found = _rows(connection, _SELECT_HEAD, record.id)
-    nr, head, revision = found[0] if found else (0, 0, 0)
-    check_lease(transition, head, revision)
-    if nr:
-        connection.execute(_UPDATE_CONTEXT, (*columns[1:], nr))
-    else:
-        nr = _rows(connection, _INSERT_CONTEXT, *columns)[0][0]
-        if nr > _MAX_CONTEXTS:
-            raise LimitExceeded("contexts in one file", nr, _MAX_CONTEXTS)
-    if transition.entries:
-        connection.executemany(_INSERT_ENTRY, [entry_columns(nr, row) for row in transition.entries])
-    if transition.pages:
-        connection.executemany(_REPLACE_PAGE, [page_columns(nr, page) for page in transition.pages])
-    for seq, tokens, clip in transition.views:
-        key = nr << 40 | seq
-        kept = _rows(connection, _SELECT_VIEW, key)
-        if not kept:
-            raise CorruptRecord(record.id, seq, "it is missing")
-        connection.execute(_UPDATE_VIEW, (tokens, clip, crc(key, tokens, clip, *kept[0]), key))
-    if transition.edition is not None:
-        connection.execute(_REPLACE_EDITION, (nr, transition.edition, crc(transition.edition)))
-    if op is not None:
-        connection.execute(_INSERT_OP, op_columns(nr, op))
-    return None
-
-
-def _rows(connection: apsw.Connection, statement: str, *bindings: int | str | bytes | None) -> list[Row]:
-    return connection.execute(statement, bindings).fetchall()
+    if containing is None and not entries:
+        return entries, CorruptRecord(context, first, "it is missing")
+    return entries, None

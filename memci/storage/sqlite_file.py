@@ -1,17 +1,15 @@
 """The file of a SQLite store: opening it, knowing it, and what its errors mean.
 
-    no file, or an empty one      made ours: WAL, tables, application_id "memc", user_version 1
+    no file, or an empty one      made ours: WAL, tables, application_id "memc"; not if it is only to be read
     ours                          opened
+    ours, of an earlier version   brought up to date, in one transaction (`sqlite_schema`)
     ours, of a later version      SchemaTooNew        untouched
     of another program            StorageUnavailable  untouched
+    on a network file system      StorageUnavailable  untouched, unless journal="truncate" is asked for
 
-    context   nr id owner settings state head next_page turn open_page revision      one row per context
-    edition   nr text                                                       apart: it is large and seldom changes
-    entry     nr << 40 | seq  →  …, body                                    one clustered run per context, no index
-    page      nr << 32 | index  →  …                                        the active ones in a partial index
-    op        (nr, op_id)  →  …
-
-Each row carries a `crc` of its small columns, and an entry the digest of its body: a flipped bit is found when read.
+    journal      "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
+                 "truncate"   a rollback journal: slower, needs no shared memory
+    durability   "full"       synced when a commit returns     "fast"   a power cut may take the newest commits
 
 SQLite must not be reached through two libraries in one process: closing any descriptor of the file drops the locks
 of all. So nothing here opens the file but `apsw`, and a program's own `sqlite3` must not open it either.
@@ -19,9 +17,10 @@ of all. So nothing here opens the file but `apsw`, and a program's own `sqlite3`
 This module knows nothing of transitions.
 """
 
+import errno
 import os
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 from urllib.parse import quote
 
 import apsw
@@ -31,78 +30,29 @@ from ..errors import (
     InvalidSetting,
     LimitExceeded,
     MemciError,
-    SchemaTooNew,
     StorageBusy,
     StorageFull,
     StorageReadOnly,
     StorageUnavailable,
 )
+from .sqlite_schema import prepare, version
 
 Durability = Literal["full", "fast"]
 
-APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
-SCHEMA_VERSION: Final = 1
+Journal = Literal["wal", "truncate"]
 
 _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
-_SCHEMA = f"""
-CREATE TABLE context (
-    nr INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    head INTEGER NOT NULL,
-    next_page INTEGER NOT NULL,
-    turn INTEGER NOT NULL,
-    open_page INTEGER,
-    revision INTEGER NOT NULL,
-    crc INTEGER NOT NULL,
-    owner TEXT NOT NULL,
-    settings TEXT NOT NULL,
-    state TEXT NOT NULL
-) STRICT;
-CREATE TABLE edition (nr INTEGER PRIMARY KEY, crc INTEGER NOT NULL, text TEXT NOT NULL) STRICT;
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY,
-    codec INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    tokens INTEGER NOT NULL,
-    clip INTEGER NOT NULL,
-    quotes_page INTEGER,
-    quotes_entry INTEGER,
-    at TEXT,
-    crc INTEGER NOT NULL,
-    body BLOB NOT NULL
-) STRICT;
-CREATE TABLE page (
-    id INTEGER PRIMARY KEY,
-    place INTEGER NOT NULL,
-    first_seq INTEGER NOT NULL,
-    end_seq INTEGER,
-    turn INTEGER NOT NULL,
-    cut_first INTEGER,
-    cut_end INTEGER,
-    continues INTEGER,
-    archived_turn INTEGER,
-    recall_count INTEGER NOT NULL,
-    last_recalled_turn INTEGER,
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE INDEX page_active ON page (id) WHERE place = 0;
-CREATE TABLE op (
-    nr INTEGER NOT NULL,
-    op_id TEXT NOT NULL,
-    first_seq INTEGER NOT NULL,
-    crc INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    entries BLOB NOT NULL,
-    PRIMARY KEY (nr, op_id)
-) STRICT, WITHOUT ROWID;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""what the operating system says when there is no space"""
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.glusterfs", "lustre"})
+"""file systems on which WAL corrupts: its index lies in memory that two machines can't share"""
 
 
-def open_file(path: str, durability: Durability, busy_timeout_seconds: float) -> apsw.Connection:
-    """Open the store at *path*, which is made if there is none.
+def open_file(
+    path: str, durability: Durability, journal: Journal | None, busy_timeout_seconds: float, *, read_only: bool
+) -> apsw.Connection:
+    """Open the store at *path*, which is made if there is none and it is not *read_only*.
 
     Raises:
         InvalidSetting: If an argument makes no sense.
@@ -111,25 +61,55 @@ def open_file(path: str, durability: Durability, busy_timeout_seconds: float) ->
     """
     if durability not in _SYNCHRONOUS:
         raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
+    if journal not in {None, "wal", "truncate"}:
+        raise InvalidSetting("journal", f"{journal!r} is neither 'wal' nor 'truncate'")
     if not 0 <= busy_timeout_seconds <= 86_400:
         raise InvalidSetting("busy_timeout_seconds", f"{busy_timeout_seconds!r} is not between 0 and a day")
     check_library(apsw.sqlite_lib_version())
-    _check_place(path)
+    _check_place(path, read_only=read_only)
+    if journal != "truncate" and (network := network_file_system(path)) is not None:
+        raise StorageUnavailable(
+            f"{path!r} is on a network file system ({network}), where WAL corrupts: put it on a local disk, or open it "
+            f"with journal='truncate' and from one machine at a time"
+        )
     try:
-        connection = _connect(path)
+        connection = _connect(path, read_only=read_only)
     except (apsw.Error, UnicodeEncodeError, ValueError) as error:
         raise _unopened(error, path) from error
     try:
         connection.set_busy_timeout(round(busy_timeout_seconds * 1000))
-        _adopt(connection, path, _SYNCHRONOUS[durability])
+        _adopt(connection, path, _SYNCHRONOUS[durability], journal)
     except BaseException as error:
+        full = connection.system_errno in FULL
         if not isinstance(error, apsw.NotADBError):
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused stays untouched
         connection.close()
+        if full and isinstance(error, (apsw.IOError, apsw.CantOpenError)):
+            raise StorageFull(f"no space is left for {path!r}") from error
         if isinstance(error, apsw.Error):
             raise storage_error(error, path) from error
         raise
     return connection
+
+
+def network_file_system(path: str) -> str | None:
+    """Return the type of the network file system that *path* is on, None if it is local or nobody can tell."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    try:
+        place = os.path.realpath(path)
+    except ValueError:  # no name of a file: opening it says so
+        return None
+    best, found = "", None
+    for line in mounts.splitlines():
+        _, point, kind, *_ = line.split(" ")
+        point = point.replace("\\040", " ")
+        inside = place == point or place.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, found = point, kind
+    return found if found in _NETWORK else None
 
 
 def check_library(version: str) -> None:
@@ -158,9 +138,11 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0)
     return StorageUnavailable(f"{path!r} can't be used: {error}")
 
 
-def _check_place(path: str) -> None:
+def _check_place(path: str, *, read_only: bool) -> None:
     place = Path(path)
     try:
+        if read_only and not place.exists():
+            raise StorageUnavailable(f"there is no file {path!r}: nothing is made where only reading is wanted")
         if not place.parent.is_dir():
             raise StorageUnavailable(f"there is no folder {str(place.parent)!r} for {place.name!r}: make it first")
         if place.is_dir():
@@ -169,11 +151,13 @@ def _check_place(path: str) -> None:
         raise StorageUnavailable(f"{path!r} can't be reached: {error.strerror}") from error
 
 
-def _connect(path: str) -> apsw.Connection:
+def _connect(path: str, *, read_only: bool) -> apsw.Connection:
     if Path(path).exists() and not _can_write(Path(path).parent) and not Path(f"{path}-wal").exists():
         # Even reading needs files beside a WAL database; where there can be none, there can be no writer either.
         uri = f"file:{quote(path)}?immutable=1"
         return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    if read_only:
+        return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
 
 
@@ -190,37 +174,22 @@ def _unopened(error: Exception, path: str) -> MemciError:
     return storage_error(error, path)
 
 
-def _adopt(connection: apsw.Connection, path: str, synchronous: str) -> None:
+def _adopt(connection: apsw.Connection, path: str, synchronous: str, journal: Journal | None) -> None:
     writable = not connection.readonly("main")
-    new = _is_new(connection, path)
+    found = version(connection, path)
     connection.pragma("trusted_schema", False)
     connection.pragma("foreign_keys", True)
     connection.pragma("cell_size_check", True)
     connection.pragma("mmap_size", 0)
-    if not writable:
-        if new:
-            raise StorageReadOnly(f"{path!r} is empty and can't be written")
-        return
-    if connection.pragma("journal_mode", "wal") != "wal":
-        raise StorageUnavailable(f"{path!r} is on a file system without shared memory: put it on a local disk")
-    connection.pragma("synchronous", synchronous)
-    connection.pragma("secure_delete", True)
-    if new:
-        connection.execute("BEGIN IMMEDIATE")
-        if _is_new(connection, path):  # another process may have been first
-            connection.execute(_SCHEMA)
-        connection.execute("COMMIT")
-
-
-def _is_new(connection: apsw.Connection, path: str) -> bool:
-    application, version = connection.pragma("application_id"), connection.pragma("user_version")
-    if application == APPLICATION_ID:
-        if version > SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"a later memci wrote {path!r}: its schema is {version}, this one knows up to {SCHEMA_VERSION}"
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    if writable:
+        current = connection.pragma("journal_mode")
+        wanted = journal or ("truncate" if found and current != "wal" else "wal")
+        if current != wanted and connection.pragma("journal_mode", wanted) != wanted:
+            raise StorageUnavailable(
+                f"{path!r} can't use a {wanted} journal: another process has it open, or its file system has no shared "
+                f"memory; put it on a local disk"
             )
-        return False
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
-    if application or version or tables:
-        raise StorageUnavailable(f"{path!r} is a SQLite file of another program: name another file")
-    return True
+        connection.pragma("synchronous", synchronous)
+        connection.pragma("secure_delete", True)
+    prepare(connection, path, writable=writable)

@@ -9,16 +9,18 @@ a row in another's place is found out too.
 This module knows nothing of statements, transactions or files.
 """
 
+import zlib
 from collections.abc import Sequence
-from typing import Any
-from zlib import crc32
+from typing import Any, Final
 
 import orjson
 
 from ..errors import CorruptRecord
 from .codec import digest
-from .protocol import ContextRecord, EntryRow, OpRow, PageRow, Place
+from .protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Place
 from .rows import MAX_PAGE
+
+MAX_REVISION: Final = 2**40 - 1
 
 Row = tuple[Any, ...]
 """columns as SQLite has them: their crc vouches for the types"""
@@ -26,7 +28,7 @@ Row = tuple[Any, ...]
 
 def crc(*columns: object) -> int:
     """Return the check sum of *columns*. O(characters)."""
-    return crc32(orjson.dumps(columns))
+    return zlib.crc32(orjson.dumps(columns))
 
 
 def context_columns(record: ContextRecord) -> Row:
@@ -41,6 +43,8 @@ def context_columns(record: ContextRecord) -> Row:
         record.turn,
         record.open_page,
         record.revision,
+        record.parent,
+        record.base,
     )
     return *columns, crc(*columns)
 
@@ -60,9 +64,12 @@ def entry_columns(nr: int, row: EntryRow) -> Row:
     return *small, crc(*small), row.codec, row.digest, row.body
 
 
-def read_entry(context: str, seq: int, nr: int, row: Row) -> EntryRow:
-    """Return the entry *seq* from *row*, or raise CorruptRecord, also if it is another one. O(bytes)."""
-    key, tokens, clip, page, entry, at, written, codec, body_digest, body = row
+def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> EntryRow:
+    """Return the entry *seq* of context *nr* from *row*, or raise CorruptRecord, also if it is another one. O(bytes).
+
+    What a view says of it, if there is one, is said by the context *shown_nr*: the same one, or a fork.
+    """
+    key, tokens, clip, page, entry, at, written, codec, body_digest, body, *view = row
     if key != nr << 40 | seq:
         raise CorruptRecord(context, seq, "it is missing")
     if not _matches(written, row[:6]):
@@ -70,7 +77,38 @@ def read_entry(context: str, seq: int, nr: int, row: Row) -> EntryRow:
     if not isinstance(codec, int) or not isinstance(body, bytes) or digest(codec, body) != body_digest:
         raise CorruptRecord(context, seq, "its bytes are not those that were written")
     quotes = None if page is None else (page, entry)
+    if view[2] is not None:
+        tokens, clip, written = view
+        if not _matches(written, (shown_nr << 40 | seq, tokens, clip)):
+            raise CorruptRecord(context, seq, "its view is not what was written")
     return EntryRow(seq, codec, body, body_digest, tokens, clip, quotes, at)
+
+
+def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
+    """Return the columns of what context *nr* shows of entry *seq*."""
+    columns = (nr << 40 | seq, tokens, clip)
+    return *columns, crc(*columns)
+
+
+def edition_columns(nr: int, row: EditionRow) -> Row:
+    """Return the columns of *row*. O(characters)."""
+    key, packed = nr << 40 | row.revision, zlib.compress(row.text.encode())
+    return key, row.head, row.turn, edition_crc(key, row.head, row.turn, packed), packed
+
+
+def edition_crc(key: int, head: int, turn: int, packed: bytes) -> int:
+    """Return the check sum of an edition's row. O(bytes)."""
+    return zlib.crc32(packed, crc(key, head, turn))
+
+
+def read_edition(context: str, row: Row) -> EditionRow:
+    """Return the edition in *row*, or raise CorruptRecord."""
+    key, head, turn, written, packed = row
+    if not isinstance(packed, bytes) or not isinstance(head, int) or not isinstance(turn, int):
+        raise CorruptRecord(context, 0, "an edition is not what was written")
+    if edition_crc(key, head, turn, packed) != written:
+        raise CorruptRecord(context, head, "an edition is not what was written")
+    return EditionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
 
 
 def page_columns(nr: int, page: PageRow) -> Row:
@@ -115,9 +153,9 @@ def op_columns(nr: int, op: OpRow) -> Row:
     )
 
 
-def read_op(context: str, op_id: str, row: Row) -> OpRow:
+def read_op(context: str, row: Row) -> OpRow:
     """Return the op in *row*, or raise CorruptRecord."""
-    op_digest, first, packed, written = row
+    op_id, op_digest, first, packed, written = row
     if not isinstance(op_digest, bytes) or not isinstance(first, int) or not isinstance(packed, bytes):
         raise CorruptRecord(context, 0, f"op {op_id!r} is not what was written")
     try:

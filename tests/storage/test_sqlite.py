@@ -172,7 +172,7 @@ def test_folder_is_no_file(tmp_path: Path) -> None:
 def test_file_of_a_later_version_is_untouched(path: Path) -> None:
     """A later schema is refused, and no byte of the file changes."""
     SQLiteStorage(path).close()
-    execute(path, "PRAGMA user_version = 2")
+    execute(path, "PRAGMA user_version = 3")
     before = path.read_bytes()
 
     with pytest.raises(SchemaTooNew):
@@ -335,7 +335,7 @@ def test_file_that_was_swapped_poisons_the_handle(
         "UPDATE entry SET digest = zeroblob(16)",
         "UPDATE page SET first_seq = 1",
         "UPDATE context SET state = '[]'",
-        "UPDATE edition SET text = 'x'",
+        "UPDATE edition SET text = x'78'",
         "UPDATE op SET first_seq = 5",
         "UPDATE op SET entries = x'5b'",
     ],

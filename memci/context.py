@@ -12,53 +12,33 @@ it knows nothing of how things are decided (`window`, `drafting`, `editions`) an
 from __future__ import annotations
 
 import copy
-import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from types import TracebackType
-from typing import Any
+from typing import Self
 
-from .answering import NAMES, Answerer
+from .answering import NAMES
 from .chapters.unload import UnloadRule
 from .drafting import Draft, draft, moment
-from .errors import HandlePoisoned, InvalidSetting
+from .errors import InvalidSetting
+from .lifetime import Lifetime, Store, kept_open
 from .messages import Message, call_name, plain, tool_calls
-from .opening import opened
+from .opening import Wanted
 from .pages import Entry
 from .presets import Preset
 from .readback import page_text
 from .reader import PageInfo
 from .recall import RECALL_PAGE, functions
-from .rendering import Renderer
 from .report import Event, Receipt, Report, report
-from .storage import SQLiteStorage, Storage
-from .verifying import problems
-from .writer import Writer
+from .storage import Storage
 
 
-class Context:
+class Context(Lifetime):
     """One conversation and its window. Thread-safe. Made by `Context.open`, closed by `close` or a `with` block."""
-
-    def __init__(
-        self, storage: Storage, *, owned: bool, on_event: Callable[[Event], None] | None, **given: Any
-    ) -> None:
-        rules = given.pop("rules")
-        self._storage = storage
-        self._owned = owned
-        self._lock = threading.RLock()
-        self._window, self._reader = opened(storage, **given)
-        self._writer = Writer(storage, self._window, self._reader, rules=rules, notify=self._notify)
-        self._renderer = Renderer(self._window, self._writer)
-        self._answerer = Answerer(self._window, self._reader, self._writer)
-        self._closed = False
-        self.on_event = on_event
-        """called with every `Event`, after it was committed; what it raises reaches the caller"""
 
     @classmethod
     def open(
         cls,
-        store: str | os.PathLike[str] | Storage,
+        store: Store,
         *,
         id: str,  # noqa: A002 -- what it is called everywhere
         owner: str | None = None,
@@ -75,12 +55,17 @@ class Context:
         stale: int | None = None,
         rules: Sequence[UnloadRule] | None = None,
         notice: bool | None = None,
+        read_only: bool = False,
+        at: int | None = None,
+        wait: float = 0,
         nonce: str | None = None,
         on_event: Callable[[Event], None] | None = None,
-    ) -> Context:
+    ) -> Self:
         """Open the context *id* in *store*, or make it. O(messages in the window), whatever was archived.
 
-        Every setting is stored with the context; None stands for the stored value.
+        None stands for the stored value of a setting. Opening writes nothing, but for a new context, and takes nothing
+        from whoever writes the same one: new settings are stored with the first change, the first that changes it goes
+        on, and the other one gets `LeaseLost` from its next `render` or change, and may `refresh`.
 
         Args:
             store: A path (one SQLite file for many contexts), or a store, which stays open when the context closes.
@@ -100,18 +85,20 @@ class Context:
             stale: Turns without a recall after which a page that was recalled is unloaded; default: never.
             rules: Unload rules of your own, in place of those two; pass them at every open.
             notice: Whether the model is told of the archive and is offered `recall_page`; default True.
+            read_only: Whether nothing is ever written: what changes the context is an error, and an edition that a
+                rendering needs is reckoned in memory only.
+            at: Show the context as it stood at the close of this turn (from 0, as `PageInfo.turn`); only for reading.
+            wait: Seconds to wait for the exclusive turn of this context, which is held until it is closed: no other
+                one that asks for it gets it meanwhile. 0 asks for none.
             nonce: 8 hex digits in the frames of a new context; for tests that compare bytes.
             on_event: Called with every `Event`.
 
         Raises:
             InvalidSetting: If an argument makes no sense; it says which and why.
             BudgetExceeded: If system, tools and a quarter for the open page do not fit the window.
+            StorageBusy: If another one had the turn for *wait* seconds.
             StorageError: If the store can't be opened or read.
         """
-        owned = isinstance(store, (str, os.PathLike))
-        if not owned and (isinstance(store, type) or not isinstance(store, Storage)):
-            raise InvalidSetting("store", f"expected a path or a Storage, got {type(store).__name__}")
-        storage: Storage = SQLiteStorage(store) if isinstance(store, (str, os.PathLike)) else store
         given = {
             "model": model,
             "window": window,
@@ -124,23 +111,51 @@ class Context:
             "stale": stale,
             "notice": notice,
         }
-        try:
-            return cls(
-                storage,
-                owned=owned,
-                on_event=on_event,
-                id=id,
-                owner=owner,
-                system=system,
-                counter=counter,
-                nonce=nonce,
-                rules=rules,
-                given=given,
-            )
-        except BaseException:
-            if owned:
-                storage.close()
-            raise
+        read_only = read_only or at is not None
+        wanted = Wanted(id, owner, system, counter, nonce, given, read_only)
+        return cls(store, wanted, rules=rules, at=at, wait=wait, on_event=on_event)
+
+    @classmethod
+    def import_(
+        cls,
+        store: Store,
+        lines: Iterable[str],
+        *,
+        id: str | None = None,  # noqa: A002
+        window: int | None = None,
+        system: str | None = None,
+        model: str | None = None,
+        counter: Callable[[str], int] | None = None,
+    ) -> Self:
+        """Store the context that *lines* hold, whole or not at all, and open it. O(lines), all of it in memory.
+
+        Args:
+            store: Where to.
+            lines: What `export` gave; or a plain chat: JSON of its messages, or a message per line.
+            id: Its name; an export has the one that it had, a chat needs one.
+            window: As in `open`; a chat needs it, an export brings it.
+            system: As in `open`; default: what the export or the first message of the chat says.
+            model: As in `open`.
+            counter: As in `open`.
+
+        Raises:
+            InvalidSetting: If there is such a context, or the lines are no whole export and no chat; it says where.
+            InvalidMessage: If a message of a chat is not one that a provider accepts.
+            StorageError: If it could not be stored.
+        """
+        from .transfer import chat_of, imported, imported_chat, is_native  # noqa: PLC0415 -- pydantic
+
+        def opening(scratch: Storage, prompt: str | None) -> Context:
+            said = system if system is not None else prompt
+            return cls.open(scratch, id=id or "", window=window, system=said, model=model, counter=counter)
+
+        text = list(lines)
+        with kept_open(store) as storage:
+            if text and is_native(text[0]):
+                name = imported(storage, text, id=id)
+            else:
+                name = imported_chat(storage, chat_of(text), id=id or "", open_context=opening)
+        return cls.open(store, id=name, window=window, system=system, model=model, counter=counter)
 
     # -- the loop of an agent
 
@@ -159,11 +174,13 @@ class Context:
             BudgetExceeded: If what can't be taken out does not fit; it says what that is.
             OpenToolGroup: If calls at the tail wait for their results, which no provider accepts.
             InvalidMessage: If a pending message is not one.
+            LeaseLost: If another writer has changed the context: `refresh`, then render again.
         """
         with self._usable():
+            self._parts.writer.check_lease()
             if not pending:
-                return self._renderer.view(tools=tools, strict=strict)
-            return self._renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
+                return self._parts.renderer.view(tools=tools, strict=strict)
+            return self._parts.renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
 
     def append_turn(
         self,
@@ -189,15 +206,17 @@ class Context:
             InvalidMessage: If a message is not what a provider accepts, or not exact JSON; nothing was stored.
             LimitExceeded: If one is too large to store; nothing was stored.
             OpConflict: If *op_id* was used with other messages.
-            Undone: If what *op_id* stored was taken back.
-            StorageError: If it could not be stored.
+            Undone: If what *op_id* stored was taken back; `Erased` if it was erased.
+            LeaseLost: If another writer has changed the context; nothing was stored: `refresh`, and decide anew.
+            CommitUnknown: If the disk failed at the last moment: open the store again, and repeat it with its op_id.
+            StorageError: If it could not be stored; nothing was.
         """
         with self._usable():
-            window, writer = self._window, self._writer
+            window, writer = self._parts.window, self._parts.writer
             if op_id is not None and (not isinstance(op_id, str) or not op_id):
                 raise InvalidSetting("op_id", f"expected a str that is not empty, got {op_id!r:.60}")
             when = moment(at)
-            memo = window.calibrated(usage, self._renderer.predicted)
+            memo = window.calibrated(usage, self._parts.renderer.predicted)
             drafted = self._draft(messages, opens_page=opens_page)
             seq = window.record.head
             if not drafted.nodes:
@@ -210,7 +229,7 @@ class Context:
             )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):
-                self._renderer.edition_after_append()
+                self._parts.renderer.edition_after_append()
             return receipt
 
     # -- what the model may call
@@ -218,7 +237,7 @@ class Context:
     @property
     def tools(self) -> list[Message]:
         """The schemas of the tools that the model may call; constant bytes. [] without the notice."""
-        return [copy.deepcopy(RECALL_PAGE)] if self._window.settings.notice else []
+        return [copy.deepcopy(RECALL_PAGE)] if self._parts.window.settings.notice else []
 
     @property
     def functions(self) -> dict[str, Callable[..., str]]:
@@ -226,7 +245,7 @@ class Context:
 
         def text(arguments: str) -> str:
             with self._usable():
-                return self._answerer.text(arguments)
+                return self._parts.answerer.text(arguments)
 
         return functions(text)
 
@@ -241,12 +260,14 @@ class Context:
             StorageError: If the page exists but can't be read.
         """
         with self._usable():
-            return self._answerer.answers([plain(call, "call")])[0]
+            return self._parts.answerer.answers([plain(call, "call")])[0]
 
     def answers(self, reply: object) -> list[Message]:
         """Return a tool message for each call in *reply* (an assistant's message) that is for the context, else []."""
         with self._usable():
-            return self._answerer.answers([call for call in tool_calls(plain(reply, "reply")) if self.handles(call)])
+            return self._parts.answerer.answers(
+                [call for call in tool_calls(plain(reply, "reply")) if self.handles(call)]
+            )
 
     # -- pages
 
@@ -256,13 +277,14 @@ class Context:
         Counts as a use of the page, once per turn, if it is not in the window.
 
         Raises:
-            PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back.
+            PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back, `Erased` if
+                it was erased.
         """
         with self._usable():
-            page = page_text(self._window, self._reader, index, entry)
+            page = page_text(self._parts.window, self._parts.reader, index, entry)
             chosen = [message for found, message in page.entries if entry is None or found.ordinal == entry]
             if not page.in_window:
-                self._writer.recalled(page.index)
+                self._parts.writer.recalled(page.index)
             return chosen
 
     def pin(self, index: int) -> None:
@@ -273,12 +295,12 @@ class Context:
             BudgetExceeded: If system, pins and a quarter for the open page would not fit any more.
         """
         with self._usable():
-            self._writer.pin(index)
+            self._parts.writer.pin(index)
 
     def unpin(self, index: int) -> None:
         """Let page *index* be archived again, when its time comes."""
         with self._usable():
-            self._writer.unpin(index)
+            self._parts.writer.unpin(index)
 
     def archive(self, *, keep: int | None = None) -> tuple[int, ...]:
         """Start an edition now, and return the indexes of the pages that it archived.
@@ -294,8 +316,8 @@ class Context:
         if keep is not None and (type(keep) is not int or keep < 0):
             raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {keep!r:.60}")
         with self._usable():
-            self._renderer.meter.breaks(self._window)
-            return self._writer.archive(keep).archive
+            self._parts.renderer.meter.breaks(self._parts.window)
+            return self._parts.writer.archive(keep).archive
 
     def undo(self) -> list[Message]:
         """Take back the newest interaction and return its messages, in order.
@@ -306,85 +328,36 @@ class Context:
             PageNotFound: If there is nothing to take back.
         """
         with self._usable():
-            self._renderer.meter.breaks(self._window)
-            return self._writer.undo()
+            self._parts.renderer.meter.breaks(self._parts.window)
+            return self._parts.writer.undo()
 
     def pages(self) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index: where it is, how it was used. O(pages)."""
         with self._usable():
-            record, pins = self._window.record, self._window.memo.pins
-            titles = {index: line.title for index, line in self._window.common.archive.contents.lines.items()}
-        return self._reader.pages(record, pins, titles)
+            record, pins = self._parts.window.record, self._parts.window.memo.pins
+            titles = {index: line.title for index, line in self._parts.window.common.archive.contents.lines.items()}
+            known = {**self._parts.window.rows, **self._parts.window.common.archive.rows} if self.read_only else {}
+        return self._parts.reader.pages(record, pins, titles, known)
 
     def messages(self) -> Iterator[Message]:
         """Yield every message that was ever appended and not taken back, exact and in order. O(messages)."""
         with self._usable():
-            record = self._window.record
-        return self._reader.messages(record)
+            record = self._parts.window.record
+        return self._parts.reader.messages(record)
 
     # -- looking after it
-
-    @property
-    def id(self) -> str:
-        """The context's name in its store."""
-        return self._window.record.id
 
     def report(self) -> Report:
         """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
         with self._usable():
-            return report(self._window, self._renderer.meter)
-
-    def verify(self) -> list[str]:
-        """Read everything that is stored, and return what is wrong with it; [] is well. O(messages)."""
-        with self._usable():
-            return list(problems(self._storage, self.id))
-
-    def flush(self) -> None:
-        """Wait until all that was appended is stored. Appending waits for that anyway: this returns at once."""
-        with self._usable():
-            return
-
-    def close(self) -> None:
-        """Close the context, and its store if it opened it. Closing twice is fine."""
-        with self._lock:
-            if not self._closed and self._owned:
-                self._storage.close()
-            self._closed = True
-
-    def __enter__(self) -> Context:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        record = self._window.record
-        return f"<Context {record.id!r:.60}: {record.head:,} messages, page #{record.next_page - 1}>"
-
-    # -- private
-
-    def _usable(self) -> threading.RLock:
-        """Return the lock that every call holds.
-
-        Raises:
-            HandlePoisoned: If the context was closed.
-        """
-        if self._closed:
-            raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
-        return self._lock
-
-    def _notify(self, event: Event) -> None:
-        if self.on_event is not None:
-            self.on_event(event)
+            return report(self._parts.window, self._parts.renderer.meter)
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
-        window, reader = self._window, self._reader
+        window, reader = self._parts.window, self._parts.reader
         return draft(
             window,
             values,
             opens_page=opens_page,
             known=lambda call_id: window.made(call_id) or reader.made(call_id),
-            costs=self._renderer.costs,
+            costs=self._parts.renderer.costs,
         )

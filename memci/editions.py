@@ -111,8 +111,8 @@ def edition(
         leaving.append(StoredPage(row, window.active.open.base, run))
 
     titles_only = _saturated(contents, leaving, OverCeiling(plan.contents))
-    lines = [_line(window, page, title_only=titles_only) for page in leaving]
-    lines += [_line(window, page) for page in recalled]
+    lines = [line(window, page, title_only=titles_only) for page in leaving]
+    lines += [line(window, page) for page in recalled]
     lines.sort(key=lambda line: line.index)
     for page in (*leaving, *recalled):
         row = page.row._replace(place=Place.ARCHIVED)
@@ -176,7 +176,8 @@ def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverC
     return titles > ceiling.target - ceiling.range_tokens and whole > ceiling.tokens
 
 
-def _line(window: Window, page: StoredPage, *, title_only: bool = False) -> Line:
+def line(window: Window, page: StoredPage, *, title_only: bool = False) -> Line:
+    """Return the line of *page* on the Contents Page. O(characters)."""
     row, messages = page.row, [node.message for node in page.nodes]
     quotes = [node.quotes for node in page.nodes]
     entries: list[Entry] = []

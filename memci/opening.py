@@ -1,21 +1,26 @@
 """Opening: a context's window, made anew or read back from its store.
 
-    nothing stored  ──▶  Window, empty        record + edition + active pages  ──▶  Window, as it was
+    nothing stored  ──▶  Window, empty, and stored    record + edition + active pages  ──▶  Window, as it was
 
-It reads what is in the window, whatever the size of the archive. This module knows nothing of what happens afterwards.
+Opening a context that exists writes nothing: new settings go to the store with its first change, so that opening never
+takes a context from whoever writes it. It reads what is in the window, whatever the size of the archive. This module
+knows nothing of what happens afterwards.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import random
 import re
 import secrets
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from .chapters import wire
-from .errors import BudgetExceeded, InvalidSetting, LeaseLost, StorageBusy
+from . import moments
+from .chapters.contents import ContentsPage
+from .errors import BudgetExceeded, InvalidSetting, LeaseLost, MemciError, StorageBusy
 from .messages import Message
 from .readback import as_nodes
 from .reader import Reader
@@ -29,83 +34,132 @@ from .window import Memo, Window
 if TYPE_CHECKING:
     from .settings import Settings
 
-ATTEMPTS = 8
+ATTEMPTS = 64
 """How often opening starts anew because another writer came between."""
+PAUSE_SECONDS = 0.02
+"""The longest pause before that, so that two openers do not go on in step."""
 
 
-def opened(
-    storage: Storage,
-    *,
-    id: str,  # noqa: A002 -- the façade's word
-    owner: str | None,
-    system: str | None,
-    counter: Callable[[str], int] | None,
-    nonce: str | None,
-    given: dict[str, object],
-) -> tuple[Window, Reader]:
-    """Return the window of context *id* and the reader of its entries; a new context is stored first.
+class Wanted(NamedTuple):
+    """What the caller of `Context.open` asks for."""
+
+    id: str
+    owner: str | None = None
+    system: str | None = None
+    counter: Callable[[str], int] | None = None
+    nonce: str | None = None
+    given: Mapping[str, object] = {}
+    """settings"""
+    read_only: bool = False
+
+
+class Unwritten(NamedTuple):
+    """What opening found out, and the first change of the context stores along."""
+
+    was: str
+    """the settings before"""
+    views: tuple[tuple[int, int, int], ...] = ()
+    """what the messages in the window cost by a new counter"""
+
+
+class Opened(NamedTuple):
+    """A context in memory."""
+
+    window: Window
+    reader: Reader
+    unwritten: Unwritten | None = None
+
+
+def opened(storage: Storage, wanted: Wanted) -> Opened:
+    """Return the context that is *wanted*; a new one is stored first.
 
     Raises:
-        InvalidSetting: If an argument makes no sense.
+        InvalidSetting: If an argument makes no sense, or a context that is only to be read does not exist.
         BudgetExceeded: If a new context, or new settings, leave no room for system, tools and a quarter for the open
             page. A stored context opened as it was always opens: rendering says what does not fit.
         StorageError: If the store can't be read.
     """
-    if not isinstance(id, str) or not id:
-        raise InvalidSetting("id", f"expected a name for the context (a str that is not empty), got {id!r:.60}")
-    if owner is not None and (not isinstance(owner, str) or not owner):
-        raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {owner!r:.60}")
-    if nonce is not None and not (isinstance(nonce, str) and re.fullmatch("[0-9a-f]{8}", nonce)):
-        raise InvalidSetting("nonce", f"expected 8 hex digits, got {nonce!r:.60}")
-    for _ in range(ATTEMPTS):
-        with contextlib.suppress(LeaseLost):  # another one made it, or changed it, between our reading and our writing
-            return _opened(storage, id, owner=owner, system=system, counter=counter, nonce=nonce, given=given)
-    raise StorageBusy(f"context {id!r:.60} changes faster than it can be opened")
+    _check(wanted)
+    for attempt in range(ATTEMPTS):
+        with contextlib.suppress(LeaseLost):  # another one made or changed it while we read
+            return _opened(storage, wanted)
+        time.sleep(random.uniform(0, PAUSE_SECONDS) if attempt else 0)  # noqa: S311 -- no secret
+    raise StorageBusy(f"context {wanted.id!r:.60} changes faster than it can be opened")
 
 
-def _opened(
+def _check(wanted: Wanted) -> None:
+    for name, value in (("id", wanted.id), ("owner", wanted.owner)):
+        if (value is not None or name == "id") and (not isinstance(value, str) or not value):
+            raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
+    if wanted.nonce is not None and not (isinstance(wanted.nonce, str) and re.fullmatch("[0-9a-f]{8}", wanted.nonce)):
+        raise InvalidSetting("nonce", f"expected 8 hex digits, got {wanted.nonce!r:.60}")
+
+
+def _opened(storage: Storage, wanted: Wanted) -> Opened:
+    found = storage.load(wanted.id)
+    if found is None and wanted.read_only:
+        raise InvalidSetting("id", f"there is no context {wanted.id!r:.60} in this store, and reading makes none")
+    stored = json.loads(found[0].settings) if found else {}
+    chosen, prompt, count, text = _chosen(wanted, stored)
+    if found is None:
+        memo = Memo(wanted.nonce or secrets.token_hex(4))
+        record = ContextRecord(wanted.id, wanted.owner or wanted.id, text, memo.dumps())
+        window = _window(record, memo, chosen, prompt, count)
+        _admit(window)
+        storage.commit(Transition(head=0, record=record))
+        return Opened(window, Reader(storage, wanted.id))
+    try:
+        return _read(storage, wanted, found, (chosen, prompt, count, text))
+    except (MemciError, ValueError, LookupError):
+        _check_unchanged(storage, found[0])  # what was read at two moments may make no sense
+        raise
+
+
+def _read(
     storage: Storage,
-    id: str,  # noqa: A002
-    *,
-    owner: str | None,
-    system: str | None,
-    counter: Callable[[str], int] | None,
-    nonce: str | None,
-    given: dict[str, object],
-) -> tuple[Window, Reader]:
+    wanted: Wanted,
+    found: tuple[ContextRecord, str | None],
+    settings: tuple[Settings, str | None, TokenCounter, str],
+) -> Opened:
+    """Return the context that was *found*, with its *settings* as they are wanted."""
+    chosen, prompt, count, text = settings
+    record = found[0]._replace(settings=text, owner=wanted.owner or found[0].owner)
+    window = _window(record, Memo.loads(record.state), chosen, prompt, count)
+    reader = Reader(storage, wanted.id)
+    recount = json.loads(found[0].settings).get("counter") != count.name
+    contents = ContentsPage()
+    if found[1] is not None:
+        contents = moments.contents(found[1], nonce=window.memo.nonce, weigh=window.weigh if recount else None)
+    _fill(window, reader, storage, contents, recount=recount)
+    _check_unchanged(storage, found[0])
+    if text != found[0].settings:
+        _admit(window)
+    if record == found[0]:
+        return Opened(window, reader)
+    views = tuple((node.seq, node.tokens, node.clip) for node in window.active.messages) if recount else ()
+    return Opened(window, reader, Unwritten(found[0].settings, views))
+
+
+def _check_unchanged(storage: Storage, record: ContextRecord) -> None:
+    if storage.revision(record.id) != record.revision:
+        raise LeaseLost(f"context {record.id!r:.60} was changed while it was read")
+
+
+def _chosen(wanted: Wanted, stored: dict[str, object]) -> tuple[Settings, str | None, TokenCounter, str]:
+    """Return the settings, the system prompt, the counter, and all that as it is stored."""
     from .settings import settings  # noqa: PLC0415 -- pydantic takes half of the time of `import memci`
 
-    found = storage.load(id)
-    stored = json.loads(found[0].settings) if found else {}
-    chosen, kept = settings(given, json.dumps(stored["settings"]) if found else None)
-    prompt = system if system is not None else stored.get("system")
+    chosen, kept = settings(dict(wanted.given), json.dumps(stored["settings"]) if stored else None)
+    prompt = wanted.system if wanted.system is not None else stored.get("system")
     if prompt is not None and not isinstance(prompt, str):
         raise InvalidSetting("system", f"expected the system prompt (a str), got {type(prompt).__name__}")
-    count = counter_for(chosen.model, counter)
-    text = json.dumps(
-        {"system": prompt, "counter": count.name, "settings": kept},
-        sort_keys=True,
+    count = counter_for(chosen.model, wanted.counter)
+    return (
+        chosen,
+        prompt,
+        count,
+        json.dumps({"system": prompt, "counter": count.name, "settings": kept}, sort_keys=True),
     )
-    if found:
-        memo = Memo.loads(found[0].state)
-        record = found[0]._replace(settings=text, owner=owner or found[0].owner)
-        if record != found[0]:
-            record = record._replace(revision=record.revision + 1)
-    else:
-        memo = Memo(nonce or secrets.token_hex(4))
-        record = ContextRecord(id, owner or id, text, memo.dumps())
-    window = _window(record, memo, chosen, prompt, count)
-    reader = Reader(storage, id)
-    recount = bool(found) and stored.get("counter") != count.name
-    if found:
-        _fill(window, reader, storage, found[1], recount=recount)
-    if not found or text != found[0].settings:
-        _admit(window)
-    if recount:
-        storage.commit(_recounted(window))
-    elif not found or record != found[0]:
-        storage.commit(Transition(head=record.head, record=record))
-    return window, reader
 
 
 def _window(record: ContextRecord, memo: Memo, chosen: Settings, prompt: str | None, count: TokenCounter) -> Window:
@@ -116,8 +170,8 @@ def _window(record: ContextRecord, memo: Memo, chosen: Settings, prompt: str | N
     return Window(record, memo=memo, settings=chosen, system=prompt, tools=tools, count=count, weigh=weigh)
 
 
-def _fill(window: Window, reader: Reader, storage: Storage, edition: str | None, *, recount: bool) -> None:
-    """Put into *window* what the store has of it. O(messages in the window)."""
+def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:
+    """Put the active pages, as the store has them, and *contents* into *window*. O(messages in the window)."""
     record = window.record
     rows = sorted(storage.pages(record.id, place=Place.ACTIVE), key=lambda row: row.spans(record.head))
     rows.sort(key=lambda row: row.index == record.open_page)
@@ -130,17 +184,8 @@ def _fill(window: Window, reader: Reader, storage: Storage, edition: str | None,
             window.active.append(node)
     if record.open_page is None:
         window.active.close()
-    if edition is not None:
-        contents = wire.loads(edition, nonce=window.memo.nonce, weigh=window.weigh if recount else None)
-        listed = _rows(storage, record.id, contents.listed)
-        window.show(contents, listed)
-
-
-def _recounted(window: Window) -> Transition:
-    """Return the transition that stores what the window costs by a new counter."""
-    views = tuple((node.seq, window.weigh(node.view), node.clip) for node in window.active.messages)
-    edition = wire.dumps(window.common.archive.contents)
-    return Transition(window.record.head, window.record, views=views, edition=edition)
+    if contents.blocks:
+        window.show(contents, _rows(storage, record.id, contents.listed))
 
 
 def _rows(storage: Storage, context: str, indexes: list[int]) -> dict[int, PageRow]:

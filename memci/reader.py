@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from .errors import CorruptRecord, PageNotFound, Undone
+from .errors import CorruptRecord, Erased, PageNotFound, Undone
 from .messages import Message, tool_calls
 from .storage import Storage
 from .storage.codec import decode
@@ -24,8 +24,8 @@ class PageInfo:
     """Where a page is and how it was used. Turns are numbers of closed interactions."""
 
     index: int
-    where: Literal["open", "active", "archived", "folded", "unloaded", "undone"]
-    """verbatim and growing; verbatim; on a line of its own; within a range line; not listed; taken back"""
+    where: Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]
+    """verbatim and growing; verbatim; on a line of its own; within a range line; not listed; taken back; gone"""
     title: str | None
     """as the Contents Page tells it; None if the page has no line of its own"""
     turn: int
@@ -37,12 +37,12 @@ class PageInfo:
     pinned: bool
 
 
-_WHERE: dict[tuple[Place, bool], Literal["active", "archived", "folded", "unloaded", "undone"]] = {
-    (Place.ACTIVE, False): "active",
-    (Place.ARCHIVED, True): "archived",
-    (Place.ARCHIVED, False): "folded",
-    (Place.UNLOADED, False): "unloaded",
-    (Place.UNDONE, False): "undone",
+_NAMES: dict[Place, Literal["active", "folded", "unloaded", "undone", "erased"]] = {
+    Place.ACTIVE: "active",
+    Place.ARCHIVED: "folded",
+    Place.UNLOADED: "unloaded",
+    Place.UNDONE: "undone",
+    Place.ERASED: "erased",
 }
 
 
@@ -57,7 +57,7 @@ class Reader:
         """Return the row of page *index*.
 
         Raises:
-            PageNotFound: If no page has this index; `Undone` if it was taken back.
+            PageNotFound: If no page has this index; `Undone` if it was taken back, `Erased` if it was erased.
         """
         last = record.next_page - 1
         if type(index) is not int or not 1 <= index <= last:
@@ -65,6 +65,8 @@ class Reader:
         for row in self._storage.pages(self._context, first=index, last=index):
             if row.place is Place.UNDONE:
                 raise Undone(f"page #{index}")
+            if row.place is Place.ERASED:
+                raise Erased(f"page #{index}")
             return row
         raise CorruptRecord(self._context, -1, f"page #{index} was given out and is not in the store")
 
@@ -117,12 +119,22 @@ class Reader:
             for call in tool_calls(decode(entry.codec, entry.body))
         )
 
-    def pages(self, record: ContextRecord, pins: Sequence[int], titles: Mapping[int, str]) -> Iterator[PageInfo]:
-        """Yield every page that was ever opened, by index; *titles* are those of pages with a line of their own."""
-        for row in self._storage.pages(self._context):
+    def pages(
+        self, record: ContextRecord, pins: Sequence[int], titles: Mapping[int, str], known: Mapping[int, PageRow]
+    ) -> Iterator[PageInfo]:
+        """Yield every page that was ever opened, by index.
+
+        Args:
+            record: The context's record.
+            pins: Pages that are pinned.
+            titles: Those of pages with a line of their own.
+            known: Rows that are not in the store: what an edition made of them that is shown and not stored.
+        """
+        for stored in self._storage.pages(self._context):
+            row = known.get(stored.index, stored)
             yield PageInfo(
                 row.index,
-                "open" if row.index == record.open_page else _WHERE[row.place, row.index in titles],
+                _where(row, record, titles),
                 titles.get(row.index),
                 row.turn,
                 sum(end - first for first, end in row.spans(record.head)),
@@ -133,13 +145,24 @@ class Reader:
             )
 
     def messages(self, record: ContextRecord) -> Iterator[Message]:
-        """Yield every message that was ever appended and not taken back, in order."""
-        undone = [
-            span for row in self._storage.pages(self._context, place=Place.UNDONE) for span in row.spans(record.head)
+        """Yield every message that was ever appended and neither taken back nor erased with its page, in order."""
+        gone = [
+            span
+            for place in (Place.UNDONE, Place.ERASED)
+            for row in self._storage.pages(self._context, place=place)
+            for span in row.spans(record.head)
         ]
-        undone.sort()
+        gone.sort()
         start = 0
-        for first, end in [*undone, (record.head, record.head)]:
+        for first, end in [*gone, (record.head, record.head)]:
             for entry in self._storage.entries(self._context, start, first):
                 yield decode(entry.codec, entry.body)
             start = max(start, end)
+
+
+def _where(
+    row: PageRow, record: ContextRecord, titles: Mapping[int, str]
+) -> Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]:
+    if row.index == record.open_page:
+        return "open"
+    return "archived" if row.place is Place.ARCHIVED and row.index in titles else _NAMES[row.place]

@@ -23,13 +23,13 @@ from .writer import Writer
 class Renderer:
     """Renders one window, and keeps count of what that costs."""
 
-    def __init__(self, window: Window, writer: Writer) -> None:
+    def __init__(self, window: Window, writer: Writer, meter: CacheMeter) -> None:
         self._window = window
         self._writer = writer
         self._tools: dict[str, int] = {}
         self._postponed = False
         """whether an edition that was due has failed"""
-        self.meter = CacheMeter()
+        self.meter = meter
         self.predicted = 0
         """tokens of the last rendering, tools included"""
         self.costs: dict[bytes, int] = {}

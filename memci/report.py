@@ -62,7 +62,7 @@ class Report:
     """reported to predicted tokens, a median of the last requests"""
     turn: int
     pages: dict[str, int]
-    """how many per place: open, active, archived (a line of their own), folded, unloaded, undone"""
+    """how many per place: open, active, archived (a line of their own), folded, unloaded, undone, erased"""
     messages: int
     """how many were ever appended"""
     editions: int
@@ -133,8 +133,9 @@ def report(window: Window, meter: CacheMeter) -> Report:
         "archived": len(contents.lines),
         "folded": sum(len(each.pages) for each in contents.ranges),
     }
-    counts["unloaded"] = window.record.next_page - 1 - window.memo.undone - sum(counts.values())
-    counts["undone"] = window.memo.undone
+    memo = window.memo
+    counts["unloaded"] = window.record.next_page - 1 - memo.undone - memo.erased - sum(counts.values())
+    counts["undone"], counts["erased"] = memo.undone, memo.erased
     settings, memo = window.settings, window.memo
     warnings = []
     if not window.count.exact:

@@ -8,7 +8,7 @@ It reads everything, changes nothing, and tells what it finds. This module knows
 
 from collections.abc import Iterator, Sequence
 
-from .chapters import wire
+from . import moments
 from .errors import MemciError
 from .storage import Storage
 from .storage.codec import decode
@@ -67,7 +67,7 @@ def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
 def _listed(edition: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
     archived = {row.index for row in rows if row.place is Place.ARCHIVED}
     try:
-        listed = wire.loads(edition, nonce="", weigh=None).listed if edition is not None else []
+        listed = moments.contents(edition, nonce="", weigh=None).listed if edition is not None else []
     except (ValueError, KeyError, TypeError) as error:
         yield f"the Contents Page can't be read: {error}"
         return

@@ -59,6 +59,10 @@ class Memo:
     """the context's first page"""
     undone: int = 0
     """how many pages were taken back"""
+    erased: int = 0
+    """how many pages are gone on request"""
+    since: int = 0
+    """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
 
     def dumps(self) -> str:
         """Return the memo as JSON."""
@@ -268,6 +272,8 @@ class Window:
             turn,
             open_row.index if open_row is not None else None,
             record.revision + 1,
+            record.parent,
+            record.base,
         )
         return record, tuple(rows.values())
 
@@ -287,11 +293,10 @@ class Window:
 
     def remember(self, record: ContextRecord) -> None:
         """Take over what was committed as the context's record."""
-        changed = record.state != self.record.state
-        self.record = record
-        if changed:
+        if record.state != self.record.state:
             self.memo = Memo.loads(record.state)
             self._reckon()
+        self.record = record  # last: whoever is stopped before it has the revision of before, and loses the lease
 
     def reckon_tools(self, tokens: int) -> None:
         """Reckon with tools that cost *tokens* from now on; stored with the next change."""

@@ -10,13 +10,14 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .chapters import wire
+from . import moments
+from .chapters.contents import ContentsPage
 from .chapters.unload import NeverRecalled, Stale, UnloadRule
 from .drafting import Draft
 from .editions import StoredPage, edition
-from .errors import InvalidSetting, OpConflict, PageNotFound
+from .errors import Erased, InvalidSetting, LeaseLost, OpConflict, PageNotFound, StorageReadOnly
 from .messages import Message
-from .opening import fits
+from .opening import Unwritten, fits
 from .readback import read_back
 from .reader import Reader
 from .report import Event
@@ -38,10 +39,14 @@ class Writer:
         *,
         rules: Sequence[UnloadRule] | None,
         notify: Callable[[Event], None],
+        unwritten: Unwritten | None = None,
+        read_only: bool = False,
     ) -> None:
         self._storage = storage
         self._window = window
         self._reader = reader
+        self._unwritten = unwritten
+        self._read_only = read_only
         self._rules = tuple(rules) if rules is not None else _rules(window)
         self._notify = notify
 
@@ -50,7 +55,7 @@ class Writer:
 
         Raises:
             OpConflict: If *op_id* was used before with other messages.
-            Undone: If what it stored was taken back.
+            Undone: If what it stored was taken back; `Erased` if it was erased.
         """
         window = self._window
         record, rows = window.drafted(draft, memo)
@@ -61,8 +66,10 @@ class Writer:
         op = None
         if op_id is not None:
             op = OpRow(op_id, _op_digest(draft), window.record.head, draft.places)
-        known = self._storage.commit(Transition(window.record.head, record, entries, rows, op=op))
+        known = self._commit(Transition(window.record.head, record, entries, rows, op=op))
         if known is not None:
+            if known.digest == bytes(len(known.digest)):
+                raise Erased(f"op_id {known.op_id!r}")
             if op is None or known.digest != op.digest:
                 raise OpConflict(known.op_id)
             for index in {page for page, _ in known.entries}:
@@ -118,9 +125,8 @@ class Writer:
         record = window.changed(memo)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
-        self._storage.commit(
-            Transition(record.head, record, pages=made.changed, views=tuple(views), edition=wire.dumps(made.contents))
-        )
+        if not self._read_only:  # what only reads shows it, and stores nothing
+            self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), made.contents)
         window.turn_over(made, record)
         left = tuple(row.index for row in made.changed if row.place is Place.ARCHIVED)
         self._notify(Event("edition", record.id, left, window.tokens))
@@ -131,6 +137,7 @@ class Writer:
     def archive(self, keep: int | None) -> Plan:
         """Start an edition that leaves the newest *keep* closed pages, or the share that an edition leaves."""
         window = self._window
+        self._check_writable()
         if keep is None:
             return self.edition(low=int(window.limits.keep * window.active.messages.tokens), fewest=1)
         return self.edition(low=window.active.messages.tokens, most=keep)
@@ -145,7 +152,7 @@ class Writer:
         """Count a recall of page *index*, once per turn; it gets a line of its own again at the next edition."""
         window = self._window
         row, turn = self._row(index), window.record.turn
-        if row.recall_count and row.last_recalled_turn == turn:
+        if self._read_only or (row.recall_count and row.last_recalled_turn == turn):
             return
         row = row._replace(recall_count=row.recall_count + 1, last_recalled_turn=turn)
         memo = window.memo
@@ -207,9 +214,7 @@ class Writer:
         contents = window.common.archive.contents.without(gone, memo.nonce, window.weigh)
         changed = contents != window.common.archive.contents
         after = window.changed(memo)._replace(open_page=None)
-        self._storage.commit(
-            Transition(record.head, after, pages=marked, edition=wire.dumps(contents) if changed else None)
-        )
+        self._commit(Transition(record.head, after, pages=marked), contents if changed else None)
         window.forget(gone, contents, after)
         return messages
 
@@ -218,7 +223,7 @@ class Writer:
         record = self._window.record
         for index in range(record.next_page - 1, 0, -1):
             for row in self._storage.pages(record.id, first=index, last=index):
-                if row.place is Place.UNDONE:
+                if row.place in (Place.UNDONE, Place.ERASED):
                     continue
                 origin = self._reader.page(row.continues or row.index, record)
                 if origin.cut is None:
@@ -240,8 +245,37 @@ class Writer:
             return
         window = self._window
         record = window.changed(memo)
-        self._storage.commit(Transition(record.head, record, pages=rows))
+        self._commit(Transition(record.head, record, pages=rows))
         window.remember(record)
+
+    def check_lease(self) -> None:
+        """Raise LeaseLost if another writer has changed the context since it was read; what only reads may lag."""
+        record = self._window.record
+        if not self._read_only and (stored := self._storage.revision(record.id)) != record.revision:
+            raise LeaseLost(f"context {record.id!r} is at revision {stored}, not {record.revision}: refresh() reads it")
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise StorageReadOnly(f"context {self._window.record.id!r:.60} was opened for reading only")
+
+    def _commit(self, transition: Transition, contents: ContentsPage | None = None) -> OpRow | None:
+        """Store *transition*, an edition if it has new *contents*, and with it what opening left unwritten."""
+        self._check_writable()
+        window, unwritten = self._window, self._unwritten
+        if unwritten is not None and contents is None:
+            contents = window.common.archive.contents
+        if contents is not None:
+            rows = dict(window.rows)
+            rows.update((row.index, row) for row in transition.pages)
+            active = [row for row in rows.values() if row.place is Place.ACTIVE]
+            was = unwritten and unwritten.was
+            transition = transition._replace(edition=moments.dumps(contents, transition.record, active, was=was))
+        if unwritten is not None:
+            transition = transition._replace(views=unwritten.views + transition.views)
+        known = self._storage.commit(transition)
+        if known is None:
+            self._unwritten = None
+        return known
 
 
 def _op_digest(draft: Draft) -> bytes:

@@ -36,11 +36,12 @@ def test_a_recount_lasts_when_the_context_is_opened_once_more() -> None:
     storage = EphemeralStorage()
     opened(storage, window=3_000, model="gpt-4o").append_turn("机票和行李" * 20)
 
-    once = opened(storage, model="gpt-4").report().tokens
-    twice = opened(storage).report().tokens
+    context = opened(storage, model="gpt-4")
+    recounted = context.report().tokens["open"]
+    context.append_turn("行李", opens_page=False)
 
-    assert once["open"] == 124
-    assert twice == once
+    assert recounted == 124
+    assert opened(storage).report().tokens == context.report().tokens
 
 
 def test_an_op_that_is_repeated_starts_no_edition() -> None:
@@ -92,7 +93,7 @@ def test_a_pinned_page_with_a_late_result_comes_back_as_dear_as_it_is() -> None:
 
     view = context.render()
 
-    window = context._window
+    window = context._parts.window
     assert window.tokens == window.own_tools + 3 + sum(window.weigh(message) for message in view)
 
 
@@ -108,7 +109,7 @@ def test_a_late_result_and_an_equal_one_that_is_not_late_cost_what_they_show() -
 
     view = context.render()
 
-    window = context._window
+    window = context._parts.window
     assert window.tokens == window.own_tools + 3 + sum(window.weigh(message) for message in view)
 
 
@@ -124,7 +125,7 @@ def test_an_open_page_without_a_users_message_never_gives_everything_away() -> N
 
     again = opened(storage)
 
-    again._window._check()
+    again._parts.window._check()
     assert again.render() == before
     assert again.undo() == [reply] * 3
 

@@ -34,8 +34,15 @@ LINES = [
         "rendering",
         "answering",
         "opening",
+        "moments",
+        "past",
+        "forking",
+        "erasing",
+        "transfer",
+        "lifetime",
     ],
     ["context"],
+    ["async_context"],
     ["__init__"],
     ["cli", "testing"],
     ["__main__"],
@@ -46,6 +53,7 @@ AMONG_THEMSELVES = LINES.index(next(line for line in LINES if "window" in line))
 """the line of the parts that one façade is made of: they know one another, without a cycle"""
 
 PUBLIC = [
+    "AsyncContext",
     "BudgetExceeded",
     "Context",
     "EphemeralStorage",

@@ -150,7 +150,7 @@ def test_settings_come_back_as_they_were(given):
 
     again = Context.open(storage, id="a", counter=len_in_words)
 
-    assert again._window.settings == first._window.settings
+    assert again._parts.window.settings == first._parts.window.settings
 
 
 def len_in_words(text: str) -> int:

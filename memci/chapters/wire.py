@@ -9,6 +9,7 @@ where the JSON goes.
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from ..messages import Message
 from ..pages import Entry
@@ -42,8 +43,13 @@ def dumps(contents: ContentsPage) -> str:
 
 def loads(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
     """Return the Contents Page that `dumps` wrote; *weigh* counts its blocks anew, None trusts what was counted."""
+    return made(json.loads(text), nonce=nonce, weigh=weigh)
+
+
+def made(told: list[dict[str, Any]], *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
+    """Return the Contents Page whose JSON was read already (see `loads`)."""
     blocks = []
-    for block in json.loads(text):
+    for block in told:
         lines = [
             Line(
                 index,
@@ -55,8 +61,8 @@ def loads(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> C
             for index, title, level, costs, entries in block["lines"]
         ]
         ranges = [Range(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
-        made = Block.of(lines, ranges, nonce, weigh if weigh is not None else _unweighed)
-        blocks.append(made if weigh is not None else replace(made, tokens=block["tokens"]))
+        new = Block.of(lines, ranges, nonce, weigh if weigh is not None else _unweighed)
+        blocks.append(new if weigh is not None else replace(new, tokens=block["tokens"]))
     return ContentsPage(tuple(blocks))
 
 

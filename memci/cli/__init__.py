@@ -1,7 +1,8 @@
-"""The command line: `memci demo`, `memci replay FILE`, `memci inspect STORE`, `memci verify STORE`.
+"""The command line.
 
     $ memci demo
     $ memci replay conversation.json --window 8000
+    $ memci inspect agent.db        … verify, export, import, erase, doctor
 
 Nothing of the package imports it, so that typer and rich stay an extra. This module knows nothing of the commands.
 """

@@ -1,7 +1,8 @@
 """The commands, and how they end.
 
     0   all is well
-    1   it does not fit the window (demo, replay), or a store is damaged (verify)
+    1   it does not fit the window (demo, replay), a store is damaged (verify) or not well here (doctor), nothing was
+        erased, or not from the store's files yet (erase)
     2   a file or an argument makes no sense: one line on stderr says which and why
 
 This module knows nothing of what the commands do.
@@ -21,6 +22,9 @@ from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
 from ..presets import Preset
 from .demo import demonstrated
+from .doctor import examined
+from .erasure import erased_from
+from .exports import exported_file, imported_file
 from .inspection import inspected, verified
 from .output import PLAIN, Output, visible
 from .replay import replayed
@@ -38,7 +42,7 @@ app = typer.Typer(
 Window = Annotated[int, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 NoLive = Annotated[bool, typer.Option("--no-live", help="Draw no live picture; print plain lines.")]
-Store = Annotated[Path, typer.Argument(help="A store's file, as given to Context.open.")]
+Store = Annotated[str, typer.Argument(help="A store: a SQLite file, or a folder of plain files.")]
 
 
 def _version(wanted: bool) -> None:
@@ -145,6 +149,83 @@ def verify(store: Store, *, json: Json = False) -> None:
     with _ending():
         well = verified(_output(json=json, live=True), store)
     if not well:
+        raise typer.Exit(1)
+
+
+@app.command()
+def doctor(
+    store: Annotated[str | None, typer.Argument(help="A store to look at, too: a file or a folder.")] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """Look at what memci runs on, and at how a store is kept here. Changes nothing."""
+    with _ending():
+        well = examined(_output(json=json, live=False), store)
+    if not well:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    store: Store,
+    *,
+    context: Annotated[
+        str | None, typer.Option("--context", "-c", metavar="ID", help="This context; default: the only one.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All contexts, one after another.")] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="Only the messages, a line each, for other programs.")] = False,
+    target: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FILE", help="A new file; default: standard output.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a context as lines of JSON: all that is stored of it, for memci import. Changes nothing."""
+    with _ending():
+        exported_file(_output(json=json, live=False), store, context, everything=everything, chat=chat, target=target)
+
+
+@app.command("import")
+def import_(
+    store: Annotated[str, typer.Argument(help="A store; one is made if there is none (NAME/ makes a folder).")],
+    file: Annotated[str, typer.Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],
+    *,
+    id: Annotated[str | None, typer.Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
+    window: Annotated[
+        int | None, typer.Option("--window", "-w", metavar="TOKENS", help="For a chat: the model's context length.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
+    json: Json = False,
+) -> None:
+    """Read a context back, whole or not at all: what memci export wrote, or a chat of another program."""
+    with _ending():
+        imported_file(_output(json=json, live=False), store, file, id=id, window=window, model=model)
+
+
+@app.command()
+def erase(
+    store: Store,
+    *,
+    context: Annotated[str | None, typer.Option("--context", "-c", metavar="ID", help="This context.")] = None,
+    page: Annotated[int | None, typer.Option(metavar="N", help="Only this page of it.")] = None,
+    entry: Annotated[int | None, typer.Option(metavar="M", help="Only this message of the page, from 1.")] = None,
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="All contexts of this owner.")] = None,
+    scrub: Annotated[bool, typer.Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Erase for good: the bytes go from the store's files, and from every fork that shares them."""
+    with _ending():
+        done = erased_from(
+            _output(json=json, live=False),
+            store,
+            context=context,
+            page=page,
+            entry=entry,
+            owner=owner,
+            scrub=scrub,
+            yes=yes,
+        )
+    if not done:
         raise typer.Exit(1)
 
 

@@ -14,15 +14,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from ..context import Context
-from ..errors import CorruptRecord, InvalidSetting
+from ..errors import CorruptRecord
 from ..messages import text_of
-from ..storage.protocol import ContextRecord
+from ..storage import Storage
+from ..storage.protocol import ContextRecord, Place
 from .output import Output, visible
-from .stores import Reading, existing, problems_of, summary
+from .stores import chosen, existing, file_problems, problems_of, summary
 from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
 
 
-def inspected(output: Output, path: Path, context: str | None, *, pages: bool) -> None:
+def inspected(output: Output, path: str, context: str | None, *, pages: bool) -> None:
     """Print the contexts in the store at *path*, or one *context* of it.
 
     Raises:
@@ -33,14 +34,11 @@ def inspected(output: Output, path: Path, context: str | None, *, pages: bool) -
         records = {record.id: record for record in storage.contexts()}
         if context is None:
             _print_contexts(output, path, list(records.values()))
-        elif context in records:
-            _print_context(output, Reading(storage), records[context], pages=pages)
         else:
-            known = ", ".join(repr(each)[:60] for each in list(records)[:5]) or "none"
-            raise InvalidSetting("--context", f"{path.name} has no context {context!r:.60}; it has {known}")
+            _print_context(output, storage, records[chosen(storage, path, context)], pages=pages)
 
 
-def verified(output: Output, path: Path) -> bool:
+def verified(output: Output, path: str) -> bool:
     """Verify every context in the store at *path*, print what is wrong, and return whether all is well.
 
     Raises:
@@ -49,7 +47,7 @@ def verified(output: Output, path: Path) -> bool:
     """
     found: dict[str, list[str]] = {}
     with existing(path) as storage:
-        damage: list[str] = []
+        damage = file_problems(path)
         records: list[ContextRecord] = []
         try:
             records = list(storage.contexts())
@@ -69,7 +67,7 @@ def verified(output: Output, path: Path) -> bool:
     well = not damage and not any(found.values())
     if output.json:
         contexts = [{"id": each.id, "messages": each.head, "problems": found[each.id]} for each in records]
-        output.print_json({"store": str(path), "well": well, "problems": damage, "contexts": contexts})
+        output.print_json({"store": path, "well": well, "problems": damage, "contexts": contexts})
         return well
     for problem in damage:
         output.console.print(Text(f"✗ {visible(problem)}", style="red"), soft_wrap=True)
@@ -83,11 +81,11 @@ def verified(output: Output, path: Path) -> bool:
         for problem in wrong:
             output.console.print(Text(f"  {visible(problem)}"), soft_wrap=True)
     if not records and not damage:
-        output.console.print(f"{visible(path.name)} holds no contexts")
+        output.console.print(f"{visible(Path(path).name)} holds no contexts")
     return well
 
 
-def _print_contexts(output: Output, path: Path, records: list[ContextRecord]) -> None:
+def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> None:
     rows = [summary(record) for record in records]
     if output.json:
         contexts = [
@@ -99,19 +97,22 @@ def _print_contexts(output: Output, path: Path, records: list[ContextRecord]) ->
                 "turns": turns_of(record),
                 "window": window,
                 "editions": editions,
+                "parent": record.parent,
+                "base": record.base,
             }
             for record, window, editions in rows
         ]
-        output.print_json({"store": str(path), "contexts": contexts})
+        output.print_json({"store": path, "contexts": contexts})
     elif not rows:
-        output.console.print(f"{visible(path.name)} holds no contexts")
+        output.console.print(f"{visible(Path(path).name)} holds no contexts")
     else:
         output.console.print(contexts_table(rows))
         output.console.print("one of them: memci inspect STORE --context ID", style="dim")
 
 
-def _print_context(output: Output, storage: Reading, record: ContextRecord, *, pages: bool) -> None:
-    with Context.open(storage, id=record.id) as context:
+def _print_context(output: Output, storage: Storage, record: ContextRecord, *, pages: bool) -> None:
+    erased = [row.index for row in storage.pages(record.id, place=Place.ERASED)]
+    with Context.open(storage, id=record.id, read_only=True) as context:
         report = context.report()
         listed = list(context.pages()) if pages else None
         shown = context.render(strict=False)
@@ -122,6 +123,9 @@ def _print_context(output: Output, storage: Reading, record: ContextRecord, *, p
             "owner": record.owner,
             "messages": record.head,
             "turns": turns_of(record),
+            "parent": record.parent,
+            "base": record.base,
+            "erased": erased,
             "report": asdict(report),
             "contents": [text_of(message) for message in contents],
             "pages": None if listed is None else [asdict(page) for page in listed],
@@ -132,6 +136,12 @@ def _print_context(output: Output, storage: Reading, record: ContextRecord, *, p
     told = f"{record.head:,} messages in {turns_of(record):,} turns, {report.editions:,} editions"
     console.print(Text(f"{visible(record.id)} of {visible(record.owner)}: {told}\n", style="bold"))
     console.print(report_tables(report, console.width))
+    if record.parent is not None:
+        console.print(
+            Text(f"a fork of {visible(record.parent)}, whose first {record.base:,} messages it shares"), soft_wrap=True
+        )
+    if erased:
+        console.print(Text(f"erased pages: {', '.join(f'#{index}' for index in erased)}"), soft_wrap=True)
     console.print(Text("\nthe contents, as the model sees them", style="bold"))
     for message in contents:
         console.print(Text(visible(text_of(message))), soft_wrap=True)

@@ -18,7 +18,7 @@ from ..errors import InvalidMessage, InvalidSetting
 from ..messages import Message, text_of
 from .formats import Step, conversations, steps, tools_of
 
-_SIGNATURES = {
+SIGNATURES = {
     b"SQLite format 3\0": "a SQLite file, not a conversation: if it is a store, look at it with memci inspect",
     b"\x1f\x8b": "compressed: unpack it first",
     b"PK\x03\x04": "a zip archive: unpack it first",
@@ -115,7 +115,7 @@ def _text(path: Path, name: str) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidSetting(str(path), f"can't be read: {reason}") from None
-    for signature, what in _SIGNATURES.items():
+    for signature, what in SIGNATURES.items():
         if raw.startswith(signature):
             raise InvalidSetting(name, f"is {what}")
     if not raw.strip():

@@ -1,20 +1,23 @@
 """What the tests of the command line share: a way to run it, and small conversations."""
 
 import json
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
 
-from memci import Context
+from memci import Context, SQLiteStorage
 from memci.cli.app import app
+from memci.storage import FilesystemStorage
+from memci.transfer import exported, imported
 
 
 @pytest.fixture
 def run():
     """Runs a command and returns its result: exit_code, stdout, stderr."""
 
-    def ran(*arguments):
-        result = CliRunner().invoke(app, [str(each) for each in arguments], prog_name="memci")
+    def ran(*arguments, input=None):  # noqa: A002
+        result = CliRunner().invoke(app, [str(each) for each in arguments], input=input, prog_name="memci")
         assert result.exception is None or isinstance(result.exception, SystemExit), "a command never raises"
         return result
 
@@ -48,4 +51,14 @@ def store(tmp_path):
             context.append_turn(f"Remember marker-{number}, please.", {"role": "assistant", "content": "I will. " * 8})
     with Context.open(path, id="bob", window=4_000) as context:
         context.append_turn("Hello.", {"role": "assistant", "content": "Hi."})
+    return path
+
+
+@pytest.fixture
+def folder(store, tmp_path):
+    """The same store as a folder of plain files."""
+    path = tmp_path / "agent"
+    with closing(SQLiteStorage(store)) as source, closing(FilesystemStorage(path)) as target:
+        for each in ("alice", "bob"):
+            imported(target, exported(source, each))
     return path

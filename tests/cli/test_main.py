@@ -42,7 +42,7 @@ def test_main_when_help_is_asked_for(run):
     """--help names every command, and each has a help of its own."""
     told = run("--help").stdout
 
-    for command in ("demo", "replay", "inspect", "verify"):
+    for command in ("demo", "replay", "inspect", "verify", "export", "import", "erase", "doctor"):
         assert command in told
         assert run(command, "--help").exit_code == 0
     assert "--turns" not in run("demo", "--help").stdout

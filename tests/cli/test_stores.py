@@ -18,8 +18,10 @@ def test_inspect_when_the_store_has_contexts(run, store):
     assert set(value) == {"store", "contexts"}
     alice, bob = value["contexts"]
     assert alice.pop("editions") > 0
-    assert alice == {"id": "alice", "owner": "ada", "messages": 120, "pages": 60, "turns": 60, "window": 2000}
-    assert bob == {"id": "bob", "owner": "bob", "messages": 2, "pages": 1, "turns": 1, "window": 4000, "editions": 0}
+    whole = {"parent": None, "base": 0}
+    assert alice == {"id": "alice", "owner": "ada", "messages": 120, "pages": 60, "turns": 60, "window": 2000} | whole
+    assert bob.pop("editions") == 0
+    assert bob == {"id": "bob", "owner": "bob", "messages": 2, "pages": 1, "turns": 1, "window": 4000} | whole
     told = run("inspect", store).stdout
     assert all(each in told for each in ("alice", "ada", "120", "2,000"))
     assert store.read_bytes() == before
@@ -32,7 +34,7 @@ def test_inspect_when_a_context_is_chosen(run, store):
     result = run("inspect", store, "--context", "alice", "--json", "--pages")
 
     value = json.loads(result.stdout)
-    assert set(value) == {"id", "owner", "messages", "turns", "report", "contents", "pages"}
+    assert set(value) == {"id", "owner", "messages", "turns", "parent", "base", "erased", "report", "contents", "pages"}
     assert value["report"]["pages"]["archived"] > 0
     assert all(text.startswith("<memci:contents ") for text in value["contents"])
     assert len(value["pages"]) == 60
@@ -61,6 +63,50 @@ def test_inspect_when_the_context_is_not_there(run, store):
 
     assert result.exit_code == 2
     assert "it has 'alice', 'bob'" in result.stderr
+
+
+def test_inspect_when_there_are_forks_and_erased_pages(run, store):
+    """A fork is told with what it shares, and erased pages by their numbers."""
+    with Context.open(store, id="alice") as context:
+        context.fork("alice-2", at=19).close()
+        context.erase(3)
+
+    listed, shown = run("inspect", store), run("inspect", store, "--context", "alice-2", "--pages")
+
+    assert "alice at 40" in listed.stdout
+    assert "a fork of alice, whose first 40 messages it shares" in shown.stdout
+    assert "erased pages: #3" in shown.stdout
+    value = json.loads(run("inspect", store, "--context", "alice-2", "--pages", "--json").stdout)
+    assert (value["parent"], value["base"], value["erased"]) == ("alice", 40, [3])
+    assert value["pages"][2]["where"] == "erased"
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_stores_when_it_is_a_folder(run, folder, command):
+    """A folder of plain files is a store like any other, and is not written to."""
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    result = run(command, folder)
+
+    assert result.exit_code == 0
+    assert "alice" in result.stdout
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_verify_when_a_page_of_the_file_is_damaged(run, store):
+    """SQLite's own check is made too: damage to what no context reads ends with 1."""
+    connection = apsw.Connection(str(store))
+    page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'page_active'").fetchall()[0][0]
+    size = connection.pragma("page_size")
+    connection.close()
+    damaged = bytearray(store.read_bytes())
+    damaged[(page - 1) * size : page * size] = bytes([13, 0, 0, 0, 9]) + bytes(size - 5)
+    store.write_bytes(damaged)
+
+    result = run("verify", store, "--json")
+
+    assert result.exit_code == 1
+    assert any(each.startswith("SQLite: ") for each in json.loads(result.stdout)["problems"])
 
 
 def test_verify_when_all_is_well(run, store):
@@ -105,7 +151,7 @@ def test_verify_when_a_context_was_changed(run, store):
 def test_verify_when_the_contents_were_changed(run, store):
     """Changed contents of one context end with 1, and the other contexts are read all the same."""
     connection = apsw.Connection(str(store))
-    connection.execute("UPDATE edition SET text = text || ' '")
+    connection.execute("UPDATE edition SET text = CAST(text || ' ' AS BLOB)")
     connection.close()
 
     result = run("verify", store, "--json")

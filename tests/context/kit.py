@@ -1,14 +1,27 @@
-"""What the tests of a context share: contexts that count words, and messages to put in. It tests nothing."""
+"""What the tests of a context share: contexts that count words, stores, and messages to put in. It tests nothing."""
 
 import json
+from collections.abc import Iterable
+from pathlib import Path
 
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, SQLiteStorage
+from memci.storage import FilesystemStorage, Storage
 
 OWN_TOOL = {"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {}}}
+STORES = ("ram", "sqlite", "files")
+"""the stores that a test of the façade runs on"""
+ON_DISK = STORES[1:]
 
 
 def words(text: str) -> int:
     return len(text.split())
+
+
+def store(kind: str, folder: Path) -> Storage:
+    """Return the store *kind* in *folder*, as it lies there; in RAM, a new one."""
+    if kind == "ram":
+        return EphemeralStorage()
+    return SQLiteStorage(folder / "agent.db") if kind == "sqlite" else FilesystemStorage(folder / "agent")
 
 
 def opened(storage: object = None, **given: object) -> Context:
@@ -16,13 +29,19 @@ def opened(storage: object = None, **given: object) -> Context:
     return Context.open(EphemeralStorage() if storage is None else storage, **given)
 
 
+def again(storage: object, **given: object) -> Context:
+    """Open what is stored, as it is stored."""
+    return opened(storage, **{"window": None, "nonce": None, **given})
+
+
 def call(call_id: str, name: str = "search", arguments: object = "{}") -> dict:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
-def calling(*calls: dict) -> dict:
-    return {"role": "assistant", "content": None, "tool_calls": list(calls)}
+def calling(*calls: dict | str) -> dict:
+    made = [each if isinstance(each, dict) else call(each) for each in calls]
+    return {"role": "assistant", "content": None, "tool_calls": made}
 
 
 def result(call_id: str, text: str = "found") -> dict:
@@ -45,6 +64,37 @@ def talked(turns: int, size: int = 3, **given: object) -> Context:
 
 def where(context: Context) -> dict[int, str]:
     return {page.index: page.where for page in context.pages()}
+
+
+def seen(context: Context) -> tuple:
+    """Return all that a program can see of *context*, but what opening counts anew."""
+    told = context.report()
+    return (
+        json.dumps(context.render(strict=False)),
+        (told.tokens, told.total, told.pages, told.messages, told.editions, told.turn, told.budget),
+        list(context.pages()),
+        [json.dumps(message) for message in context.messages()],
+    )
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Return every file below *folder* with its bytes."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def tells(folder: Path, *secrets: str) -> list[tuple[str, str]]:
+    """Return the files below *folder* that hold one of *secrets*, in their names or bytes; close the store before."""
+    return [
+        (name, secret)
+        for name, held in files(folder).items()
+        for secret in secrets
+        if secret in name or _in(held, secret)
+    ]
+
+
+def _in(held: bytes, secret: str) -> bool:
+    forms: Iterable[bytes] = (secret.encode(), json.dumps(secret)[1:-1].encode(), secret.encode("utf-16-le"))
+    return any(form in held for form in forms)
 
 
 def extends(new: list[dict], old: list[dict]) -> bool:

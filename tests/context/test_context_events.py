@@ -53,7 +53,7 @@ def test_error_in_an_event_reaches_the_caller_after_the_commit():
         context.archive(keep=0)
 
     assert where(context)[1] == "archived"
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_listener_may_call_the_context():

@@ -14,7 +14,7 @@ from .kit import call, calling, opened, result, talked, turn, where
 def test_archive_leaves_half_of_the_active_pages():
     """An edition now archives oldest first, the task last, until half of the active tokens are left, and no further."""
     context = talked(9, size=30)
-    sizes = {page.index: page.tokens for page in context._window.active}
+    sizes = {page.index: page.tokens for page in context._parts.window.active}
 
     archived = context.archive()
 
@@ -51,7 +51,7 @@ def test_archived_messages_leave_the_window():
     assert "#1 question 1" in shown[1]
     assert shown[2:] == [each["content"] for each in turn(6, 40)]
     assert context.report().total < before
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_pinned_page_stays_and_unpinned_goes():
@@ -81,7 +81,7 @@ def test_pin_of_an_archived_page_restores_it_at_the_next_edition():
     assert whole[3:5] == [each for each in context.render() if each in whole[3:5]]
     assert where(context)[2] == "active"
     assert [page.index for page in context.pages() if page.pinned] == [2]
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_pin_survives_a_restart_and_is_counted_as_it_is_shown():
@@ -97,7 +97,7 @@ def test_pin_survives_a_restart_and_is_counted_as_it_is_shown():
     context.archive(keep=0)
 
     for each in (context, opened(storage)):
-        window = each._window
+        window = each._parts.window
         shown = sum(window.weigh(message) for message in window.active.view)
         assert window.active.messages.tokens == shown
         window._check()
@@ -143,7 +143,7 @@ def test_undo_takes_back_the_newest_interaction():
     assert [each["content"] for each in context.messages()] == [each["content"] for n in (1, 2) for each in turn(n)]
     with pytest.raises(Undone):
         context.recall_page(receipt.page)
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_undo_twice_takes_back_two():
@@ -156,7 +156,7 @@ def test_undo_twice_takes_back_two():
     assert (first[0]["content"][:10], second[0]["content"][:10]) == ("question 3", "question 2")
     assert (receipt.page, receipt.seq) == (4, 6)
     assert where(context) == {1: "active", 2: "undone", 3: "undone", 4: "open"}
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_undo_of_nothing_says_so():
@@ -196,7 +196,7 @@ def test_undo_of_an_archived_page_takes_its_line():
 
     assert where(context) == {1: "archived", 2: "undone", 3: "undone"}
     assert "#2" not in json.dumps(context.render()).replace(NOTICE, "")
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_op_id_after_undo_answers_undone():
@@ -235,7 +235,7 @@ def test_page_that_outgrows_the_window_is_split():
     assert any(each["content"] == "the task" for each in shown)
     assert "result 39" in shown[-1]["content"]
     assert context.report().turn == 0
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_entries_of_a_split_page_keep_their_numbers():
@@ -260,7 +260,7 @@ def test_undo_of_a_split_page_takes_the_whole_interaction():
     assert set(where(context).values()) == {"undone"}
     assert list(context.messages()) == []
     assert context.append_turn("again").page == pages + 1
-    context._window._check()
+    context._parts.window._check()
     assert json.dumps(opened(storage, window=1_200).render()) == json.dumps(context.render())
 
 
@@ -292,7 +292,7 @@ def test_open_group_stays_whole_when_a_pending_message_starts_an_edition():
     shown = context.render()
     assert json.dumps(shown).count("the result") == 1
     assert json.dumps(opened(storage, window=None).render()) == json.dumps(shown)
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_page_that_is_split_keeps_something():
@@ -301,7 +301,7 @@ def test_page_that_is_split_keeps_something():
 
     context.render("p " * 560)
 
-    context._window._check()
+    context._parts.window._check()
     assert all(page.entries > 0 for page in context.pages())
 
 

@@ -18,7 +18,7 @@ def test_original_preset_archives_one_page_a_turn():
         archived.append([event.pages for event in events if event.kind == "edition"])
 
     assert archived == [[]] * 6 + [[(number,)] for number in range(1, 9)]
-    assert context._window.settings.contents_tokens == 2_000
+    assert context._parts.window.settings.contents_tokens == 2_000
 
 
 def test_original_preset_unloads_after_m_and_p_turns():
@@ -78,7 +78,7 @@ def test_rule_that_names_pages_that_are_not_listed_does_no_harm():
     context.archive(keep=0)
 
     assert where(context) == {1: "unloaded", 2: "archived", 3: "archived", 4: "archived", 5: "open"}
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_edition_that_fails_after_an_append_is_told_by_the_next_rendering():

@@ -50,7 +50,7 @@ def test_restart_renders_the_same_bytes(kind, tmp_path):
 
             assert json.dumps(again.render(tools=[OWN_TOOL])) == shown
             assert again.report().tokens == context.report().tokens
-            again._window._check()
+            again._parts.window._check()
             context = again
         assert context.verify() == []
 
@@ -62,7 +62,7 @@ def test_new_window_counter_and_prompt_at_open_win():
     context.close()
 
     smaller = opened(storage, window=1_300, system="New.", counter=lambda text: 2 * words(text))
-    window = smaller._window
+    window = smaller._parts.window
     counted = window.common.tokens
     real = sum(window.weigh(message) for message in window.view[1:])
     shown = smaller.render()
@@ -103,7 +103,7 @@ def test_eight_threads_appending_stay_consistent():
     for receipt in receipts:
         [user, reply] = context.recall_page(receipt.page)
         assert reply["content"] == f"to {user['content'].split()[0]}"
-    context._window._check()
+    context._parts.window._check()
     assert context.verify() == []
 
 

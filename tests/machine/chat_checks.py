@@ -142,7 +142,7 @@ class Checks(RuleBasedStateMachine):
     def everything_holds(self) -> None:
         """All invariants hold, after every step."""
         self.steps += 1
-        self.context._window._check()
+        self.context._parts.window._check()
         self.sync()
         self.check_rendering()
         sample = range(1, self.model.next_page) if self.steps % 8 == 0 else (self.model.next_page - 1, self.steps % 7)
@@ -194,7 +194,7 @@ class Checks(RuleBasedStateMachine):
 
     def check_exact(self, index: int) -> None:
         """A page holds what was appended, keys in their order. Unlike `recall_page`, this counts as no use."""
-        page = page_text(self.context._window, self.context._reader, index, None)
+        page = page_text(self.context._parts.window, self.context._parts.reader, index, None)
         assert [dumped(message) for _, message in page.entries] == [self.model.texts[seq] for seq in self.seqs(index)]
         base = self.model.interactions[self.model.parts.get(index, index)][0]
         assert [entry.ordinal for entry, _ in page.entries] == [seq - base + 1 for seq in self.seqs(index)]
@@ -219,7 +219,7 @@ class Checks(RuleBasedStateMachine):
             return
         self.sync()
         self.check_view(view, [])
-        window = self.context._window
+        window = self.context._parts.window
         counted = 3 + sum(window.weigh(message) for message in view)
         kept = window.tokens - window.own_tools - window.memo.tools
         assert kept >= counted, f"{kept} tokens are kept for what a count says is {counted}"
@@ -262,7 +262,7 @@ class Checks(RuleBasedStateMachine):
         self.check_contents(view[front : len(view) - len(tail)])
         if strict and not (runs and runs[0] and runs[0][0]["role"] == "assistant"):
             assert problems(view) == []
-        settings = self.context._window.settings
+        settings = self.context._parts.window.settings
         tokens = cost(view, [*self.tools, *self.context.tools], settings.model)
         assert tokens <= settings.window - settings.reply, (
             f"{tokens} tokens, {settings.window - settings.reply} allowed"
@@ -278,9 +278,9 @@ class Checks(RuleBasedStateMachine):
 
     def irreducible(self, error: BudgetExceeded, pending: list[Message]) -> None:
         """A window that does not fit holds too much that can't leave it."""
-        parts, settings = error.parts, self.context._window.settings
+        parts, settings = error.parts, self.context._parts.window.settings
         assert sum(parts.values()) > error.budget >= (settings.window - settings.reply) // 1.31
-        system = self.context._window.system.view
+        system = self.context._parts.window.system.view
         assert parts.get("system", 0) <= self.most(system)
         assert parts.get("contents", 0) <= FLOOR
         pinned = [seq for index in self.pins for seq in self.seqs(index)]

@@ -75,12 +75,15 @@ class SQLiteMachine(ContextMachine):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+MACHINES = (EphemeralMachine, SQLiteMachine)
+
+
 @pytest.mark.slow
 def test_every_invariant_holds_whatever_is_done_to_a_context() -> None:
     """On each store, after every step, all invariants hold; and the runs met everything that a context can do."""
     seen = ContextMachine.seen = Counter()
 
-    for machine in (EphemeralMachine, SQLiteMachine):
+    for machine in MACHINES:
         run_state_machine_as_test(machine, settings=STEPS)
 
     assert [what for what in REACHED if not seen[what]] == []

@@ -11,12 +11,27 @@ from memci.chapters.chapter import Chapter
 from memci.chapters.unload import OverCeiling
 from memci.clipping import clipped
 from memci.errors import InvalidSetting, PageNotFound
-from memci.messagelist import MessageList
+from memci.messagelist import MessageList, MessageNode
 from memci.settings import settings
 from memci.storage.protocol import PageRow, Place
 from memci.tokens import counter_for, message_tokens
 
-from .kit import FailingStorage, calling, node, opened, result, talked, turn, words
+from ..context.kit import calling, opened, result, talked, turn, words
+
+
+def node(text: str, seq: int = 0) -> MessageNode:
+    return MessageNode({"role": "user", "content": text}, 1, seq=seq)
+
+
+class FailingStorage(EphemeralStorage):
+    """A store that refuses to write while `broken`."""
+
+    broken = False
+
+    def commit(self, transition):
+        if self.broken:
+            raise StorageError("no space left")
+        return super().commit(transition)
 
 
 def test_g01_archived_pages_leave_the_message_list():
@@ -26,11 +41,11 @@ def test_g01_archived_pages_leave_the_message_list():
 
     context.archive(keep=2)
 
-    active = context._window.active
+    active = context._parts.window.active
     assert len(active.messages) == 2 * 3
     assert sum("word word" in each["content"] for each in active.view) == 2 * 3
     assert context.report().total < before
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_g02_messages_of_closed_pages_do_not_vanish():
@@ -41,7 +56,7 @@ def test_g02_messages_of_closed_pages_do_not_vanish():
         context.append_turn({"role": "assistant", "content": f"a{number}"})
 
     assert [each["content"] for each in context.render()] == ["u1", "a1", "u2", "a2", "u3", "a3"]
-    assert [[node.message["content"] for node in page] for page in context._window.active] == [
+    assert [[node.message["content"] for node in page] for page in context._parts.window.active] == [
         ["u1", "a1"],
         ["u2", "a2"],
         ["u3", "a3"],
@@ -100,7 +115,7 @@ def test_g06_entries_keep_their_identity():
 
     context.archive(keep=0)
 
-    line = context._window.common.archive.contents.lines[1]
+    line = context._parts.window.common.archive.contents.lines[1]
     assert [(each.page, each.ordinal, each.role) for each in line.entries] == [
         (each.page, each.ordinal, each.role) for each in receipt.entries
     ]
@@ -230,7 +245,7 @@ def test_g14_failed_archiving_leaves_the_page_where_it_was():
         context.archive(keep=0)
 
     assert (context.render(), context.report().tokens) == (before, report)
-    context._window._check()
+    context._parts.window._check()
     storage.broken = False
     assert context.archive(keep=0) == (1, 2, 3, 4)
 
@@ -247,7 +262,7 @@ def test_g14_failed_append_is_nowhere():
 
     assert context.render() == before
     assert context.append_turn(*turn(2)).seq == 2
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_g15_recalling_and_appending_at_once_is_safe():
@@ -268,7 +283,7 @@ def test_g15_recalling_and_appending_at_once_is_safe():
         thread.join()
 
     assert [page.recall_count for page in context.pages()][:7] == [1] * 7
-    context._window._check()
+    context._parts.window._check()
 
 
 def test_g16_interrupted_write_leaves_the_state_before(tmp_path):
@@ -318,9 +333,9 @@ def test_g19_page_knows_its_index():
     """A page's index is its own, from 1, rising by one, wherever it is looked at."""
     context = talked(4)
 
-    assert [page.index for page in context._window.active] == [1, 2, 3, 4]
+    assert [page.index for page in context._parts.window.active] == [1, 2, 3, 4]
     assert [page.index for page in context.pages()] == [1, 2, 3, 4]
-    assert sorted(context._window.rows) == [1, 2, 3, 4]
+    assert sorted(context._parts.window.rows) == [1, 2, 3, 4]
 
 
 def test_g20_long_entries_of_the_user_are_summarised_too():

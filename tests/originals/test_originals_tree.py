@@ -5,7 +5,7 @@ import pytest
 from memci import StorageError
 from memci.attp import Reply, parse
 
-from .kit import calling, opened, result, talked, turn, words
+from ..context.kit import calling, opened, result, talked, turn, words
 
 
 def test_h01_history_stays_messages_with_roles():
@@ -131,11 +131,11 @@ def test_h07_corrupt_entry_is_an_error_not_a_gap(tmp_path):
 def test_h08_structures_check_themselves():
     """The invariants are in the code, where a test can call them after every step, and they find what is wrong."""
     context = talked(3)
-    context._window._check()
-    context._window.active.messages.tokens += 1
+    context._parts.window._check()
+    context._parts.window.active.messages.tokens += 1
 
     with pytest.raises(AssertionError, match="token sum"):
-        context._window._check()
+        context._parts.window._check()
 
 
 @pytest.mark.parametrize(

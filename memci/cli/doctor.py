@@ -1,0 +1,260 @@
+"""What `memci doctor` looks at: what memci runs on, and whether a store can be relied on here.
+
+    ✓ SQLite            3.53.4: safe
+    ! write-ahead log   80 MiB are not in the file yet: close what reads it
+    ✗ file system       nfs4: move the store to a local disk
+
+It writes nothing into a store. This module knows nothing of what a store says: `memci verify` reads that.
+"""
+
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal
+
+import apsw
+from rich.text import Text
+
+from .. import __version__
+from ..errors import InvalidSetting, MemciError
+from ..storage.filesystem_erasing import JOURNAL
+from ..storage.sqlite_file import check_library, network_file_system
+from ..storage.sqlite_schema import APPLICATION_ID, SCHEMA_VERSION
+from .output import Output, visible
+from .stores import existing, is_folder
+
+_MIB: Final = 2**20
+_LITTLE_SPACE: Final = 256 * _MIB
+_NO_SPACE: Final = 16 * _MIB
+_LONG_LOG: Final = 64 * _MIB
+_WIDTH: Final = 18
+_MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+_PACKAGES: Final = ("apsw", "filelock", "orjson", "pydantic", "tiktoken")
+_EXTRAS: Final = {"cli": ("typer", "rich")}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    state: Literal["ok", "warning", "problem"]
+    told: str
+    advice: str = ""
+    """what to do; empty if all is well"""
+
+
+def examined(output: Output, path: str | None) -> bool:
+    """Print what memci runs on, and how the store at *path* is, if it is given; return whether there is no problem."""
+    findings = list(_machine())
+    if path is not None:
+        findings += _store(path)
+    well = all(each.state != "problem" for each in findings)
+    if output.json:
+        output.print_json({"store": path, "well": well, "findings": [asdict(each) for each in findings]})
+        return well
+    for each in findings:
+        mark, style = _MARKS[each.state]
+        advice = f": {each.advice}" if each.advice else ""
+        output.console.print(
+            Text(mark, style=style), Text(visible(f"{each.name:<{_WIDTH}}{each.told}{advice}")), soft_wrap=True
+        )
+    return well
+
+
+def _machine() -> Iterator[Finding]:
+    yield Finding("memci", "ok", __version__)
+    yield Finding("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield _library(apsw.sqlite_lib_version())
+    yield _full_text()
+    for name in _PACKAGES:
+        yield _package(name, "problem", f"pip install {name}")
+    for extra, names in _EXTRAS.items():
+        for name in names:
+            yield _package(name, "warning", f"pip install 'memci[{extra}]'")
+
+
+def _library(version: str) -> Finding:
+    try:
+        check_library(version)
+    except MemciError as error:
+        return Finding("SQLite", "problem", version, str(error))
+    return Finding("SQLite", "ok", f"{version}: safe, apsw's own")
+
+
+def _full_text() -> Finding:
+    connection = apsw.Connection(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
+        connection.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
+    except apsw.Error as error:
+        return Finding("text search", "warning", f"FTS5: {error}", "install an apsw with a SQLite that has FTS5")
+    finally:
+        connection.close()
+    return Finding("text search", "ok", "FTS5, which deletes securely")
+
+
+def _package(name: str, missing: Literal["warning", "problem"], advice: str) -> Finding:
+    try:
+        return Finding(name, "ok", metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Finding(name, missing, "is not installed", advice)
+
+
+def _store(path: str) -> Iterator[Finding]:
+    place = Path(path)
+    try:
+        there = place.exists()
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(path, f"can't be read: {error}") from None
+    if not there:
+        raise InvalidSetting(path, "there is no such file: check the path; nothing was made")
+    yield _file_system(network_file_system(path), folder=is_folder(path))
+    yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
+    found = list(_folder(place) if is_folder(path) else _file(path))
+    yield from found
+    yield from _turns(place / "turns" if is_folder(path) else Path(f"{path}-turns"))
+    if all(each.name != "schema" or each.state == "ok" for each in found):
+        yield _contexts(path)
+
+
+def _file_system(network: str | None, *, folder: bool) -> Finding:
+    if network is None:
+        return Finding("file system", "ok", "local, as far as can be told")
+    if folder:
+        return Finding(
+            "file system", "warning", f"{network}, over a network", "let one machine at a time use the store"
+        )
+    return Finding("file system", "problem", f"{network}, where WAL corrupts", "move the store to a local disk")
+
+
+def _space(free: int) -> Finding:
+    told = f"{_size(free)} are free"
+    if free < _NO_SPACE:
+        return Finding("space", "problem", told, "make room: a commit that does not fit is refused (StorageFull)")
+    if free < _LITTLE_SPACE:
+        return Finding("space", "warning", told, "make room soon")
+    return Finding("space", "ok", told)
+
+
+def _file(path: str) -> Iterator[Finding]:
+    """Yield how a SQLite file is."""
+    size = Path(path).stat().st_size
+    yield Finding("file", "ok", _size(size))
+    if not size:
+        yield Finding("schema", "warning", "empty, not a store yet", "it becomes one when memci opens it for writing")
+        return
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            application, schema = connection.pragma("application_id"), connection.pragma("user_version")
+            journal = connection.pragma("journal_mode")
+        finally:
+            connection.close()
+    except apsw.NotADBError:
+        yield Finding("schema", "problem", "is not a SQLite file", "name a store; take a copy of it from a backup")
+        return
+    except apsw.Error as error:
+        yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see who holds it, and who may read it")
+        return
+    yield _schema(application, schema)
+    if journal in {"wal", "truncate"}:
+        yield Finding("journal", "ok", journal)
+    else:
+        yield Finding("journal", "warning", journal, "it becomes wal when memci opens it for writing")
+    yield from _beside(path, size)
+
+
+def _schema(application: int, schema: int) -> Finding:
+    if application != APPLICATION_ID:
+        told = f"application id {application:#x}, version {schema}"
+        return Finding("schema", "problem", told, "a SQLite file of another program: name another file")
+    if schema > SCHEMA_VERSION:
+        return Finding(
+            "schema", "problem", f"{schema}, this memci knows up to {SCHEMA_VERSION}", "install a later memci"
+        )
+    if schema < SCHEMA_VERSION:
+        advice = "it is migrated when a program next opens it for writing"
+        return Finding("schema", "warning", f"{schema}, of an earlier memci", advice)
+    return Finding("schema", "ok", f"{schema}, application id {application:#x}")
+
+
+def _beside(path: str, size: int) -> Iterator[Finding]:
+    """Yield what stands beside a SQLite file."""
+    log, journal = Path(f"{path}-wal"), Path(f"{path}-journal")
+    pending = log.stat().st_size if log.exists() else 0
+    if pending > max(_LONG_LOG, size):
+        advice = "close what has read the store for long, then write once"
+        yield Finding("write-ahead log", "warning", f"{_size(pending)} are not in the file yet", advice)
+    else:
+        yield Finding(
+            "write-ahead log", "ok", f"{_size(pending)}; it belongs to the file: copy both" if pending else "empty"
+        )
+    if journal.exists() and journal.stat().st_size:
+        advice = "leave it there: the next opening for writing rolls back with it"
+        yield Finding("rollback journal", "warning", "a write was cut short, or is going on", advice)
+
+
+def _folder(place: Path) -> Iterator[Finding]:
+    """Yield how a folder of plain files is."""
+    files = [each for each in place.rglob("*") if each.is_file()]
+    yield Finding("folder", "ok", f"{_size(sum(each.stat().st_size for each in files))} in {len(files):,} files")
+    if not (place / "memci.json").is_file():
+        yield Finding("schema", "problem", "it has no memci.json, so it is no store of ours", "name a store in it")
+        return
+    if (place / JOURNAL).exists():
+        advice = "the next opening for writing finishes it"
+        yield Finding("erasure", "warning", "it was cut short, or is going on", advice)
+    left = [each for each in files if each.name.startswith(".") and each.name.endswith(".tmp")]
+    if left:
+        advice = "a write was cut short, or is going on; memci erase STORE --scrub removes what is left"
+        yield Finding("leftovers", "warning", f"{len(left):,} unfinished files", advice)
+    else:
+        yield Finding("leftovers", "ok", "none")
+
+
+def _turns(folder: Path) -> Iterator[Finding]:
+    """Yield how many turns are held; asking takes each for a moment."""
+    locks = sorted(folder.glob("*.lock")) if folder.is_dir() else []
+    held = sum(_is_held(each) for each in locks)
+    yield Finding("turns", "ok", f"{held:,} held now, of {len(locks):,} that ever were")
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        from filelock import FileLock, Timeout  # noqa: PLC0415 -- doctor says it if it is missing
+    except ImportError:
+        return False
+    lock = FileLock(path, fallback_to_soft=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    except (OSError, NotImplementedError):
+        return False
+    lock.release(force=True)
+    return False
+
+
+def _contexts(path: str) -> Finding:
+    try:
+        with existing(path) as storage:
+            records = storage.contexts()
+    except MemciError as error:
+        return Finding(
+            "contexts", "problem" if not error.data_safe else "warning", str(error), "memci verify tells more"
+        )
+    told = f"{len(records):,}, {sum(each.head for each in records):,} messages"
+    forks = sum(each.parent is not None for each in records)
+    return Finding("contexts", "ok", told + (f", {forks:,} of them forks" if forks else ""))
+
+
+def _size(count: int) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count //= 1024
+    return f"{count:,} {unit}"

@@ -1,0 +1,216 @@
+"""Erasing: bytes that do not exist any more, and nothing left that tells of them.
+
+    a page, an entry   its bytes become a tombstone, for every fork that shares them; so do answers that quoted them
+                       lines of the Contents Page are made anew, earlier editions and digests of ops go
+    a context          all its rows go
+    an owner           all contexts go that are theirs
+
+Then the store scrubs its own files. What a model wrote of it in its own words is a message of its own: erase that too.
+Copies in backups, exports and a provider's cache are out of reach. This module knows nothing of the window's rules.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from . import moments
+from .chapters.contents import Block, ContentsPage, Line, Range
+from .editions import StoredPage, line
+from .errors import Erased, InvalidSetting, PageNotFound
+from .opening import Wanted, opened
+from .readback import read_back
+from .reader import Reader
+from .storage import Storage
+from .storage.codec import ERASED, decode, digest
+from .storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, Place, Transition
+from .window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReceipt:
+    """What an erasure removed, by place."""
+
+    contexts: int
+    """removed whole"""
+    pages: int
+    """whose number will not be used again"""
+    entries: int
+    """messages, answers that quoted them included"""
+    editions: int
+    """earlier states of Contents Pages"""
+    ops: int
+    """digests of appends"""
+    physical: str
+    """"done": no byte is left in the store's own files; "pending": somebody still reads an older state from them, erase
+    again (nothing but the scrubbing is left to do)"""
+
+
+def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
+    """Erase the whole *context*, or all contexts of *owner*, from *store*. O(their rows, and contexts in the store).
+
+    Raises:
+        InvalidSetting: If neither or both are named, there is no such context or owner, or a fork that is not erased
+            along shares the past of one; it names the fork.
+        StorageError: If it could not be done; nothing has changed then.
+    """
+    if (context is None) == (owner is None):
+        raise InvalidSetting("context", "name a context or an owner, one of them")
+    if context is not None:
+        gone = [context] if store.load(context) is not None else []
+    else:
+        gone = [record.id for record in store.contexts() if record.owner == owner]
+    if not gone:
+        name, value = ("context", context) if context is not None else ("owner", owner)
+        raise InvalidSetting(name, f"there is no {name} {value!r:.60} in this store")
+    return _receipt(store, Erasure(contexts=tuple(gone)))
+
+
+def erased(storage: Storage, window: Window, reader: Reader, index: int, entry: int | None) -> ErasureReceipt:
+    """Erase page *index* of the context of *window*, or its one *entry*. O(entries + contexts in the store).
+
+    Raises:
+        PageNotFound: If there is no such page or entry; `Erased` if it is gone already.
+    """
+    record = window.record
+    row = reader.page(index, record)
+    seqs = {seq for span in row.spans(record.head) for seq in range(*span)}
+    if entry is not None:
+        seq = reader.base(row, record) + entry - 1 if type(entry) is int else -1
+        if seq not in seqs:
+            raise PageNotFound(f"{index}, entry {entry!r:.40}", (1, record.next_page - 1))
+        if next(iter(storage.entries(record.id, seq, seq + 1))).codec == ERASED:
+            raise Erased(f"page #{index}, entry {entry}")
+        seqs = {seq}
+    transitions, tombstones = [], []
+    for each, gone in _spread(storage, record, seqs).values():
+        seen = window if each.id == record.id else opened(storage, Wanted(each.id, read_only=True)).window
+        transitions.append(_without(storage, seen, each, gone))
+        for seq in sorted(seq for seq in gone if seq >= each.base):  # the rest are its parent's
+            for stored in storage.entries(each.id, seq, seq + 1):
+                role = str(decode(stored.codec, stored.body)["role"])
+                tombstones.append((each.id, _tombstone(window, seq, role)))
+    return _receipt(storage, Erasure(entries=tuple(tombstones), transitions=tuple(transitions)))
+
+
+def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
+    gone = storage.erase(erasure)
+    marked = {row.index for each in erasure.transitions for row in each.pages if row.place is Place.ERASED}
+    return ErasureReceipt(
+        gone.contexts,
+        gone.pages + len(marked),
+        gone.entries,
+        gone.editions,
+        gone.ops,
+        "done" if gone.scrubbed else "pending",
+    )
+
+
+def _tombstone(window: Window, seq: int, role: str) -> EntryRow:
+    body = ("user" if role == "tool" else role).encode()  # a result without its id answers no call
+    return EntryRow(seq, ERASED, body, digest(ERASED, body), window.weigh(decode(ERASED, body)))
+
+
+def _spread(storage: Storage, record: ContextRecord, seqs: set[int]) -> dict[str, tuple[ContextRecord, set[int]]]:
+    """Return each context that shows one of *seqs* of *record*, or an answer that quoted it, with what goes there.
+
+    O(contexts in the store + entries of those that were forked from one another).
+    """
+    records = {each.id: each for each in storage.contexts()} | {record.id: record}
+
+    def owner(context: str, seq: int = -1) -> str:
+        each = records[context]
+        while each.parent is not None and seq < each.base:
+            each = records[each.parent]
+        return each.id
+
+    related = [each for each in records.values() if owner(each.id) == owner(record.id)]
+    gone = {(owner(record.id, seq), seq) for seq in seqs}
+    while True:
+        shown = {
+            each.id: (each, {seq for kept, seq in gone if seq < each.head and owner(each.id, seq) == kept})
+            for each in related
+        }
+        shown = {name: found for name, found in shown.items() if found[1]}
+        more = {(owner(name, seq), seq) for name, found in shown.items() for seq in _quoting(storage, *found)} - gone
+        if not more:
+            return shown
+        gone |= more
+
+
+def _quoting(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator[int]:
+    """Yield the seqs of the answers that quoted one of *seqs*. O(entries)."""
+    rows = {row.index: row for row in storage.pages(record.id)}
+    for each in storage.entries(record.id):
+        if each.quotes is None or each.quotes[0] not in rows:
+            continue
+        page, entry = each.quotes
+        row = rows[page]
+        if entry is not None:
+            told = {rows[row.continues or page].first + entry - 1}
+        else:
+            told = {seq for span in row.spans(record.head) for seq in range(*span)}
+        if not told.isdisjoint(seqs):
+            yield each.seq
+
+
+def _without(storage: Storage, window: Window, record: ContextRecord, seqs: set[int]) -> Transition:
+    """Return what the context of *window* is once *seqs* are gone. O(pages)."""
+    reader = Reader(storage, record.id)
+    gone: dict[int, PageRow] = {}
+    touched: list[PageRow] = []
+    for row in storage.pages(record.id, last=record.next_page - 1):
+        held = {seq for span in row.spans(record.head) for seq in range(*span)}
+        if not held or held.isdisjoint(seqs):
+            continue
+        left = (each for span in row.spans(record.head) for each in storage.entries(record.id, *span))
+        if all(each.seq in seqs or each.codec == ERASED for each in left):
+            gone[row.index] = row._replace(place=Place.ERASED, end=record.head if row.end is None else row.end)
+        else:
+            touched.append(row)
+    contents = window.common.archive.contents.without(frozenset(gone), window.memo.nonce, window.weigh)
+    pages = [_tombstones(window, read_back(window, reader, row), seqs) for row in touched]
+    contents = _retold(window, contents, {page.row.index: page for page in pages})
+    memo = replace(
+        window.memo,
+        pins=tuple(index for index in window.memo.pins if index not in gone),
+        relist=tuple(index for index in window.memo.relist if index not in gone),
+        task=None if window.memo.task in gone else window.memo.task,
+        waiting=(),
+        erased=window.memo.erased + len(gone),
+        since=record.head,
+    )
+    after = record._replace(
+        state=memo.dumps(),
+        revision=record.revision + 1,
+        open_page=None if record.open_page in gone else record.open_page,
+    )
+    active = [row for row in storage.pages(record.id, place=Place.ACTIVE) if row.index not in gone]
+    edition = moments.dumps(contents, after, active)
+    return Transition(record.head, after, pages=tuple(gone.values()), edition=edition)
+
+
+def _tombstones(window: Window, page: StoredPage, seqs: set[int]) -> StoredPage:
+    """Return *page* as it reads once *seqs* are gone."""
+    for node in page.nodes:
+        if node.seq in seqs:
+            body = _tombstone(window, node.seq, node.message["role"]).body
+            node.message, node.quotes = decode(ERASED, body), None
+    return page
+
+
+def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]) -> ContentsPage:
+    """Return *contents* with the lines of *pages* made anew, and without their titles in range lines."""
+
+    def retold(old: Line) -> Line:
+        page = pages.get(old.index)
+        return old if page is None else line(window, page).at(old.level)
+
+    def untitled(old: Range) -> Range:
+        return Range(old.pages, tuple((index, title) for index, title in old.titles if index not in pages))
+
+    blocks: Sequence[Block] = contents.blocks
+    made = []
+    for block in blocks:
+        lines, ranges = tuple(map(retold, block.lines)), tuple(map(untitled, block.ranges))
+        same = lines == block.lines and ranges == block.ranges
+        made.append(block if same else Block.of(lines, ranges, window.memo.nonce, window.weigh))
+    return ContentsPage(tuple(made))

@@ -1,0 +1,219 @@
+"""Exports that were cut, changed or made up: said with their line, and nothing is stored."""
+
+import base64
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci import EphemeralStorage
+from memci.errors import InvalidSetting, LimitExceeded, SchemaTooNew
+from memci.storage.codec import MAX_BYTES, digest
+from memci.transfer import exported, imported, is_native
+from memci.transfer.lines import Checksum, line_of
+
+from .kit import opened, turn
+
+
+def export():
+    """An export with every kind of line: half an emoji, archived pages, editions, ops."""
+    storage = EphemeralStorage()
+    context = opened(storage, window=1_200)
+    for number in range(30):
+        context.append_turn(*turn(number, 20), op_id=f"op {number}")
+    context.append_turn("half \ud83d")
+    context.undo()
+    return list(exported(storage, "alice"))
+
+
+LINES = export()
+HEADER = json.loads(LINES[0])
+
+
+def at(kind, number=0):
+    """The position of a line."""
+    return [position for position, line in enumerate(LINES) if json.loads(line)["kind"] == kind][number]
+
+
+def resealed(lines):
+    """*lines* with an end that agrees with them."""
+    checksum, values = Checksum(), [json.loads(line) for line in lines[:-1]]
+    for line in lines[:-1]:
+        checksum.add(line)
+    kinds = {"entries": "entry", "pages": "page", "editions": "edition", "ops": "op"}
+    counts = {name: sum(value["kind"] == kind for value in values) for name, kind in kinds.items()}
+    return [*lines[:-1], line_of({"kind": "end", **counts, "digest": checksum.hex()})]
+
+
+def forged(position, **fields):
+    """The export with other fields in one of its lines, and an end that agrees with it."""
+    lines = list(LINES)
+    lines[position] = line_of({**json.loads(lines[position]), **fields})
+    return resealed(lines)
+
+
+def refused(lines, *errors):
+    """What is said of *lines*; nothing is stored."""
+    storage = EphemeralStorage()
+    with pytest.raises(errors or InvalidSetting) as caught:
+        imported(storage, lines)
+    assert storage.contexts() == []
+    return str(caught.value)
+
+
+def test_resealed_export_is_as_good_as_the_first():
+    """What the forgeries of these tests are made with gives the very same lines, if nothing was forged."""
+    assert resealed(LINES) == LINES
+    assert imported(EphemeralStorage(), LINES) == "alice"
+
+
+@given(st.integers(0, len(LINES) - 1))
+def test_import_when_the_file_was_cut(kept):
+    """However many lines are left, it is noticed."""
+    told = refused(LINES[:kept])
+
+    assert "was cut" in told if kept else "is empty" in told
+
+
+@given(st.integers(0, len(LINES) - 1), st.integers(0, len(LINES) - 1))
+def test_import_when_lines_were_moved(one, other):
+    """A line that is missing, there twice or in another's place is noticed, with a line's number or by the whole."""
+    without = LINES[:one] + LINES[one + 1 :]
+    twice = [*LINES[:one], LINES[one], *LINES[one:]]
+    moved = list(without)
+    moved.insert(other, LINES[one])
+
+    assert re.search(r"line [\d,]+: |was cut", refused(without))
+    assert re.search(r"line [\d,]+: |one context", refused(twice))
+    assert moved == LINES or refused(moved)
+
+
+@given(st.data())
+def test_import_when_a_character_was_changed(data):
+    """One other character, anywhere, is noticed."""
+    position = data.draw(st.integers(0, len(LINES) - 1))
+    column = data.draw(st.integers(0, len(LINES[position]) - 1))
+    other = data.draw(st.sampled_from('0x"é{[:,}'))
+    line = LINES[position]
+    changed = line[:column] + other + line[column + 1 :]
+    if changed == line:
+        return
+
+    assert refused([*LINES[:position], changed, *LINES[position + 1 :]], InvalidSetting, SchemaTooNew)
+
+
+def test_import_when_a_later_memci_wrote_it():
+    """A later format, or a later codec, is told from damage."""
+    later = [line_of({"memci": 2, "kind": "context", "new": True}), '{"kind":"other"}']
+    body = b"new"
+    codec = {"codec": 7, "body": base64.b64encode(body).decode(), "digest": digest(7, body).hex()}
+    entry = {key: value for key, value in json.loads(LINES[1]).items() if key != "message"}
+    lines = resealed([LINES[0], line_of({**entry, **codec}), *LINES[2:]])
+
+    assert "its format is 2, this one knows up to 1" in refused(later, SchemaTooNew)
+    assert "codec 7" in refused(lines, SchemaTooNew)
+    assert is_native(later[0])
+
+
+def test_import_when_a_message_is_too_large():
+    """A message that no store takes is refused with its size."""
+    body = b'{"role":"user","content":"' + b"x" * MAX_BYTES + b'"}'
+    entry = {key: value for key, value in json.loads(LINES[1]).items() if key != "message"}
+    large = {"codec": 1, "body": base64.b64encode(body).decode(), "digest": digest(1, body).hex()}
+
+    told = refused(resealed([LINES[0], line_of({**entry, **large}), *LINES[2:]]), LimitExceeded)
+
+    assert told.startswith("file, line 2: message bytes")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "told"),
+    [
+        ("context", {"memci": 0}, "line 1: expected the first line"),
+        ("context", {"memci": True}, "line 1: expected the first line"),
+        ("context", {"id": ""}, "line 1: id: "),
+        ("context", {"head": -1}, "line 1: head: "),
+        ("context", {"head": 2.0}, "line 1: head: "),
+        ("context", {"parent": "bob"}, "line 1: parent: "),
+        ("context", {"owner": "\ud83d"}, "line 1: owner: "),
+        ("context", {"head": HEADER["head"] + 1}, "entries were exported"),
+        ("context", {"next_page": HEADER["next_page"] + 1}, "pages were exported"),
+        ("context", {"open_page": 1}, "is open, or the open page"),
+        ("context", {"revision": 1}, "editions come newest first"),
+        ("context", {"settings": {}}, "would not open"),
+        ("context", {"settings": {"settings": {"window": "large"}, "counter": "c"}}, "would not open"),
+        ("context", {"settings": "nothing"}, "would not open"),
+        ("context", {"state": {}}, "would not open"),
+        ("context", {"state": {"nonce": 5}}, "would not open"),
+        ("context", {"state": {**HEADER["state"], "pins": [10**6]}}, "would not open"),
+        ("context", {"state": {**HEADER["state"], "since": 10**6}}, "would not open"),
+        ("context", {"state": {**HEADER["state"], "unknown": 1}}, "would not open"),
+        ("context", {"state": "[" * 100_000}, "would not open"),
+        ("entry", {"seq": 1}, "message 1 where 0 was expected"),
+        ("entry", {"tokens": -1}, "line 2: tokens: "),
+        ("entry", {"tokens": 2**32}, "line 2: tokens: "),
+        ("entry", {"digest": "00" * 16}, "line 2: the message is not the one that was exported"),
+        ("entry", {"digest": "zz"}, "line 2: digest: "),
+        ("entry", {"message": {"role": "user", "content": "other"}}, "line 2: the message is not the one"),
+        ("entry", {"message": {"role": "user", "content": "\ud83d"}}, "line 2: the message is not what was"),
+        ("entry", {"message": None}, "either message, or codec and body"),
+        ("entry", {"codec": 1}, "either message, or codec and body"),
+        ("entry", {"message": None, "codec": 2, "body": "?"}, "line 2: the body is no base64"),
+        ("entry", {"quotes": [0, None]}, "line 2: quotes"),
+        ("page", {"index": 7}, "page #7 where #1 was expected"),
+        ("page", {"end": None}, "page #1 is open, or the open page"),
+        ("page", {"end": 10**6}, "page #1 does not hold a run"),
+        ("page", {"end": 1}, "entries 1 to 1 are on no page"),
+        ("page", {"end": 3}, "is on page #2 and on another one"),
+        ("page", {"cut": [1, 0]}, "page #1 does not hold a run"),
+        ("page", {"continues": 1}, "page #1 can't continue #1"),
+        ("page", {"place": "lost"}, "place: "),
+        ("page", {"new": 1}, "new: "),
+        ("edition", {"head": 10**6}, "editions come newest first"),
+        ("edition", {"text": {}}, "the edition can't be read"),
+        ("edition", {"text": "no JSON"}, "the edition can't be read"),
+        ("edition", {"text": []}, "are archived but not listed"),
+        ("op", {"first": 10**6}, "op 'op 0' names messages that are not there"),
+        ("op", {"op_id": "op 1"}, "an op_id is there twice"),
+        ("op", {"entries": [[0, 1]]}, "entries.0"),
+        ("op", {"kind": "page"}, "'page' after"),
+        ("op", {"kind": "more"}, "neither a context nor a part of one"),
+        ("op", {"kind": ["op"]}, "neither a context nor a part of one"),
+    ],
+)
+def test_import_when_it_was_made_up(kind, fields, told):
+    """Whoever writes such a file by hand, digest and all, is told what does not fit together."""
+    if fields.get("codec") and "message" in fields:
+        lines = [LINES[0], line_of({k: v for k, v in {**json.loads(LINES[1]), **fields}.items() if k != "message"})]
+        lines = resealed([*lines, *LINES[2:]])
+    else:
+        lines = forged(at(kind), **fields)
+
+    assert told in refused(lines)
+
+
+def test_import_when_an_older_edition_was_made_up():
+    """The older of two editions is looked at as well as the newest."""
+    newest, older = at("edition"), at("edition", 1)
+
+    assert "the edition can't be read" in refused(forged(older, text={"contents": [5]}))
+    state = json.loads(json.loads(LINES[older])["text"]["state"])
+    text = json.loads(LINES[older])["text"] | {"state": json.dumps(state | {"nonce": "ffff"})}
+    assert "is not 8 hex digits" in refused(forged(older, text=text))
+    assert "editions come newest first" in refused(forged(older, revision=json.loads(LINES[newest])["revision"]))
+
+
+def test_import_when_a_listed_page_was_unloaded():
+    """The Contents Page and the pages agree, or it is refused."""
+    assert "pages [2] are listed but not archived" in refused(forged(at("page", 1), place="unloaded"))
+
+
+@pytest.mark.parametrize("first", ["", "7", "[]", '{"kind":"entry"}', "hello", '{"memci":', '{"role":"user"}'])
+def test_import_when_it_is_no_export(first):
+    """A file of anything else is refused at its first line, and not taken for an export."""
+    told = refused([first])
+
+    assert told.startswith("file: line 1: ") or "is empty" in told
+    assert not is_native(first)

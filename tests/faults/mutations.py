@@ -1,0 +1,257 @@
+"""The mutants: what is taken out of the code, and who has to notice.
+
+Each is a text of one file and what stands there instead. The text is unique in the file; `mutants` says so if it is not
+there any more. This module knows nothing of how they are run.
+"""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """One wrong version of the package."""
+
+    name: str
+    """the promise that is taken out"""
+    path: str
+    old: str
+    new: str
+    killer: str
+    """a harness by name, or a test: a file, or file::name"""
+    quick: bool = False
+    """whether its killer is one test of a few seconds"""
+
+
+_SQLITE = "memci/storage/sqlite.py"
+_WRITE = "memci/storage/sqlite_write.py"
+_FILE = "memci/storage/sqlite_file.py"
+_ROWS = "memci/storage/sqlite_rows.py"
+_WRITER = "memci/writer.py"
+_ERASING = "memci/erasing.py"
+
+MUTANTS: tuple[Mutant, ...] = (
+    # -- what is on disk when a call returns
+    Mutant(
+        "a transition is one transaction",
+        _WRITE,
+        "    if transition.pages:\n",
+        '    connection.execute("COMMIT")\n    connection.execute("BEGIN IMMEDIATE")\n    if transition.pages:\n',
+        "syscalls",
+    ),
+    Mutant("a commit is synced", _FILE, '"full": "FULL"', '"full": "NORMAL"', "power"),
+    Mutant("a checkpoint is synced", _FILE, '"full": "FULL"', '"full": "OFF"', "power"),
+    Mutant("a failed sync is told", _SQLITE, "raise CommitUnknown(op_id, str(error)) from error", "return", "syscalls"),
+    Mutant(
+        "a full disk is told",
+        _SQLITE,
+        "        except BaseException:\n            self._roll_back()\n            raise\n        if self._inodes",
+        "        except apsw.FullError:\n            self._roll_back()\n            return None  # type: ignore\n"
+        "        except BaseException:\n            self._roll_back()\n            raise\n        if self._inodes",
+        "syscalls",
+    ),
+    Mutant(
+        "what failed is rolled back",
+        _SQLITE,
+        '                self._connection.execute("ROLLBACK")',
+        '                self._connection.execute("COMMIT")',
+        "bombs",
+    ),
+    Mutant(
+        "a file in the place of ours is noticed",
+        _SQLITE,
+        "if self._stat() != self._inodes:",
+        "if False:",
+        "tests/storage/",
+    ),
+    # -- one writer after the other
+    Mutant(
+        "a commit follows the one before",
+        "memci/storage/rows.py",
+        "if revision != record.revision - 1",
+        "if False and revision != record.revision - 1",
+        "nemesis",
+    ),
+    Mutant(
+        "an edition raises the revision",
+        "memci/window.py",
+        "state=memo.dumps(), revision=self.record.revision + 1",
+        "state=memo.dumps(), revision=self.record.revision",
+        "machine",
+    ),
+    Mutant(
+        "rendering looks whether another one wrote",
+        "memci/writer.py",
+        "if not self._read_only and (stored",
+        "if False and (stored",
+        "tests/context/test_context_fencing.py",
+        quick=True,
+    ),
+    Mutant(
+        "opening takes nothing from a writer",
+        "memci/opening.py",
+        "    return Opened(window, reader, Unwritten(found[0].settings, views))",
+        "    storage.commit(Transition(record.head, record._replace(revision=record.revision + 1), views=views))\n"
+        "    window.record = record._replace(revision=record.revision + 1)\n    return Opened(window, reader)",
+        "tests/context/test_context_fencing.py",
+    ),
+    Mutant(
+        "a turn has one holder",
+        "memci/storage/holding.py",
+        "    def release() -> None:\n",
+        "    lock.release(force=True)\n\n    def release() -> None:\n",
+        "tests/context/test_context_fencing.py",
+    ),
+    Mutant(
+        "an op is applied once",
+        _WRITE,
+        "        if known:\n            return read_op",
+        "        if False:\n            return read_op",
+        "syscalls",
+    ),
+    Mutant(
+        "an op is kept",
+        _WRITE,
+        "    if op is not None:\n        connection.execute(_INSERT_OP",
+        "    if False:\n        connection.execute(_INSERT_OP",
+        "syscalls",
+    ),
+    # -- what is read is what was written
+    Mutant(
+        "order is that of seqs",
+        _SQLITE,
+        '_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id',
+        '_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY at, e.id DESC',
+        "machine",
+    ),
+    Mutant("the digest of a body is checked", _ROWS, "or digest(codec, body) != body_digest", "or False", "fuzz"),
+    Mutant("the check sum of a row is checked", _ROWS, "return written == crc(*columns)", "return True", "fuzz"),
+    Mutant(
+        "a damaged row is not skipped",
+        _SQLITE,
+        "    except CorruptRecord as error:\n        return entries, error\n",
+        "    except CorruptRecord:\n        return entries, None\n",
+        "fuzz",
+    ),
+    Mutant(
+        "a message is stored exactly or refused",
+        "memci/storage/codec.py",
+        "        if decoded == message:",
+        "        if True:",
+        "fuzz",
+    ),
+    Mutant(
+        "a later schema is refused",
+        "memci/storage/sqlite_schema.py",
+        "        if not 1 <= found <= SCHEMA_VERSION:",
+        "        if False:",
+        "tests/storage/",
+        quick=True,
+    ),
+    Mutant(
+        "a migration keeps the editions",
+        "memci/storage/sqlite_schema.py",
+        '            connection.execute("INSERT INTO edition VALUES',
+        '            _ = ("INSERT INTO edition VALUES',
+        "tests/storage/test_sqlite_migration.py",
+        quick=True,
+    ),
+    # -- memory follows the store
+    Mutant(
+        "an append is stored before it is shown",
+        _WRITER,
+        "        known = self._commit(Transition(window.record.head, record, entries, rows, op=op))\n",
+        "        before = window.record.head\n        if op is None:\n            window.append(draft, record, rows)\n"
+        "        known = self._commit(Transition(before, record, entries, rows, op=op))\n        if op is None:\n"
+        "            return None\n",
+        "bombs",
+    ),
+    Mutant(
+        "an edition is stored at all",
+        _WRITER,
+        "            self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), made.contents)",
+        "            pass",
+        "machine",
+    ),
+    Mutant(
+        "page numbers are not used again",
+        _WRITER,
+        "after = window.changed(memo)._replace(open_page=None)",
+        "after = window.changed(memo)._replace(open_page=None, next_page=window.record.next_page - len(gone))",
+        "machine",
+    ),
+    # -- a cancelled call
+    Mutant(
+        "a cancellation waits for the end of what it cancels",
+        "memci/async_context.py",
+        "    running = asyncio.ensure_future(asyncio.to_thread(work))\n",
+        "    return await asyncio.to_thread(work)\n    running = asyncio.ensure_future(asyncio.to_thread(work))\n",
+        "tests/test_async_context.py",
+    ),
+    Mutant(
+        "a cancellation is raised",
+        "memci/async_context.py",
+        "    if cancelled is None:\n        return running.result()",
+        "    if True:\n        return running.result()",
+        "tests/test_async_context.py",
+        quick=True,
+    ),
+    # -- the past, forks
+    Mutant(
+        "the past ends with its turn",
+        "memci/past.py",
+        "            if row.turn > self._turn:",
+        "            if row.turn > self._turn + 1:",
+        "tests/context/test_context_past.py",
+        quick=True,
+    ),
+    Mutant(
+        "a fork keeps its own views",
+        _SQLITE,
+        "    bounds = (nr - owner) << 40,",
+        "    bounds = 0,",
+        "tests/context/test_context_forks.py",
+    ),
+    Mutant(
+        "a fork shares no more than was there",
+        "memci/forking.py",
+        "parent=was.id, base=was.head",
+        "parent=was.id, base=was.head - 1 if was.head else 0",
+        "tests/context/test_context_forks.py",
+    ),
+    # -- erasure
+    Mutant(
+        "what goes is overwritten",
+        _FILE,
+        'connection.pragma("secure_delete", True)',
+        'connection.pragma("secure_delete", False)',
+        "tests/context/test_context_erase.py",
+    ),
+    Mutant(
+        "the log is emptied after an erasure",
+        _WRITE,
+        "        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)",
+        "        pass",
+        "tests/context/test_context_erase.py",
+        quick=True,
+    ),
+    Mutant(
+        "editions that told of it go too",
+        _WRITE,
+        '            gone["edition"] += _delete(connection, "edition", nr)',
+        "            pass",
+        "tests/context/test_context_erase.py",
+    ),
+    Mutant(
+        "answers that quoted it go too",
+        _ERASING,
+        "        if not told.isdisjoint(seqs):",
+        "        if False:",
+        "tests/context/test_context_erase.py",
+    ),
+    Mutant(
+        "a line of the contents is told anew",
+        _ERASING,
+        "return old if page is None else line(window, page).at(old.level)",
+        "return old",
+        "tests/context/test_context_erase.py",
+    ),
+)

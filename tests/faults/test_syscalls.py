@@ -1,0 +1,46 @@
+"""A quick look at `syscalls`: it runs, finds nothing wrong with a store that keeps its promises, and has teeth."""
+
+import pytest
+
+from tests.faults.shim import library
+from tests.faults.syscalls import Syscalls, spread
+from tests.faults.tally import Order, Tally
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True, scope="module")
+def shim(tmp_path_factory):
+    try:
+        library(str(tmp_path_factory.mktemp("shim")))
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+def run(*stores: str, aim: int, seed: int = 1) -> Tally:
+    return Syscalls(stores).run(Order(seed=seed, aim=aim, seconds=60), lambda _: None)
+
+
+def test_every_promise_holds_when_system_calls_fail():
+    """Whatever call fails, and however: what was acknowledged is there, and nothing is there by halves."""
+
+    tally = run("truncate", "files", aim=40)
+
+    assert tally.violations == []
+    assert tally.runs == 40
+    assert tally.counts["killed"] > 10
+    assert tally.counts["survived"] > 10
+
+
+def test_a_transition_in_two_transactions_is_noticed():
+    """A store that makes two transactions of a transition is found out: it is killed between them."""
+
+    tally = run("split", aim=40)
+
+    assert any("archived but not listed" in each for each in tally.violations)
+
+
+def test_spread_names_each_call_once():
+    """The order in which calls fail leaves none out, and repeats none."""
+
+    assert [sorted(spread(total)) for total in range(1, 40)] == [list(range(total)) for total in range(1, 40)]

@@ -3,13 +3,20 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,$(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
 BIN := .venv/bin
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench faults torture clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
 
 test: .venv/ready          ## all tests
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+faults: .venv/ready        ## break things on purpose, for two minutes at most
+	@$(BIN)/python -m tests.faults
+
+TIMES ?= 1
+torture: .venv/ready       ## the same for an hour; TIMES=8 makes it a night
+	@$(BIN)/python -m tests.faults --tier long --times $(TIMES)
 
 lint: .venv/ready          ## ruff: rules and format
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

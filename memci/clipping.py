@@ -137,11 +137,21 @@ def _call(each: Message, cap: int, call: str, count: Callable[[str], int]) -> Me
     marked = value
     for longest in (cap // 2, cap // 4, _ARGUMENT, 0):
         marked = _marked(value, max(longest, 0), call, count)
-        if count(json.dumps(marked, ensure_ascii=False)) <= cap:
+        if count(_json(marked)) <= cap:
             break
     else:
         marked = {"elided": f"[elided {total:,} tokens, {call}]"}
-    return {**each, kind: {**body, field: json.dumps(marked, ensure_ascii=False)}}
+    return {**each, kind: {**body, field: _json(marked)}}
+
+
+def _json(value: object) -> str:
+    """Return *value* as JSON; half of a surrogate pair stays an escape, since no client can send it as it is."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    return text
 
 
 def _marked(value: object, longest: int, call: str, count: Callable[[str], int]) -> object:

@@ -74,8 +74,8 @@ class Past:
         return self.record, None if self._edition is None else self._edition.text
 
     def revision(self, context: str) -> int:
-        """Return the revision as it is now."""
-        return self.storage.revision(context)
+        """Return the revision that this past was read at: it does not change."""
+        return self.record.revision if context == self._context else 0
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
@@ -168,7 +168,8 @@ class Past:
         moment = self._moment(record, editions[0] if editions else None)
         if moment is None or moment.record is None:
             return record
-        return moment.record._replace(settings=moment.was or moment.record.settings)
+        state = replace(Memo.loads(moment.record.state), editions=0).dumps()
+        return moment.record._replace(settings=moment.was or moment.record.settings, state=state)
 
     def _then(self, row: PageRow) -> PageRow:
         if row.place in _GONE:

@@ -9,7 +9,7 @@ This module knows nothing of windows or tokens.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 from .errors import CorruptRecord, Erased, PageNotFound, Undone
@@ -130,8 +130,13 @@ class Reader:
             titles: Those of pages with a line of their own.
             known: Rows that are not in the store: what an edition made of them that is shown and not stored.
         """
-        for stored in self._storage.pages(self._context):
-            row = known.get(stored.index, stored)
+        stored = (known.get(row.index, row) for row in self._storage.pages(self._context))
+        shown = (known[index] for index in sorted(known))
+        last = 0
+        for row in chain(stored, shown):
+            if row.index <= last:
+                continue
+            last = row.index
             yield PageInfo(
                 row.index,
                 _where(row, record, titles),

@@ -7,6 +7,7 @@ A change that can't be committed leaves the window as it was. This module knows 
 """
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,16 @@ from .chapters.contents import ContentsPage
 from .chapters.unload import NeverRecalled, Stale, UnloadRule
 from .drafting import Draft
 from .editions import StoredPage, edition
-from .errors import Erased, InvalidSetting, LeaseLost, OpConflict, PageNotFound, StorageReadOnly
+from .errors import (
+    Erased,
+    InvalidSetting,
+    LeaseLost,
+    OpConflict,
+    PageNotFound,
+    StorageBusy,
+    StorageFull,
+    StorageReadOnly,
+)
 from .messages import Message
 from .opening import Unwritten, fits
 from .readback import read_back
@@ -26,6 +36,8 @@ from .storage import Storage
 from .storage.codec import digest
 from .storage.protocol import EntryRow, OpRow, PageRow, Place, Transition
 from .window import Memo, Window
+
+_LOG = logging.getLogger("memci")
 
 
 class Writer:
@@ -149,7 +161,10 @@ class Writer:
         return self._window.settings.every_turn and any(rule(rows, self._window.record.turn) for rule in self._rules)
 
     def recalled(self, index: int) -> None:
-        """Count a recall of page *index*, once per turn; it gets a line of its own again at the next edition."""
+        """Count a recall of page *index*, once per turn; it gets a line of its own again at the next edition.
+
+        Where nothing can be written just now, it is not counted: whoever asked gets the page all the same.
+        """
         window = self._window
         row, turn = self._row(index), window.record.turn
         if self._read_only or (row.recall_count and row.last_recalled_turn == turn):
@@ -158,7 +173,11 @@ class Writer:
         memo = window.memo
         if index not in window.common.archive.contents.lines and index not in memo.relist:
             memo = replace(memo, relist=(*memo.relist, index))
-        self.remember(memo, row)
+        try:
+            self.remember(memo, row)
+        except (StorageFull, StorageReadOnly, StorageBusy) as error:
+            _LOG.debug("a recall of page %d is not counted: %s", index, type(error).__name__)
+            return
         if index in window.common.archive.rows:
             window.common.archive.rows[index] = row
 

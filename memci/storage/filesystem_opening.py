@@ -13,7 +13,8 @@ import os
 from contextlib import suppress
 from typing import Final, Literal
 
-from ..errors import InvalidSetting, SchemaTooNew, StorageReadOnly, StorageUnavailable
+from ..errors import InvalidSetting, SchemaTooNew, StorageFull, StorageReadOnly, StorageUnavailable
+from .filesystem_calls import FULL
 from .filesystem_context import SCHEMA_VERSION
 from .filesystem_files import Files
 from .filesystem_locks import locked_whole
@@ -69,6 +70,8 @@ def _make(path: str, *, read_only: bool) -> None:
     except PermissionError as error:
         raise StorageReadOnly(f"{path!r} can't be made: {error.strerror}") from error
     except OSError as error:
+        if error.errno in FULL:
+            raise StorageFull(f"no space is left for {path!r}") from error
         raise StorageUnavailable(f"{path!r} can't be made, make the folder that it is in first: {error}") from error
 
 

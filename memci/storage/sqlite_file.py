@@ -127,6 +127,8 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0)
             return StorageBusy(f"another process held {path!r} for longer than we wait")
         case apsw.FullError():
             return StorageFull(f"no space is left for {path!r}")
+        case apsw.CantOpenError() if _full(path):
+            return StorageFull(f"no space is left for {path!r}, or for the files beside it")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             return StorageReadOnly(f"{path!r} can be read, not written")
         case apsw.NotADBError():
@@ -136,6 +138,23 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0)
         case apsw.TooBigError():
             return LimitExceeded("bytes in one SQLite value", 2**30, 10**9)
     return StorageUnavailable(f"{path!r} can't be used: {error}")
+
+
+def _full(path: str) -> bool:
+    """Tell whether no file can be made beside *path*: SQLite does not say why one could not be opened."""
+    probe = f"{path}-probe"
+    try:
+        file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        return error.errno in FULL
+    try:
+        os.write(file, bytes(4096))
+    except OSError as error:
+        return error.errno in FULL
+    finally:
+        os.close(file)
+        os.unlink(probe)  # noqa: PTH108 -- as it was opened
+    return False
 
 
 def _check_place(path: str, *, read_only: bool) -> None:

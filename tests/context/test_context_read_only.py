@@ -50,7 +50,8 @@ def test_nothing_on_disk_changes_whatever_is_read(kind, tmp_path):
         reader.close()
 
     after = files(tmp_path)
-    assert {name: held for name, held in after.items() if held and not name.endswith("-shm")} == before
+    side_files = {name for name, held in after.items() if name.endswith("-shm") or (name.endswith("-wal") and not held)}
+    assert {name: held for name, held in after.items() if name not in side_files} == before, "SQLite makes these two"
 
 
 @pytest.mark.parametrize("missing", ["agent.db", "nowhere/agent.db"])
@@ -138,9 +139,7 @@ def test_recall_of_what_is_only_read_counts_nothing():
     context.archive(keep=0)
     reader = again(storage, read_only=True)
 
-    assert reader.recall_page(1) == context._parts.reader and False or reader.recall_page(1)[0]["content"] == (
-        turn(1)[0]["content"]
-    )
+    assert reader.recall_page(1) == list(turn(1))
     reader.answers(calling(call("r", "recall_page", {"index": 2, "entry": None})))
 
     counted = [(page.recall_count, page.last_recalled_turn) for page in again(storage).pages()]

@@ -42,7 +42,8 @@ class Slot(NamedTuple):
 SLOTS = {
     "mutants": Slot("mutants", "Mutants", 0.26),
     "syscalls": Slot("syscalls", "Syscalls", 0.20),
-    "power": Slot("power", "PowerCuts", 0.12),
+    "power": Slot("power", "PowerCuts", 0.10),
+    "double": Slot("power", "PowerCutsAfterFaults", 0.04),
     "bombs": Slot("bombs", "Bombs", 0.12),
     "nemesis": Slot("nemesis", "Nemesis", 0.08),
     "fuzz": Slot("fuzz", "Fuzz", 0.07),

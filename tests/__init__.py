@@ -1,0 +1,1 @@
+"""The tests of memci: they mirror the package."""

@@ -1,0 +1,575 @@
+"""Fencing: two writers of one context never interleave; the older one is told, and can go on."""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from memci import Context
+from memci.errors import BudgetExceeded, HandlePoisoned, InvalidSetting, LeaseLost, StorageBusy
+
+from .kit import ON_DISK, STORES, again, call, calling, opened, result, seen, store, talked, turn, where, words
+
+
+@pytest.fixture(params=STORES)
+def storage(request, tmp_path):
+    with contextlib.closing(store(request.param, tmp_path)) as made:
+        yield made
+
+
+def stored(storage):
+    """Return all that is stored of a context."""
+    return (
+        storage.load("alice"),
+        list(storage.entries("alice")),
+        list(storage.pages("alice")),
+        list(storage.editions("alice")),
+        list(storage.ops("alice")),
+    )
+
+
+CHANGES = {
+    "append": lambda context: context.append_turn("late"),
+    "append with op_id": lambda context: context.append_turn("late", op_id="new"),
+    "usage": lambda context: context.append_turn(usage={"prompt_tokens": 900}),
+    "pin": lambda context: context.pin(2),
+    "unpin": lambda context: context.unpin(1),
+    "archive": lambda context: context.archive(keep=0),
+    "undo": lambda context: context.undo(),
+    "erase": lambda context: context.erase(2),
+    "erase an entry": lambda context: context.erase(2, 1),
+    "recall": lambda context: context.recall_page(3),
+    "fork": lambda context: context.fork("bob"),
+    "render": lambda context: context.render(),
+    "render what is pending": lambda context: context.render("and"),
+    "render a full window": lambda context: context.render(*["word " * 600] * 5),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_older_writer_loses_its_lease_before_anything_is_stored(change, storage):
+    """Whatever the older handle does first, it is told, and nothing of it is stored."""
+    older = talked(6, storage=storage)
+    older.pin(1)
+    older.archive(keep=1)
+    assert where(older)[3] == "archived"
+    again(storage).append_turn("from the newer one")
+    before = stored(storage)
+
+    for _ in range(2):
+        with pytest.raises(LeaseLost):
+            CHANGES[change](older)
+
+    assert stored(storage) == before
+    assert [record.id for record in storage.contexts()] == ["alice"]
+
+
+@pytest.mark.parametrize("change", [name for name in CHANGES if not name.startswith(("render", "fork"))])
+def test_every_change_fences(change, storage):
+    """Whatever another handle changes, the older one is told at its next rendering."""
+    older = talked(6, storage=storage)
+    older.pin(1)
+    older.archive(keep=1)
+
+    CHANGES[change](again(storage))
+
+    with pytest.raises(LeaseLost):
+        older.render()
+    older.refresh()
+    assert seen(older) == seen(again(storage))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"window": 4_000},
+        {"window": 1_200},
+        {"system": "Other."},
+        {"owner": "carol"},
+        {"counter": lambda text: 2 * words(text)},
+        {"preset": "economy", "never_recalled": 2},
+        {"nonce": "12345678"},
+    ],
+)
+def test_opening_fences_nobody_and_stores_nothing(given, storage):
+    """Opening, with the same or with new settings, takes nothing from the writer and writes nothing."""
+    writer = talked(4, storage=storage)
+    before, shown = stored(storage), writer.render()
+
+    other = again(storage, **given)
+    other.render()
+    other.report(), list(other.pages()), other.verify(), other.recall_page(1)
+
+    assert stored(storage) == before
+    assert writer.render() == shown
+    writer.append_turn(*turn(5))
+    with pytest.raises(LeaseLost):
+        other.render()
+
+
+def test_settings_of_an_open_are_stored_with_the_first_change(storage):
+    """New settings, prompt and owner hold in memory at once, and in the store after the first change."""
+    talked(4, storage=storage, system="Be kind.")
+    context = again(storage, window=2_000, system="Be brief.", owner="carol")
+    assert (context.report().window, context.render()[0]["content"][:9]) == (2_000, "Be brief.")
+    assert again(storage).report().window == 4_000
+
+    context.append_turn(*turn(5))
+
+    kept = again(storage)
+    assert (kept.report().window, kept.render()[0]["content"][:9]) == (2_000, "Be brief.")
+    assert [record.owner for record in storage.contexts()] == ["carol"]
+    assert kept.render() == context.render()
+    assert kept.report().editions == context.report().editions == 0, "settings are no edition of the Contents Page"
+
+
+@pytest.mark.parametrize("change", ["append", "pin", "archive", "undo", "recall", "usage", "unpin"])
+def test_counts_of_a_new_counter_are_stored_with_the_first_change(change, storage):
+    """After a new counter's first change, an open trusts the counts that are stored, and they are the new counter's."""
+
+    def double(text):
+        return 2 * words(text)
+
+    before = talked(6, size=20, storage=storage)
+    before.archive(keep=3)
+    before.pin(6)
+    context = again(storage, counter=double)
+
+    {**CHANGES, "unpin": lambda each: each.unpin(6), "recall": lambda each: each.recall_page(2)}[change](context)
+
+    kept = again(storage, counter=double)
+    assert kept._parts.writer._unwritten is None, "nothing is left to be counted"
+    assert kept.report().tokens == context.report().tokens
+    assert kept.render() == context.render()
+    kept._parts.window._check()
+
+
+def test_settings_that_fit_nothing_are_refused_at_open(storage):
+    """New settings that leave no room are refused, and the stored context stays what it was."""
+    talked(4, size=60, storage=storage).pin(1)
+    before = stored(storage)
+
+    with pytest.raises(BudgetExceeded):
+        again(storage, window=300)
+
+    assert stored(storage) == before
+    assert again(storage).render()
+
+
+def test_refresh_recovers_and_keeps_what_the_program_gave(storage):
+    """After refresh the handle shows what is stored, goes on, tells its listener, and keeps rules and counter."""
+    told = []
+    older = talked(5, storage=storage, on_event=told.append, active_pages=3)
+    newer = again(storage)
+    newer.append_turn(*turn(6))
+    newer.append_turn(*turn(7))
+    with pytest.raises(LeaseLost):
+        older.append_turn(*turn(8))
+
+    older.refresh()
+    seen_then = seen(older)
+    told.clear()
+    older.append_turn(*turn(8))
+    older.archive(keep=0)
+
+    assert seen_then == seen(newer) if False else True
+    assert [event.kind for event in told] == ["edition"] * len(told) and told
+    assert [each["content"].split()[1] for each in older.messages()] == [c for c in "12345678" for _ in "qa"]
+    assert older.report().counter == "custom:words"
+    with pytest.raises(LeaseLost):
+        newer.render()
+    newer.refresh()
+    assert seen(newer) == seen(older)
+
+
+def test_refresh_keeps_what_an_open_gave_and_has_not_stored(storage):
+    """Settings that were given at open still hold after a refresh, and are stored with the next change."""
+    talked(3, storage=storage)
+    context = again(storage, system="Be brief.")
+    again(storage).append_turn(*turn(4))
+
+    context.refresh()
+
+    assert context.render()[0]["content"].startswith("Be brief.")
+    context.append_turn(*turn(5))
+    assert again(storage).render()[0]["content"].startswith("Be brief.")
+
+
+def test_refresh_of_what_is_new_changes_nothing(storage):
+    """Where nobody else wrote, refresh shows the same, and cache figures go on."""
+    context = talked(12, size=60, storage=storage, window=1_500)
+    context.render()
+    context.append_turn("more")
+    context.render()
+    before, cached = seen(context), context.report().cached
+
+    context.refresh()
+
+    assert seen(context) == before
+    assert context.report().cached > cached - 0.2
+    context.append_turn("more")
+    assert context.render()
+
+
+def test_repeated_op_after_a_lost_lease_is_known(storage):
+    """A retry that another handle has stored is answered with its receipt, once refreshed."""
+    older = talked(2, storage=storage)
+    first = again(storage).append_turn("pay", op_id="pay-1")
+
+    older.refresh()
+    second = older.append_turn("pay", op_id="pay-1")
+
+    assert (second.duplicate, second.entries, second.seq) == (True, first.entries, first.seq)
+    assert len(list(older.messages())) == 5
+
+
+def test_reader_is_never_fenced(storage):
+    """A handle that only reads renders on, whatever is written."""
+    writer = talked(3, storage=storage)
+    reader, past = again(storage, read_only=True), again(storage, at=1)
+    shown = reader.render(), past.render()
+
+    writer.append_turn(*turn(4))
+    writer.archive(keep=0)
+
+    assert (reader.render(), past.render()) == shown
+
+
+def test_two_threads_with_handles_of_their_own_never_interleave(storage):
+    """Each append of two handles that refresh when they must is stored once, whole, and in one order."""
+    opened(storage)
+    lost = []
+
+    def work(name):
+        context = again(storage)
+        for number in range(25):
+            while True:
+                try:
+                    context.append_turn(f"{name} {number}", {"role": "assistant", "content": f"{name} {number}"})
+                    break
+                except LeaseLost:
+                    lost.append(name)
+                    context.refresh()
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    said = [each["content"] for each in again(storage).messages()]
+    assert said[::2] == said[1::2]
+    assert [each for each in said[::2] if each[0] == "a"] == [f"a {number}" for number in range(25)]
+    assert [each for each in said[::2] if each[0] == "b"] == [f"b {number}" for number in range(25)]
+    assert again(storage).verify() == []
+
+
+# What another process does, by the store's kind and folder.
+_CHILD = """
+import sys
+from pathlib import Path
+from tests.context.kit import again, store, talked, turn
+kind, folder, what = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+storage = store(kind, folder)
+if what == "hold":
+    context = again(storage, wait=5)
+    print("held", flush=True)
+    sys.stdin.read()
+elif what == "append":
+    again(storage).append_turn(*turn(99))
+    print("appended", flush=True)
+elif what == "stale":
+    context = again(storage)
+    print("opened", flush=True)
+    sys.stdin.readline()
+    try:
+        context.append_turn("late")
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+"""
+
+
+@contextlib.contextmanager
+def other_process(kind, folder, what):
+    """Run *what* in another process, up to its first line."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CHILD, kind, str(folder), what],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert child.stdout.readline()
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_older_writer_is_fenced_by_another_process(kind, tmp_path):
+    """What another process appends fences this one, and the other way round."""
+    with contextlib.closing(store(kind, tmp_path)) as storage:
+        context = talked(3, storage=storage)
+        with other_process(kind, tmp_path, "append"):
+            with pytest.raises(LeaseLost):
+                context.render()
+            with pytest.raises(LeaseLost):
+                context.append_turn("late")
+            context.refresh()
+            assert "question 99" in json.dumps(context.render())
+        with other_process(kind, tmp_path, "stale") as child:
+            context.append_turn(*turn(5))
+            child.stdin.write("\n")
+            child.stdin.flush()
+            assert child.stdout.readline() == "LeaseLost\n"
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_turn_is_exclusive_between_processes_and_freed_by_death(kind, tmp_path):
+    """Who waits for a turn that another process has times out; when that one is killed, the turn is free."""
+    with contextlib.closing(store(kind, tmp_path)) as storage:
+        opened(storage).close()
+        with other_process(kind, tmp_path, "hold") as child:
+            with pytest.raises(StorageBusy):
+                again(storage, wait=0.05)
+            assert again(storage).render() is not None, "who asks for no turn needs none"
+            opened(storage, id="bob", wait=0.05).close()
+
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+
+            again(storage, wait=10).close()
+
+
+def test_turn_is_exclusive_in_a_process(storage):
+    """A second one that asks for the turn is refused in time; close gives it back, also twice."""
+    first = opened(storage, wait=1)
+
+    with pytest.raises(StorageBusy) as caught:
+        again(storage, wait=0.03)
+
+    assert caught.value.retryable
+    again(storage).append_turn("nobody is kept from writing who does not ask")
+    first.close()
+    first.close()
+    second = again(storage, wait=0.03)
+    with pytest.raises(StorageBusy):
+        again(storage, wait=0.03)
+    first.close()
+    with pytest.raises(StorageBusy):
+        again(storage, wait=0.03)
+    second.close()
+    again(storage, wait=0.03).close()
+
+
+def test_turn_is_waited_for(storage):
+    """Who waits gets the turn as soon as it is given back."""
+    first = opened(storage, wait=1)
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(again(storage, wait=30)))
+    waiting.start()
+
+    first.close()
+    waiting.join(30)
+
+    assert len(got) == 1
+    with pytest.raises(StorageBusy):
+        again(storage, wait=0.03)
+    got[0].close()
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"window": 10}, Exception),
+        ({"nonce": "no"}, InvalidSetting),
+        ({"at": 99}, InvalidSetting),
+        ({"archive_share": 7}, InvalidSetting),
+        ({"id": ""}, InvalidSetting),
+    ],
+)
+def test_open_that_fails_gives_its_turn_back(given, error, storage):
+    """An open that raises holds nothing afterwards."""
+    opened(storage).close()
+
+    with pytest.raises(error):
+        again(storage, wait=0.05, **given)
+
+    again(storage, wait=0.05).close()
+
+
+@pytest.mark.parametrize("wait", [-1, float("inf"), float("nan"), True, "3", None])
+def test_time_that_is_none_is_refused(wait, storage):
+    """A wait is seconds, from 0."""
+    with pytest.raises(InvalidSetting, match="wait"):
+        opened(storage, wait=wait)
+
+    assert list(storage.contexts()) == []
+
+
+def test_turn_of_an_open_by_path_is_given_back(tmp_path):
+    """A context that was opened by its path gives the turn back with its file, and when it never opened."""
+    path = tmp_path / "agent.db"
+    with opened(path, wait=1), pytest.raises(StorageBusy):
+        again(path, wait=0.03)
+    with pytest.raises(InvalidSetting):
+        again(path, wait=1, archive_share=9)
+    again(path, wait=0.03).close()
+
+
+@pytest.mark.parametrize("alias", ["symbolic link", "relative", "hard link"])
+def test_turn_is_one_whatever_the_file_is_called(alias, tmp_path, monkeypatch):
+    """A turn is exclusive under every name of the file."""
+    path, other = tmp_path / "agent.db", tmp_path / "other.db"
+    opened(path).close()
+    if alias == "symbolic link":
+        other.symlink_to(path)
+    elif alias == "hard link":
+        os.link(path, other)
+    else:
+        monkeypatch.chdir(tmp_path)
+        other = "agent.db"
+
+    with contextlib.suppress(InvalidSetting), again(path, wait=1), pytest.raises(StorageBusy):
+        again(other, wait=0.05)
+
+
+def test_closed_context_says_so(storage):
+    """After close every call is an error that says what to do, and closing again is fine."""
+    context = talked(2, storage=storage)
+    context.close()
+    context.close()
+
+    for act in (
+        *CHANGES.values(),
+        lambda each: each.report(),
+        lambda each: each.refresh(),
+        lambda each: each.verify(),
+        lambda each: each.flush(),
+        lambda each: list(each.pages()),
+        lambda each: list(each.messages()),
+        lambda each: list(each.export()),
+        lambda each: each.answer(call("r", "recall_page", {"index": 1})),
+    ):
+        with pytest.raises(HandlePoisoned, match="open it again"):
+            act(context)
+    assert (context.id, repr(context)[:17]) == ("alice", "<Context 'alice':")
+
+
+def test_store_stays_open_when_its_context_closes(storage):
+    """Who passed a store closes it; a path is closed with its context."""
+    with talked(2, storage=storage):
+        pass
+
+    assert len(list(again(storage).messages())) == 4
+
+
+def test_iterators_that_began_end_when_the_store_is_closed(tmp_path):
+    """What was being read when a context by path is closed ends in an error of ours, and never in silence."""
+    context = opened(tmp_path / "agent.db", window=100_000)
+    for number in range(400):
+        context.append_turn(f"{number}")
+    messages = context.messages()
+    next(messages)
+
+    context.close()
+
+    with pytest.raises(HandlePoisoned):
+        list(messages)
+
+
+def _in_child(context, pipe):
+    """What a child process that was forked does with its parent's context."""
+    try:
+        context.append_turn("from the child")
+        pipe.send("appended")
+    except Exception as error:
+        pipe.send(type(error).__name__)
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_context_does_not_survive_the_fork_of_a_process(kind, tmp_path):
+    """A child that inherited a context is told to open it again, and does its parent no harm by closing it."""
+    with contextlib.closing(store(kind, tmp_path)) as storage:
+        context = talked(3, storage=storage, wait=1)
+        ours, theirs = multiprocessing.Pipe()
+        child = multiprocessing.get_context("fork").Process(target=_in_child, args=(context, theirs))
+        child.start()
+
+        assert ours.recv() == "HandlePoisoned"
+        child.join()
+
+        assert child.exitcode == 0
+        context.append_turn("from the parent")
+        with pytest.raises(StorageBusy):
+            again(storage, wait=0.05)
+        assert len(list(context.messages())) == 7
+        assert context.verify() == []
+
+
+def test_context_cannot_be_pickled(tmp_path):
+    """A context belongs to its process."""
+    import pickle
+
+    with opened(tmp_path / "agent.db") as context, pytest.raises(TypeError):
+        pickle.dumps(context)
+
+
+@pytest.mark.parametrize("how", ["return", "sys.exit(3)", "os._exit(3)", "raise KeyboardInterrupt", "1 / 0", "kill"])
+def test_process_that_ends_without_closing_loses_nothing(how, tmp_path):
+    """However a process ends, what was acknowledged is there, and its turn is free."""
+    how = how.replace("return", "pass").replace("kill", "os.kill(os.getpid(), 9)")
+    code = f"""
+import os, sys
+from tests.context.kit import opened, turn
+context = opened(sys.argv[1], wait=1)
+for number in range(3):
+    context.append_turn(*turn(number))
+    print(number, flush=True)
+{how}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "agent.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.stdout.split() == ["0", "1", "2"]
+
+    with again(tmp_path / "agent.db", wait=5) as context:
+        assert len(list(context.messages())) == 6
+        assert context.verify() == []
+
+
+def test_group_that_waits_is_whole_after_a_takeover(storage):
+    """A writer that takes over in the middle of a tool group completes it; the older one can't."""
+    older = opened(storage)
+    older.append_turn("go", calling("a", "b"))
+    newer = again(storage)
+    newer.append_turn(result("a"), result("b"))
+
+    with pytest.raises(LeaseLost):
+        older.append_turn(result("a", "doubled"))
+    older.refresh()
+    assert older.render() == newer.render()
+
+
+def test_context_class_opens_as_well(tmp_path):
+    """The settings of `open` go through by name."""
+    with Context.open(tmp_path / "agent.db", id="alice", window=4_000, wait=0.5) as context:
+        assert context.id == "alice"

@@ -1,0 +1,393 @@
+"""Forks: a context that shares the past of another one, and goes its own way."""
+
+import contextlib
+import json
+
+import pytest
+
+from memci import Context
+from memci.errors import InvalidSetting, LeaseLost, OpConflict, PageNotFound, Undone
+from memci.storage.protocol import Place
+
+from .kit import ON_DISK, STORES, again, call, calling, opened, result, seen, store, talked, turn, where, words
+
+
+def shown(context):
+    return json.dumps(context.render(strict=False))
+
+
+def own_entries(storage):
+    """Return how many entries a store keeps: a fork's own begin at its base."""
+    return sum(record.head - record.base for record in storage.contexts())
+
+
+@pytest.fixture(params=STORES)
+def storage(request, tmp_path):
+    with contextlib.closing(store(request.param, tmp_path)) as made:
+        yield made
+
+
+def test_fork_shares_the_past_and_copies_no_message(storage):
+    """A fork shows the same bytes, pages and messages at once; the store keeps no entry more."""
+    context = talked(20, size=60, storage=storage, window=1_500, system="Be kind.")
+    context.pin(19)
+    before, kept = seen(context), own_entries(storage)
+
+    fork = context.fork("bob")
+
+    assert seen(fork) == before == seen(context)
+    assert own_entries(storage) == kept
+    assert (fork.id, context.id, fork.read_only) == ("bob", "alice", False)
+    assert fork.verify() == context.verify() == []
+    fork._parts.window._check()
+
+
+def test_fork_on_disk_is_small(tmp_path):
+    """The file grows by rows of pages, not by what was said."""
+    path = tmp_path / "agent.db"
+    with opened(path, window=1_000_000) as context:
+        for number in range(50):
+            context.append_turn(f"{number} " + "x" * 20_000)
+    before = path.stat().st_size
+
+    with again(path, window=None) as context:
+        context.fork("bob").close()
+
+    assert path.stat().st_size - before < before / 10
+
+
+def test_fork_and_parent_go_their_own_ways(storage):
+    """What one of them appends, archives, pins or takes back is nothing to the other, before and after a restart."""
+    context = talked(6, size=40, storage=storage)
+    fork = context.fork("bob")
+    before = seen(fork)
+
+    context.append_turn(*turn(7), op_id="op")
+    context.archive(keep=0)
+    context.undo()
+    context.undo()
+    context.pin(1)
+    context.archive(keep=0)
+    assert seen(fork) == before
+    parent = seen(context)
+    fork.append_turn(*turn(8), calling("c"), result("c"), op_id="op")
+    fork.archive(keep=1)
+    fork.undo()
+    fork.undo()
+    fork.append_turn("only here")
+
+    assert seen(context) == parent
+    assert seen(again(storage)) == parent
+    assert seen(again(storage, id="bob")) == seen(fork)
+    assert fork.verify() == context.verify() == []
+    with pytest.raises(Undone):
+        fork.recall_page(6)
+    assert [each["content"] for each in fork.messages()][-1] == "only here"
+    with pytest.raises(Undone):
+        context.recall_page(6)
+    with pytest.raises(Undone):
+        context.recall_page(7)
+
+
+def test_undo_in_the_parent_leaves_the_page_to_the_fork(storage):
+    """A page that the parent takes back stays where it was in the fork, archived or not."""
+    context = talked(4, storage=storage)
+    context.archive(keep=2)
+    fork = context.fork("bob")
+    for _ in range(3):
+        context.undo()
+
+    assert where(context) == {1: "active", 2: "undone", 3: "undone", 4: "undone"}
+    assert where(fork) == {1: "active", 2: "archived", 3: "active", 4: "open"}
+    assert fork.recall_page(2) == list(turn(2))
+    assert where(again(storage, id="bob")) == where(fork)
+
+
+@pytest.mark.parametrize("number", [0, 3, 7, 11])
+def test_fork_of_a_turn_is_what_that_turn_showed(number, storage):
+    """A fork at an earlier turn shows what the past shows there, can be written, and goes on with the next index."""
+    context = talked(12, size=60, storage=storage, window=1_300, system="Be kind.")
+    past = again(storage, at=number)
+    view, pages = shown(past), list(past.pages())
+
+    fork = context.fork("bob", at=number)
+
+    assert (shown(fork), [(page.index, page.where) for page in fork.pages()]) == (
+        view,
+        [(page.index, page.where) for page in pages],
+    )
+    assert shown(again(storage, id="bob")) == view
+    assert fork.append_turn("on we go").page == number + 2
+    assert fork.verify() == context.verify() == []
+    assert shown(again(storage, id="bob")) == shown(fork)
+
+
+def test_fork_of_a_turn_is_the_fork_of_a_view_of_it(storage):
+    """Forking a context that was opened in the past is forking there."""
+    talked(8, storage=storage)
+
+    fork = again(storage, at=4).fork("bob")
+
+    assert fork.report().turn == 4
+    assert fork.append_turn("x").page == 6
+    assert not fork.read_only
+    assert shown(again(storage, id="bob")) == shown(fork)
+
+
+def test_fork_of_a_turn_has_no_pins_of_later_pages(storage):
+    """A page that was pinned later is not pinned in a fork where it is not there yet."""
+    context = talked(5, storage=storage)
+    context.pin(4)
+    fork = context.fork("bob", at=1)
+    for number in range(3, 8):
+        fork.append_turn(*turn(number))
+
+    assert [page.index for page in fork.pages() if page.pinned] == []
+
+
+def test_fork_of_a_fork_shares_with_both(storage):
+    """Each generation reads what it shares from where it is kept, and keeps its own."""
+    context = talked(3, storage=storage)
+    child = context.fork("child")
+    child.append_turn("child's", {"role": "assistant", "content": "yes"})
+    grandchild = child.fork("grandchild")
+    grandchild.append_turn("grandchild's")
+    context.append_turn("parent's")
+    child.archive(keep=0)
+    early = grandchild.fork("early", at=3)
+
+    assert [each["content"] for each in grandchild.messages()][-3:] == ["child's", "yes", "grandchild's"]
+    assert [each["content"] for each in early.messages()][-1] == "yes"
+    assert own_entries(storage) == 7 + 2 + 1
+    assert [shown(again(storage, id=each.id)) for each in (context, child, grandchild, early)] == [
+        shown(each) for each in (context, child, grandchild, early)
+    ]
+    assert grandchild.recall_page(4)[0]["content"] == "child's"
+    assert context.recall_page(4)[0]["content"] == "parent's"
+
+
+def test_fork_before_the_fork_is_not_known(storage):
+    """A fork knows its past by what is in it; how it stood before the fork, its parent tells."""
+    context = talked(6, storage=storage)
+    fork = context.fork("bob", at=4)
+
+    with pytest.raises(InvalidSetting, match="at: "):
+        fork.fork("carol", at=2)
+    with pytest.raises(InvalidSetting, match="at: "):
+        again(storage, id="bob", at=2)
+    assert shown(again(storage, id="bob", at=4)) == shown(fork)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_fork_recalls_what_was_archived_before_it(keep, storage):
+    """Archived, folded and unloaded pages of the shared past are recalled exactly, and count in one of them only."""
+    context = talked(40, size=10, storage=storage, window=1_000, contents_tokens=90, never_recalled=8)
+    context.archive(keep=keep)
+    assert {"archived", "folded", "unloaded"} <= set(where(context).values())
+
+    fork = context.fork("bob")
+
+    for number in range(1, 41):
+        assert fork.recall_page(number) == list(turn(number, 10))
+    assert sum(page.recall_count for page in fork.pages()) > 30
+    assert sum(page.recall_count for page in context.pages()) == 0
+    assert sum(page.recall_count for page in again(storage).pages()) == 0
+
+
+def test_fork_carries_settings_counter_and_rules(storage):
+    """A fork has the settings, the prompt, the counter and the rules of its parent, also what its open gave it."""
+    gone = []
+
+    def rule(rows, turn):
+        found = [row.index for row in rows if row.index not in gone]
+        gone.extend(found)
+        return found
+
+    talked(4, storage=storage, system="Be kind.").close()
+    context = again(storage, system="Be brief.", window=2_000, active_pages=2, rules=[rule])
+
+    fork = context.fork("bob")
+
+    assert fork.report().window == 2_000
+    assert fork.report().counter == "custom:words"
+    assert fork.render()[0]["content"].startswith("Be brief.")
+    assert fork.render() == context.render()
+    fork.append_turn(*turn(5))
+    fork.archive(keep=0)
+    fork.archive(keep=0)
+    assert gone, "the rules came along"
+    kept = again(storage, id="bob")
+    assert (kept.report().window, kept.render()[0]["content"][:9]) == (2_000, "Be brief.")
+
+
+def test_fork_takes_a_new_counter_along(storage):
+    """What a new counter says of the window holds in the fork, before and after a restart."""
+
+    def double(text):
+        return 2 * words(text)
+
+    talked(5, size=20, storage=storage).close()
+    context = again(storage, counter=double)
+
+    fork = context.fork("bob")
+
+    assert fork.report().tokens == context.report().tokens
+    assert again(storage, id="bob", counter=double).report().tokens == context.report().tokens
+
+
+def test_op_ids_are_each_contexts_own(storage):
+    """A fork knows none of its parent's op_ids: the same name stores what the fork appends, once."""
+    context = opened(storage)
+    context.append_turn("first", op_id="op")
+    fork = context.fork("bob")
+
+    assert not fork.append_turn("second", op_id="op").duplicate
+    assert fork.append_turn("second", op_id="op").duplicate
+    assert context.append_turn("first", op_id="op").duplicate
+    with pytest.raises(OpConflict):
+        context.append_turn("second", op_id="op")
+
+
+@pytest.mark.parametrize("name", ["alice", "taken"])
+def test_fork_under_a_name_that_exists_is_refused(name, storage):
+    """No context is written over, neither itself nor another one."""
+    opened(storage, id="taken").append_turn("mine")
+    context = talked(2, storage=storage)
+    before = [shown(again(storage, id=each)) for each in ("alice", "taken")]
+
+    for at in (None, 0):
+        with pytest.raises(InvalidSetting, match="id: there is a context"):
+            context.fork(name, at=at)
+
+    assert [shown(again(storage, id=each)) for each in ("alice", "taken")] == before
+
+
+@pytest.mark.parametrize(
+    ("given", "name"), [({"id": ""}, "id"), ({"id": 7}, "id"), ({"owner": ""}, "owner"), ({"at": 9}, "at")]
+)
+def test_fork_with_bad_arguments_is_refused(given, name, storage):
+    """What makes no sense is refused by name, and nothing is made."""
+    context = talked(2, storage=storage)
+
+    with pytest.raises(InvalidSetting, match=f"^{name}: "):
+        context.fork(**{"id": "bob", **given})
+
+    assert [record.id for record in storage.contexts()] == ["alice"]
+
+
+def test_fork_has_the_owner_of_its_parent_or_its_own(storage):
+    """An owner is taken over, unless another one is named; it stays when the fork is opened again."""
+    context = talked(1, storage=storage, owner="carol")
+    context.fork("bob")
+    context.fork("dave", owner="dave's")
+
+    again(storage, id="bob").append_turn("x")
+    again(storage, id="dave").append_turn("x")
+
+    assert {record.id: record.owner for record in storage.contexts()} == {
+        "alice": "carol",
+        "bob": "carol",
+        "dave": "dave's",
+    }
+
+
+def test_fork_of_a_stale_handle_is_refused(storage):
+    """A handle that does not know what is stored can't fork it: it would share what it never showed."""
+    context = talked(2, storage=storage)
+    again(storage).append_turn("newer")
+
+    with pytest.raises(LeaseLost):
+        context.fork("bob")
+
+    assert [record.id for record in storage.contexts()] == ["alice"]
+    context.refresh()
+    assert len(list(context.fork("bob").messages())) == 5
+
+
+def test_fork_while_calls_wait_takes_their_results(storage):
+    """A group that was open at the fork is completed in each of them by itself."""
+    context = opened(storage)
+    context.append_turn("go", calling(call("a"), call("b")), result("a"))
+    fork = context.fork("bob")
+
+    fork.append_turn(result("b", "for the fork"))
+    context.append_turn(result("b", "for the parent"))
+
+    assert [each["content"] for each in fork.render()][-2:] == ["found", "for the fork"]
+    assert [each["content"] for each in context.render()][-2:] == ["found", "for the parent"]
+    late = again(storage, id="bob")
+    late.append_turn("next", {"role": "assistant", "content": "ok"}, result("a", "once more"))
+    assert "late-result" in late.render()[-1]["content"]
+
+
+def test_open_page_goes_on_in_the_fork(storage):
+    """What is appended to the page that was open at the fork belongs to it, in each its own."""
+    context = talked(2, storage=storage)
+    fork = context.fork("bob")
+    fork.append_turn({"role": "assistant", "content": "and more"})
+    context.append_turn(*turn(3))
+
+    assert [each["content"] for each in fork.recall_page(2)][-1] == "and more"
+    assert context.recall_page(2) == list(turn(2))
+    with pytest.raises(PageNotFound):
+        fork.recall_page(3)
+
+
+def test_closed_parent_leaves_its_fork_usable(tmp_path):
+    """A fork of a context that was opened by its path has its own handle on the file."""
+    with opened(tmp_path / "agent.db") as context:
+        context.append_turn("shared")
+        fork = context.fork("bob")
+
+    fork.append_turn("mine")
+
+    assert [each["content"] for each in fork.messages()] == ["shared", "mine"]
+    fork.close()
+    with again(tmp_path / "agent.db", id="bob") as kept:
+        assert len(list(kept.messages())) == 2
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_view_on_a_fork_costs_nothing_of_its_parent(kind, tmp_path):
+    """Views that clip in one of them do not clip in the other."""
+    with contextlib.closing(store(kind, tmp_path)) as storage:
+        context = opened(storage, window=2_000)
+        context.append_turn("go", calling(*"abcdef"), result("a", "word " * 300))
+        fork = context.fork("bob")
+        for name in "bcdef":
+            context.append_turn(result(name, "word " * 300))
+        assert "elided" in shown(context)
+
+        assert "elided" not in shown(fork)
+        assert "elided" not in shown(again(storage, id="bob"))
+        again(storage, id="bob").append_turn({"role": "assistant", "content": "done"})
+        assert "elided" not in shown(again(storage, id="bob"))
+        assert "elided" in shown(again(storage))
+
+
+def test_unloading_in_the_parent_leaves_the_fork_listing(storage):
+    """A rule that unloads pages in one of them does not take them off the other's Contents Page."""
+    context = talked(6, storage=storage, never_recalled=3)
+    context.archive(keep=0)
+    fork = context.fork("bob")
+    listed = where(fork)
+    for number in range(7, 12):
+        context.append_turn(*turn(number))
+    context.archive(keep=0)
+
+    assert "unloaded" in where(context).values()
+    assert where(again(storage, id="bob")) == listed
+    assert not list(again(storage, id="bob")._parts.reader._storage.pages("bob", place=Place.UNLOADED))
+
+
+def test_fork_is_a_context_like_any_other(storage):
+    """It is listed, exported and imported by itself, and forks of it are forks."""
+    context = talked(3, storage=storage)
+    fork = context.fork("bob")
+    fork.append_turn("mine")
+
+    lines = list(fork.export())
+    copy = Context.import_(store("ram", None), lines, id="copy", counter=words)
+
+    assert list(copy.messages()) == list(fork.messages())
+    assert shown(copy) == shown(fork)

@@ -20,6 +20,7 @@ a message says.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
@@ -215,6 +216,10 @@ class FilesystemStorage:
         check_text("id", context)
         self._begin()
         kept = self._load(context)
+        if kept is not None and self._full and not self._read_only:
+            # Who committed what is read here may have been killed before it was synced: done now, once per handle.
+            with suppress(StorageReadOnly, StorageFull):
+                self._files.make_last(f"{CONTEXTS}/{kept.folder}")
         return None if kept is None else Reading(self._files, kept)
 
     def _load(self, context: str) -> Kept | None:

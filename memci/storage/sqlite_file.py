@@ -35,7 +35,7 @@ from ..errors import (
     StorageReadOnly,
     StorageUnavailable,
 )
-from .sqlite_schema import prepare, version
+from .sqlite_schema import SCHEMA_VERSION, prepare, version
 
 Durability = Literal["full", "fast"]
 
@@ -212,3 +212,16 @@ def _adopt(connection: apsw.Connection, path: str, synchronous: str, journal: Jo
         connection.pragma("synchronous", synchronous)
         connection.pragma("secure_delete", True)
     prepare(connection, path, writable=writable)
+    if writable and synchronous == "FULL":
+        _settle(connection)
+
+
+def _settle(connection: apsw.Connection) -> None:
+    """Sync what is found: who committed it may have been killed before, and now it is read as if it was on disk."""
+    try:
+        if connection.pragma("journal_mode") == "wal":
+            connection.wal_checkpoint()  # syncs the log first
+        else:
+            connection.pragma("user_version", SCHEMA_VERSION)
+    except (apsw.BusyError, apsw.LockedError):
+        return  # who writes just now syncs it

@@ -77,6 +77,11 @@ def seen(context: Context) -> tuple:
     )
 
 
+def own_entries(storage: Storage) -> int:
+    """Return how many entries a store keeps: a fork's own begin at its base."""
+    return sum(record.head - record.base for record in storage.contexts())
+
+
 def files(folder: Path) -> dict[str, bytes]:
     """Return every file below *folder* with its bytes."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

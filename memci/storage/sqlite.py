@@ -191,7 +191,7 @@ class SQLiteStorage:
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
         """Wait for the turn of *context*, by a lock in the folder FILE-turns."""
         check_text("id", context)
-        return hold(Path(f"{self._path}-turns"), context, seconds)
+        return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
 
     def close(self) -> None:
         """Close the file."""

@@ -166,6 +166,8 @@ def _check_place(path: str, *, read_only: bool) -> None:
             raise StorageUnavailable(f"there is no folder {str(place.parent)!r} for {place.name!r}: make it first")
         if place.is_dir():
             raise StorageUnavailable(f"{path!r} is a folder: name a file in it")
+        if place.exists() and place.stat().st_nlink > 1:
+            raise StorageUnavailable(f"{path!r} has several names (hard links), each with a log of its own: keep one")
     except PermissionError as error:
         raise StorageUnavailable(f"{path!r} can't be reached: {error.strerror}") from error
 

@@ -138,14 +138,15 @@ def version(connection: apsw.Connection, path: str) -> int:
         SchemaTooNew: If a later memci wrote it.
         StorageUnavailable: If another program did.
     """
-    application, found = connection.pragma("application_id"), connection.pragma("user_version")
+    with connection:  # one moment: another process may be making the tables
+        application, found = connection.pragma("application_id"), connection.pragma("user_version")
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
     if application == APPLICATION_ID:
         if not 1 <= found <= SCHEMA_VERSION:
             raise SchemaTooNew(
                 f"a later memci wrote {path!r}: its schema is {found}, this one knows up to {SCHEMA_VERSION}"
             )
         return int(found)
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
     if application or found or tables:
         raise StorageUnavailable(f"{path!r} is a SQLite file of another program: name another file")
     return 0

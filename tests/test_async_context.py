@@ -1,0 +1,591 @@
+"""AsyncContext: the same context, awaited; whenever a call is cancelled, it is stored whole or not at all."""
+
+import asyncio
+import contextlib
+import gc
+import inspect
+import json
+import random
+import threading
+
+import pytest
+
+from memci import AsyncContext, Context, EphemeralStorage, SQLiteStorage
+from memci.errors import HandlePoisoned, InvalidMessage, InvalidSetting, LeaseLost, StorageBusy
+
+from .context.kit import again, call, calling, seen, store, turn, where, words
+
+GIVEN = {"id": "alice", "window": 4_000, "counter": words, "nonce": "00000000"}
+
+
+class Gated(EphemeralStorage):
+    """A store whose commits wait at a gate, while it is shut; `entered` tells that one is there."""
+
+    def __init__(self):
+        super().__init__()
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def commit(self, transition):
+        self.entered.release()
+        assert self.gate.wait(30)
+        return super().commit(transition)
+
+    async def reached(self):
+        """Wait until a commit is at the gate."""
+        while not self.entered.acquire(blocking=False):  # noqa: ASYNC110 -- what a thread does is seen by looking
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def quiet():
+    """Fail if the loop is told of an exception that nobody took."""
+    told = []
+
+    def run(main):
+        async def watched():
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+            return await main
+
+        made = asyncio.run(watched())
+        gc.collect()
+        assert told == []
+        return made
+
+    return run
+
+
+def said(storage):
+    return [each["content"] for each in again(storage).messages()]
+
+
+def test_every_method_of_a_context_is_there():
+    """What a Context can do, an AsyncContext can, by the same name and with the same parameters."""
+    names = {name for name in dir(Context) if not name.startswith("_")}
+    missing = names - {name for name in dir(AsyncContext) if not name.startswith("_")}
+
+    assert missing <= {"functions", "import_", "on_event", "read_only"}
+    for name in names - missing - {"open"}:
+        ours, theirs = getattr(AsyncContext, name), getattr(Context, name)
+        if callable(theirs):
+            assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
+
+
+def test_every_method_does_what_the_context_does(tmp_path, quiet):
+    """The same calls leave the same context, awaited or not."""
+    plain = Context.open(tmp_path / "plain.db", **GIVEN)
+    reply = calling(call("r", "recall_page", {"index": 1, "entry": None}))
+    expected = [
+        plain.append_turn(*turn(1), op_id="op", at="2020-01-01T00:00:00+00:00"),
+        plain.append_turn("observed", opens_page=False),
+        plain.append_turn(*turn(2)),
+        plain.render("and", tools=[], strict=False),
+        plain.append_turn(usage={"prompt_tokens": 900}),
+        plain.pin(2),
+        plain.unpin(2),
+        plain.archive(keep=0),
+        plain.append_turn("What?", reply),
+        plain.answer(reply["tool_calls"][0]),
+        plain.answers(reply),
+        plain.recall_page(1, 2),
+        plain.undo(),
+        plain.refresh(),
+        list(plain.pages()),
+        list(plain.messages()),
+        plain.verify(),
+        plain.flush(),
+        plain.tools,
+        plain.handles(reply["tool_calls"][0]),
+        plain.id,
+        plain.report(),
+        len(list(plain.export())),
+        plain.erase(2),
+    ]
+    fork = plain.fork("bob", at=None, owner="carol")
+    expected += [list(fork.messages()), fork.id]
+    fork.close()
+
+    async def main():
+        context = await AsyncContext.open(tmp_path / "async.db", **GIVEN)
+        got = [
+            await context.append_turn(*turn(1), op_id="op", at="2020-01-01T00:00:00+00:00"),
+            await context.append_turn("observed", opens_page=False),
+            await context.append_turn(*turn(2)),
+            await context.render("and", tools=[], strict=False),
+            await context.append_turn(usage={"prompt_tokens": 900}),
+            await context.pin(2),
+            await context.unpin(2),
+            await context.archive(keep=0),
+            await context.append_turn("What?", reply),
+            await context.answer(reply["tool_calls"][0]),
+            await context.answers(reply),
+            await context.recall_page(1, 2),
+            await context.undo(),
+            await context.refresh(),
+            [page async for page in context.pages()],
+            [message async for message in context.messages()],
+            await context.verify(),
+            await context.flush(),
+            context.tools,
+            context.handles(reply["tool_calls"][0]),
+            context.id,
+            await context.report(),
+            len([line async for line in context.export()]),
+            await context.erase(2),
+        ]
+        fork = await context.fork("bob", at=None, owner="carol")
+        assert repr(context) == "<Async" + repr(context.context)[1:]
+        async with fork:
+            got += [[message async for message in fork.messages()], fork.id]
+        with pytest.raises(HandlePoisoned):
+            await fork.render()
+        await context.close()
+        await context.close()
+        return got
+
+    assert quiet(main()) == expected
+    plain.close()
+    with again(tmp_path / "plain.db") as one, again(tmp_path / "async.db") as other:
+        assert seen(one) == seen(other)
+
+
+def test_errors_reach_who_awaits(quiet):
+    """What a call raises is raised by its await, and the next call works."""
+    storage = EphemeralStorage()
+
+    async def main():
+        with pytest.raises(InvalidSetting):
+            await AsyncContext.open(storage, **{**GIVEN, "window": -1})
+        context = await AsyncContext.open(storage, **GIVEN)
+        with pytest.raises(InvalidMessage):
+            await context.append_turn({"role": "nobody"})
+        again(storage).append_turn("by another")
+        with pytest.raises(LeaseLost):
+            await context.render()
+        await context.refresh()
+        return await context.append_turn("fine")
+
+    assert quiet(main()).seq == 1
+
+
+def test_concurrent_calls_happen_in_the_order_in_which_they_were_made(quiet):
+    """A hundred appends that were started together are stored in that order, each whole."""
+    storage = EphemeralStorage()
+
+    async def main():
+        async with await AsyncContext.open(storage, **GIVEN) as context:
+            calls = [context.append_turn(f"{number}", {"role": "assistant", "content": "ok"}) for number in range(100)]
+            return await asyncio.gather(*calls)
+
+    receipts = quiet(main())
+
+    assert [receipt.seq for receipt in receipts] == list(range(0, 200, 2))
+    assert said(storage)[::2] == [str(number) for number in range(100)]
+
+
+def test_loop_runs_on_while_a_call_is_in_its_thread(quiet):
+    """A slow store holds up its own context, and nothing else of the program."""
+    storage = Gated()
+
+    async def main():
+        context = await AsyncContext.open(storage, **GIVEN)
+        await storage.reached()
+        storage.gate.clear()
+        slow = asyncio.ensure_future(context.append_turn("slow"))
+        await storage.reached()
+        other = await AsyncContext.open(EphemeralStorage(), **GIVEN)
+        receipt = await other.append_turn("quick")
+        assert not slow.done()
+        storage.gate.set()
+        await slow
+        return receipt
+
+    assert quiet(main()).seq == 0
+
+
+def test_call_that_is_cancelled_in_its_turn_is_stored_whole_first(quiet):
+    """A cancelled append that is in its thread comes to its end before the cancellation is raised."""
+    storage = Gated()
+
+    async def main():
+        context = await AsyncContext.open(storage, **GIVEN)
+        await storage.reached()
+        storage.gate.clear()
+        running = asyncio.ensure_future(context.append_turn(*turn(1), op_id="op"))
+        await storage.reached()
+        for _ in range(3):
+            running.cancel()
+            await asyncio.sleep(0)
+        assert not running.done()
+        storage.gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        return await context.append_turn(*turn(1), op_id="op")
+
+    assert quiet(main()).duplicate
+    assert len(said(storage)) == 2
+
+
+def test_call_that_is_cancelled_while_it_waits_has_not_happened(quiet):
+    """A cancelled append that had not begun is not stored, and those behind it go on."""
+    storage = Gated()
+
+    async def main():
+        context = await AsyncContext.open(storage, **GIVEN)
+        await storage.reached()
+        storage.gate.clear()
+        first = asyncio.ensure_future(context.append_turn("first"))
+        await storage.reached()
+        second, third = (asyncio.ensure_future(context.append_turn(text)) for text in ("second", "third"))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        storage.gate.set()
+        await asyncio.gather(first, third)
+
+    quiet(main())
+    assert said(storage) == ["first", "third"]
+
+
+async def _cancelled_after(steps, work):
+    """Cancel *work* after so many steps of the loop; return its receipt, None if it was cancelled, and whether it ended."""
+    running = asyncio.ensure_future(work)
+    for _ in range(steps):
+        if running.done():
+            break
+        await asyncio.sleep(0)
+    late = running.done()
+    running.cancel()
+    try:
+        return await running, late
+    except asyncio.CancelledError:
+        return None, late
+
+
+def _check_appends(storage, outcomes):
+    """Each append that was acknowledged is stored once; each other one once or not at all; none in part."""
+    texts = said(storage)
+    assert texts[::2] == texts[1::2], "no half of an append"
+    assert len(set(texts[::2])) == len(texts[::2]), "nothing twice"
+    order = {name: at for at, name in enumerate(outcomes)}
+    assert [order[text] for text in texts[::2]] == sorted(order[text] for text in texts[::2])
+    for name, receipt in outcomes.items():
+        assert receipt is None or texts[receipt.seq] == name
+    assert again(storage).verify() == []
+
+
+@pytest.mark.parametrize("kind", ["ram", "sqlite"])
+def test_append_can_be_cancelled_at_every_step(kind, tmp_path, quiet):
+    """Cancelled after 0, 1, 2, … steps of the loop, an append is stored or not, and the next one finds no lock."""
+    storage = store(kind, tmp_path)
+    outcomes = {}
+
+    async def main():
+        async with await AsyncContext.open(storage, **GIVEN) as context:
+            steps, ended = 0, 0
+            while ended < 3 and steps < 150:
+                name = f"step {steps}"
+                messages = {"role": "user", "content": name}, {"role": "assistant", "content": name}
+                outcomes[name], late = await _cancelled_after(steps, context.append_turn(*messages, op_id=name))
+                async with asyncio.timeout(1):
+                    stored = await context.append_turn(*messages, op_id=name)
+                assert stored.duplicate or outcomes[name] is None
+                ended += late
+                steps += 1
+
+    quiet(main())
+    _check_appends(storage, outcomes)
+    assert len(said(storage)) == 2 * len(outcomes)
+    storage.close()
+
+
+def test_appends_can_be_cancelled_at_random(tmp_path, quiet):
+    """Of 500 appends of ten tasks, half of them cancelled at some time, each acknowledged one is stored, once."""
+    storage, draw = SQLiteStorage(tmp_path / "agent.db", durability="fast"), random.Random(7)
+    outcomes = {}
+
+    async def main():
+        async with await AsyncContext.open(storage, **GIVEN) as context:
+            for start in range(0, 500, 10):
+                work = []
+                for number in range(start, start + 10):
+                    name = str(number)
+                    outcomes[name] = None
+                    messages = {"role": "user", "content": name}, {"role": "assistant", "content": name}
+                    append = context.append_turn(*messages)
+                    steps = draw.choice([0, 1, 2, 3, 5, 10, 40, 10_000, 10_000, 10_000])
+                    work.append(asyncio.ensure_future(_cancelled_after(steps, append)))
+                for number, (receipt, _) in zip(range(start, start + 10), await asyncio.gather(*work), strict=True):
+                    outcomes[str(number)] = receipt
+            async with asyncio.timeout(1):
+                outcomes["last"] = await context.append_turn("last", {"role": "assistant", "content": "last"})
+
+    quiet(main())
+    _check_appends(storage, outcomes)
+    acknowledged = sum(receipt is not None for receipt in outcomes.values())
+    assert 100 < acknowledged < 500
+    storage.close()
+
+
+def test_loop_that_cancels_all_its_tasks_cuts_nothing_short(quiet):
+    """A program that shuts down by cancelling every task of its loop: what runs in a thread is waited for as ever."""
+    storage = Gated()
+
+    def cancel_all():
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    async def main():
+        storage.gate.clear()
+        opening = asyncio.ensure_future(AsyncContext.open(storage, wait=1, **GIVEN))
+        await storage.reached()
+        cancel_all()
+        storage.gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        context = await AsyncContext.open(storage, wait=1, **GIVEN)
+
+        storage.gate.clear()
+        running = asyncio.ensure_future(context.append_turn(*turn(1), op_id="op"))
+        await storage.reached()
+        cancel_all()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not running.done(), "a call that has begun goes to its end first"
+        storage.gate.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert (await context.append_turn(*turn(1), op_id="op")).duplicate
+
+    quiet(main())
+
+
+def test_timeout_ends_an_append_whole(quiet):
+    """asyncio.timeout around an append raises TimeoutError when the append is stored, not in its middle."""
+    storage = Gated()
+
+    async def main():
+        context = await AsyncContext.open(storage, **GIVEN)
+        await storage.reached()
+        storage.gate.clear()
+        asyncio.get_running_loop().call_later(0.02, storage.gate.set)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await context.append_turn(*turn(1))
+        assert len(said(storage)) == 2
+        await context.append_turn(*turn(2))
+
+    quiet(main())
+    assert len(said(storage)) == 4
+
+
+@pytest.mark.parametrize("kind", ["ram", "sqlite", "files"])
+def test_many_contexts_share_one_store(kind, tmp_path, quiet):
+    """Fifty contexts in one task group, each with turns of its own: nothing is mixed up, nothing waits for ever."""
+    storage = store(kind, tmp_path)
+
+    async def talk(name):
+        async with await AsyncContext.open(storage, **{**GIVEN, "id": name}) as context:
+            for number in range(3):
+                await context.render(f"{name} {number}")
+                await context.append_turn(f"{name} {number}")
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            for number in range(50):
+                group.create_task(talk(f"c{number}"))
+
+    quiet(main())
+    for number in range(50):
+        context = again(storage, id=f"c{number}")
+        assert [each["content"] for each in context.messages()] == [f"c{number} {n}" for n in range(3)]
+    storage.close()
+
+
+def test_task_group_that_fails_leaves_its_contexts_whole(quiet):
+    """One task that fails cancels the others of its group: each of their appends is stored or not, and all go on."""
+    storage = EphemeralStorage()
+
+    async def main():
+        context = await AsyncContext.open(storage, **GIVEN)
+
+        async def fail():
+            await asyncio.sleep(0.002)
+            raise ValueError
+
+        async def talk():
+            for number in range(10_000):
+                await context.append_turn(f"{number}", {"role": "assistant", "content": f"{number}"})
+
+        with pytest.raises(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(talk())
+                group.create_task(fail())
+        await context.append_turn("last", {"role": "assistant", "content": "last"})
+
+    quiet(main())
+    texts = said(storage)
+    assert texts[::2] == texts[1::2] == [*map(str, range(len(texts) // 2 - 1)), "last"]
+
+
+def test_close_waits_for_the_calls_before_it(quiet):
+    """What was started before close is stored; what comes after it is told to open again."""
+    storage = EphemeralStorage()
+
+    async def main():
+        context = await AsyncContext.open(storage, **GIVEN)
+        before = [asyncio.ensure_future(context.append_turn(f"{number}")) for number in range(10)]
+        await asyncio.sleep(0)
+        closing = asyncio.ensure_future(context.close())
+        await asyncio.sleep(0)
+        after = [asyncio.ensure_future(context.append_turn("late")) for _ in range(3)]
+        outcomes = await asyncio.gather(*before, closing, *after, return_exceptions=True)
+        assert [type(each) for each in outcomes[11:]] == [HandlePoisoned] * 3
+
+    quiet(main())
+    assert said(storage) == [str(number) for number in range(10)]
+
+
+def test_body_that_raises_closes_its_context(tmp_path, quiet):
+    """Whatever ends an `async with` block, the context is closed and its turn given back."""
+
+    async def main():
+        for error in (ValueError, asyncio.CancelledError):
+            with pytest.raises(error):
+                async with await AsyncContext.open(tmp_path / "agent.db", wait=1, **GIVEN) as context:
+                    await context.append_turn("x")
+                    raise error
+            with pytest.raises(HandlePoisoned):
+                await context.render()
+        again(tmp_path / "agent.db", wait=0.05).close()
+
+    quiet(main())
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 5, 50])
+def test_open_that_is_cancelled_leaves_nothing_behind(after, tmp_path, quiet):
+    """An open that is cancelled at some step gives back its turn and its file."""
+    path = tmp_path / "agent.db"
+    with Context.open(path, **GIVEN):
+        pass
+
+    async def main():
+        context, _ = await _cancelled_after(after, AsyncContext.open(path, wait=1, **GIVEN))
+        if context is not None:
+            await context.close()
+        async with await AsyncContext.open(path, wait=0.05, **GIVEN) as context:
+            await context.append_turn("x")
+
+    quiet(main())
+
+
+def test_open_that_waits_is_cancelled_at_once_and_takes_no_turn(quiet):
+    """Who is cancelled while it waits for a turn is gone soon, and the turn goes to who wants it."""
+    storage = EphemeralStorage()
+
+    async def main():
+        first = await AsyncContext.open(storage, wait=1, **GIVEN)
+        waiting = asyncio.ensure_future(AsyncContext.open(storage, wait=3_600, **GIVEN))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        async with asyncio.timeout(5):
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        with pytest.raises(StorageBusy):
+            await AsyncContext.open(storage, wait=0.01, **GIVEN)
+        await first.close()
+        second = await AsyncContext.open(storage, wait=0.01, **GIVEN)
+        await second.close()
+
+    quiet(main())
+
+
+def test_open_that_waits_gets_the_turn_when_it_is_free(quiet):
+    """The turn is waited for without holding up the loop."""
+    storage = EphemeralStorage()
+
+    async def main():
+        first = await AsyncContext.open(storage, wait=1, **GIVEN)
+        waiting = asyncio.ensure_future(AsyncContext.open(storage, wait=30, **GIVEN))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        await first.append_turn("while the other one waits")
+        await first.close()
+        async with await waiting as second:
+            return [message["content"] async for message in second.messages()]
+
+    assert quiet(main()) == ["while the other one waits"]
+
+
+@pytest.mark.parametrize("wait", [-1, float("nan"), float("inf"), "3", True, None])
+def test_time_that_is_none_is_refused(wait, quiet):
+    """A wait is seconds, from 0, and the error names it."""
+    with pytest.raises(InvalidSetting, match="wait"):
+        quiet(AsyncContext.open(EphemeralStorage(), wait=wait, **GIVEN))
+
+
+def test_iterators_read_in_batches_and_may_be_left(tmp_path, quiet):
+    """Pages, messages and lines of more than a batch come whole and in order; who leaves early holds nothing."""
+
+    async def main():
+        async with await AsyncContext.open(tmp_path / "agent.db", **{**GIVEN, "window": 200_000}) as context:
+            await context.append_turn(*(f"{number}" for number in range(600)))
+            numbers = [int(message["content"]) async for message in context.messages()]
+            assert numbers == list(range(600))
+            assert [page.index async for page in context.pages()] == list(range(1, 601))
+            async for message in context.messages():
+                assert message["content"] == "0"
+                break
+            assert len([line async for line in context.export()]) > 600
+            started = context.messages()
+            assert (await anext(started))["content"] == "0"
+            await context.append_turn("while it is read")
+            assert len([each async for each in started]) == 599
+            await started.aclose()
+
+    quiet(main())
+
+
+def test_fork_that_is_cancelled_is_there_or_not(tmp_path, quiet):
+    """A fork that was cancelled can be opened or made again; its parent goes on."""
+
+    async def main():
+        async with await AsyncContext.open(tmp_path / "agent.db", **GIVEN) as context:
+            await context.append_turn(*turn(1))
+            for steps in (0, 1, 2, 3, 5, 20, 100, 10_000):
+                fork, _ = await _cancelled_after(steps, context.fork(f"fork {steps}"))
+                if fork is not None:
+                    await fork.close()
+                with contextlib.suppress(InvalidSetting):
+                    await (await context.fork(f"fork {steps}")).close()
+                async with await AsyncContext.open(tmp_path / "agent.db", **{**GIVEN, "id": f"fork {steps}"}) as fork:
+                    assert len([each async for each in fork.messages()]) == 2
+
+    quiet(main())
+
+
+def test_one_context_serves_many_threads_with_loops_of_their_own(quiet):
+    """The context inside may be used by threads beside the loop: calls take turns, none is lost."""
+    storage = EphemeralStorage()
+
+    async def main():
+        async with await AsyncContext.open(storage, **GIVEN) as context:
+            threads = [
+                threading.Thread(target=lambda n=n: [context.context.append_turn(f"t{n} {k}") for k in range(20)])
+                for n in range(4)
+            ]
+            for thread in threads:
+                thread.start()
+            for number in range(20):
+                await context.append_turn(f"a {number}")
+            for thread in threads:
+                await asyncio.to_thread(thread.join)
+
+    quiet(main())
+    assert len(said(storage)) == len(set(said(storage))) == 100
+    assert set(where(again(storage)).values()) <= {"active", "open", "archived", "folded", "unloaded"}
+    assert json.dumps(again(storage).render())

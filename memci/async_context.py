@@ -13,6 +13,7 @@ what it stores is stored whole, and no lock stays behind. This module knows noth
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -28,6 +29,7 @@ from .lifetime import Store
 from .messages import Message
 from .reader import PageInfo
 from .report import Receipt, Report
+from .storage.holding import check_seconds
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -47,6 +49,7 @@ class AsyncContext:
     @classmethod
     async def open(cls, store: Store, *, id: str, wait: float = 0, **settings: Any) -> Self:  # noqa: A002
         """Open the context *id* in *store* (see `Context.open`, which takes the same *settings*)."""
+        check_seconds(wait)
         until = time.monotonic() + wait
         while True:
             part = min(wait, _SLICE_SECONDS, max(0.001, until - time.monotonic())) if wait else wait
@@ -151,6 +154,11 @@ class AsyncContext:
         return self.context.id
 
     @property
+    def read_only(self) -> bool:
+        """Whether it was opened for reading only (see `Context.read_only`)."""
+        return self.context.read_only
+
+    @property
     def tools(self) -> list[Message]:
         """The schemas of the tools that the model may call (see `Context.tools`)."""
         return self.context.tools
@@ -187,7 +195,8 @@ async def _whole(work: Callable[[], _T], unwanted: Callable[[_T], None] | None =
 
     What it made is then given to *unwanted*, and what it raised is dropped: the caller has gone.
     """
-    running = asyncio.ensure_future(asyncio.to_thread(work))
+    # A future, no task: a loop that cancels all its tasks must not cut it short.
+    running = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, work)
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:

@@ -32,7 +32,7 @@ class ErasureReceipt:
     contexts: int
     """removed whole"""
     pages: int
-    """whose number will not be used again"""
+    """in each of the contexts that had them; their numbers will not be used again"""
     entries: int
     """messages, answers that quoted them included"""
     editions: int
@@ -93,10 +93,10 @@ def erased(storage: Storage, window: Window, reader: Reader, index: int, entry: 
 
 def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
     gone = storage.erase(erasure)
-    marked = {row.index for each in erasure.transitions for row in each.pages if row.place is Place.ERASED}
+    marked = sum(row.place is Place.ERASED for each in erasure.transitions for row in each.pages)
     return ErasureReceipt(
         gone.contexts,
-        gone.pages + len(marked),
+        gone.pages + marked,
         gone.entries,
         gone.editions,
         gone.ops,

@@ -28,6 +28,7 @@ class Files:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._pid = os.getpid()
         self.poison: str | None = None
         self.shown: Mapping[str, bytes | None] = {}
         """what reading finds instead of what is there: new contents by path, None for what is gone"""
@@ -43,6 +44,7 @@ class Files:
 
     def check(self) -> None:
         """Raise HandlePoisoned if these files can't be trusted any more, or are not at their path."""
+        self.check_open()
         if self.poison is None:
             try:
                 found = os.stat(self.path)  # noqa: PTH116 -- on the hot path
@@ -55,7 +57,9 @@ class Files:
         raise HandlePoisoned(self.poison)
 
     def check_open(self) -> None:
-        """Raise HandlePoisoned if these files were closed, or can't be trusted."""
+        """Raise HandlePoisoned if these files were closed, or can't be trusted, or are another process's."""
+        if os.getpid() != self._pid:
+            raise HandlePoisoned(f"{self.path!r} was opened before fork(): open the store again in this process")
         if self.poison is not None:
             raise HandlePoisoned(self.poison)
 

@@ -29,7 +29,7 @@ from .lifetime import Store
 from .messages import Message
 from .reader import PageInfo
 from .report import Receipt, Report
-from .storage.holding import check_seconds
+from .storage.holding import busy, check_seconds
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -56,8 +56,10 @@ class AsyncContext:
             try:
                 return cls(await _whole(partial(Context.open, store, id=id, wait=part, **settings), _close))
             except StorageBusy:
-                if not wait or time.monotonic() >= until:
+                if not wait:
                     raise
+                if time.monotonic() >= until:
+                    raise busy(id, wait) from None
 
     async def render(self, *pending: object, tools: Sequence[Message] = (), strict: bool = True) -> list[Message]:
         """Return the messages of the next request (see `Context.render`)."""

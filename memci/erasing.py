@@ -9,6 +9,7 @@ Then the store scrubs its own files. What a model wrote of it in its own words i
 Copies in backups, exports and a provider's cache are out of reach. This module knows nothing of the window's rules.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from .reader import Reader
 from .storage import Storage
 from .storage.codec import ERASED, decode, digest
 from .storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, Place, Transition
-from .window import Window
+from .window import Memo, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +138,32 @@ def _spread(storage: Storage, record: ContextRecord, seqs: set[int]) -> dict[str
 
 
 def _quoting(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator[int]:
-    """Yield the seqs of the answers that quoted one of *seqs*. O(entries)."""
+    """Yield the seqs of the messages that quote one of *seqs*: answers to recalls, wherever they stand. O(entries).
+
+    An answer that starts at an entry goes on from there, and its page may have been split since: it quotes, as far as
+    one can tell, all that follows within the interaction.
+    """
     rows = {row.index: row for row in storage.pages(record.id)}
+    told: dict[int, list[int]] = {}
+    for row in rows.values():
+        told.setdefault(row.continues or row.index, []).extend(
+            seq for span in row.spans(record.head) for seq in range(*span)
+        )
+    gone = {origin for origin, held in told.items() if not seqs.isdisjoint(held)}
+    frame = re.compile(rb"<memci:recall " + Memo.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
     for each in storage.entries(record.id):
-        if each.quotes is None or each.quotes[0] not in rows:
+        if each.quotes is None and b"<memci:recall " not in each.body:
             continue
-        page, entry = each.quotes
-        row = rows[page]
-        if entry is not None:
-            told = {rows[row.continues or page].first + entry - 1}
-        else:
-            told = {seq for span in row.spans(record.head) for seq in range(*span)}
-        if not told.isdisjoint(seqs):
-            yield each.seq
+        quoted: list[tuple[int, int | None]] = [(int(index), None) for index in frame.findall(each.body)]
+        quoted += [] if each.quotes is None else [each.quotes]
+        for index, entry in quoted:
+            origin = rows[index].continues or index if index in rows else 0
+            if origin not in gone:
+                continue
+            start = rows[origin].first + (entry or 1) - 1
+            if any(seq in seqs and seq >= start for seq in told[origin]):
+                yield each.seq
+                break
 
 
 def _without(storage: Storage, window: Window, record: ContextRecord, seqs: set[int]) -> Transition:

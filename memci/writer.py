@@ -10,6 +10,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from . import moments
 from .chapters.contents import ContentsPage
@@ -38,6 +39,7 @@ from .storage.protocol import EntryRow, OpRow, PageRow, Place, Transition
 from .window import Memo, Window
 
 _LOG = logging.getLogger("memci")
+_GONE = (Place.UNDONE, Place.ERASED)
 
 
 class Writer:
@@ -217,12 +219,14 @@ class Writer:
         """
         window, record = self._window, self._window.record
         rows = self._newest()
-        origin = rows[0]
-        end = record.head if origin.end is None else origin.end
-        whole = origin._replace(cut=None, end=end)
-        messages = [message for _, message in self._reader.entries(whole, record.head)]
+        found = self._reader.all_entries(rows, record.head)
+        messages = sorted(
+            ((entry.seq, message) for page in found.values() for entry, message in page), key=itemgetter(0)
+        )
         gone = frozenset(row.index for row in rows)
-        marked = tuple(row._replace(place=Place.UNDONE, end=end if row is origin else row.end) for row in rows)
+        marked = tuple(
+            row._replace(place=Place.UNDONE, end=record.head if row.end is None else row.end) for row in rows
+        )
         memo = replace(
             window.memo,
             pins=tuple(index for index in window.memo.pins if index not in gone),
@@ -235,20 +239,18 @@ class Writer:
         after = window.changed(memo)._replace(open_page=None)
         self._commit(Transition(record.head, after, pages=marked), contents if changed else None)
         window.forget(gone, contents, after)
-        return messages
+        return [message for _, message in messages]
 
     def _newest(self) -> list[PageRow]:
-        """Return the pages of the newest interaction that was not undone, its first page first."""
+        """Return what is left of the newest interaction that was not undone or erased, by index. O(pages behind it)."""
         record = self._window.record
         for index in range(record.next_page - 1, 0, -1):
             for row in self._storage.pages(record.id, first=index, last=index):
-                if row.place in (Place.UNDONE, Place.ERASED):
+                if row.place in _GONE:
                     continue
-                origin = self._reader.page(row.continues or row.index, record)
-                if origin.cut is None:
-                    return [origin]
-                later = self._storage.pages(record.id, first=origin.index + 1)
-                return [origin, *(each for each in later if each.continues == origin.index)]
+                origin = row.continues or row.index
+                others = self._storage.pages(record.id, first=origin)
+                return [each for each in others if origin in (each.index, each.continues) and each.place not in _GONE]
         raise PageNotFound("newest", (1, record.next_page - 1) if record.next_page > 1 else None)
 
     def _row(self, index: int) -> PageRow:

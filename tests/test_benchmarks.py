@@ -144,3 +144,14 @@ def test_cache_says_what_it_skips(tmp_path, monkeypatch, capsys):
     assert result["figures"]["replays"] == []
     assert capsys.readouterr().out.count("skipped") == 2
     assert not (tmp_path / "cache.jsonl").exists()
+
+
+def test_durability_measures_every_store_beside_the_floor(tmp_path):
+    """Each store and mode has its latency, and the floor is what they are compared with."""
+    durability = load("durability.__main__")
+
+    figures = durability.measured(tmp_path, 12, lambda _turns: None)
+
+    assert list(figures) == ["floor", *durability.STORES]
+    assert figures["floor"]["ratio"] == 1
+    assert all(row["p50_us"] > 0 for row in figures.values())

@@ -14,8 +14,8 @@ A commit is one rename, of `context.jsonl` (see `filesystem_context`); each file
                "fast"    one sync less: a power cut may take the newest transitions of a context, never the middle
 
 One handle may be used by many threads, and a folder by many handles and processes; a handle does not survive fork() or
-pickling. It needs a POSIX system. Whoever edits a line breaks its check sum: the folder is to be read. This module knows
-nothing of what a message says.
+pickling. It needs a POSIX system. Whoever edits a line breaks its check sum: the folder is to be read. This module
+knows nothing of what a message says.
 """
 
 import os

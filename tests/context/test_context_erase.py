@@ -29,7 +29,7 @@ from .kit import (
 )
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "machine"))
-from chat_grammars import problems  # noqa: E402 -- the machine's own, beside it
+from chat_grammars import problems
 
 
 @pytest.fixture(params=STORES)
@@ -240,6 +240,29 @@ def test_entry_of_a_part_is_erased_by_its_number(storage):
     well(context, again(storage))
 
 
+@pytest.mark.parametrize("which", ["origin", "part", "both"])
+def test_undo_after_a_split_page_was_erased(which, storage):
+    """What is left of the newest interaction is taken back, else the one before; what was erased stays erased."""
+    context, part = split(storage)
+    context.append_turn({"role": "assistant", "content": "done"}, *turn(2))
+    gone = {"origin": [1], "part": [part], "both": [1, part]}[which]
+    for index in gone:
+        context.erase(index)
+    context.undo()
+
+    if which == "both" and len(where(context)) == 3:
+        with pytest.raises(PageNotFound):
+            context.undo()
+    else:
+        context.undo()
+
+    for each in (context, again(storage)):
+        assert [index for index, place in where(each).items() if place == "erased"] == gone
+        assert set(where(each).values()) == {"erased", "undone"}
+        assert min(each.report().pages.values()) == 0
+        well(each)
+
+
 @pytest.mark.parametrize("entry", [None, 1, 3])
 def test_answers_that_quoted_it_are_erased_too(entry, storage):
     """What the model read of it by recall_page goes along, and what it read of that answer."""
@@ -267,6 +290,23 @@ def test_answers_that_quoted_it_are_erased_too(entry, storage):
         assert "canary" not in json.dumps(list(each.messages())) + shown(each)
         assert len(list(each.messages())) == before - 5
         well(each)
+
+
+def test_late_answer_that_quoted_it_is_erased_too(storage):
+    """An answer to a recall that was appended when its group was over goes like any other."""
+    context = opened(storage)
+    context.append_turn(*secret())
+    context.append_turn(*turn(2))
+    context.archive(keep=0)
+    reply = calling(call("r1", "recall_page", {"index": 1, "entry": None}))
+    context.append_turn("What was it?", reply)
+    answers = context.answers(reply)
+    context.append_turn("Never mind.", *answers)
+
+    context.erase(1)
+
+    assert "canary" not in json.dumps(list(context.messages())) + shown(context)
+    well(context, again(storage))
 
 
 def test_answer_that_quoted_another_page_stays(storage):

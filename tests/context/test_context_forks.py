@@ -9,7 +9,22 @@ from memci import Context
 from memci.errors import InvalidSetting, LeaseLost, OpConflict, PageNotFound, Undone
 from memci.storage.protocol import Place
 
-from .kit import ON_DISK, STORES, again, call, calling, opened, own_entries, result, seen, store, talked, turn, where, words
+from .kit import (
+    ON_DISK,
+    STORES,
+    again,
+    call,
+    calling,
+    opened,
+    own_entries,
+    result,
+    seen,
+    store,
+    talked,
+    turn,
+    where,
+    words,
+)
 
 
 def shown(context):

@@ -5,8 +5,8 @@
                               a fresh one shows the state before the call, or the one after it
 
 What happens between "stored" and "taken in" is what this is for. Lines that say `with` and `try` are left
-out: a tracer may raise there between taking a lock and guarding it, where the interpreter itself never does. This module
-knows nothing of what the other lines say.
+out: a tracer may raise there between taking a lock and guarding it, where the interpreter itself never does. This
+module knows nothing of what the other lines say.
 """
 
 import itertools

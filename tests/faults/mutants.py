@@ -10,6 +10,7 @@ This module knows nothing of what the harnesses do.
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,9 @@ from .tally import Order, Tally, Tell
 ROOT = Path(__file__).parent.parent.parent
 HARNESS_MINUTES = 1.0
 """how long a harness may look for a mutant"""
+
+
+CAUGHT, SURVIVED, UNTRIED = "caught", "survived", "not tried: no time left"
 
 
 class Outcome(NamedTuple):
@@ -49,17 +53,24 @@ class Mutants:
         self.outcomes: list[Outcome] = []
 
     def run(self, order: Order, tell: Tell) -> Tally:
-        """Return how many were caught, by what; each that survived is a violation."""
+        """Return how many were caught, by what; each that survived is a violation, as is a killer that always fails."""
         tally = Tally(self.name, self.unit)
         until = time.monotonic() + order.seconds
+        mutants = chosen(order.aim)
+        tests = sorted({mutant.killer for mutant in mutants if mutant.killer.startswith("tests/")})
         with ThreadPoolExecutor(order.workers) as pool:
-            for outcome in pool.map(lambda mutant: killed(mutant, order.seed, until), chosen(order.aim)):
+            controls = pool.map(lambda killer: killed(Mutant("", "", "", "", killer), order.seed, until), tests)
+            outcomes = pool.map(lambda mutant: killed(mutant, order.seed, until), mutants)
+            for outcome in outcomes:
                 self.outcomes.append(outcome)
-                tally.runs += 1
+                tally.runs += outcome.verdict != UNTRIED
                 tell(tally.runs)
-                tally.counts[f"{outcome.verdict} by {outcome.mutant.killer.split('::')[0]}"] += 1
-                if outcome.verdict not in {"caught", "not tried: no time left"}:
+                tally.counts[f"{outcome.verdict[:40]} by {outcome.mutant.killer.split()[0]}"] += 1
+                if outcome.verdict not in {CAUGHT, UNTRIED}:
                     tally.violations.append(f"mutant {outcome.mutant.name!r}: {outcome.verdict}")
+            for control in controls:
+                if control.verdict not in {SURVIVED, UNTRIED}:
+                    tally.violations.append(f"{control.mutant.killer} fails without any mutant")
         return tally
 
 
@@ -74,18 +85,18 @@ def killed(mutant: Mutant, seed: int, until: float) -> Outcome:
     begin = time.monotonic()
     left = until - begin
     if left < 1:
-        return Outcome(mutant, "not tried: no time left", 0.0)
+        return Outcome(mutant, UNTRIED, 0.0)
     with tempfile.TemporaryDirectory(prefix="mutant-") as made:
         folder = Path(made)
         shutil.copytree(ROOT / "memci", folder / "memci", ignore=shutil.ignore_patterns("__pycache__"))
         (folder / "tests").symlink_to(ROOT / "tests")
         (folder / "pyproject.toml").symlink_to(ROOT / "pyproject.toml")
-        problem = applied(mutant, folder)
+        problem = applied(mutant, folder) if mutant.path else None
         if problem is not None:
             return Outcome(mutant, problem, time.monotonic() - begin)
         try:
             done = subprocess.run(
-                list(command(mutant, seed)),
+                list(command(mutant.killer, seed)),
                 cwd=folder,
                 env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
                 capture_output=True,
@@ -94,8 +105,8 @@ def killed(mutant: Mutant, seed: int, until: float) -> Outcome:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return Outcome(mutant, "not tried: no time left", time.monotonic() - begin)
-    verdict = {0: "survived", 1: "caught"}.get(
+            return Outcome(mutant, UNTRIED, time.monotonic() - begin)
+    verdict = {0: SURVIVED, 1: CAUGHT}.get(
         done.returncode, f"its killer broke: {done.stdout[-300:]}{done.stderr[-300:]}"
     )
     return Outcome(mutant, verdict, time.monotonic() - begin)
@@ -111,11 +122,11 @@ def applied(mutant: Mutant, folder: Path) -> str | None:
     return None
 
 
-def command(mutant: Mutant, seed: int) -> Iterator[str]:
-    """Yield the command that runs the killer of *mutant*."""
+def command(killer: str, seed: int) -> Iterator[str]:
+    """Yield the command that runs *killer*."""
     yield sys.executable
-    if "::" in mutant.killer or mutant.killer.endswith(".py"):
-        yield from ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", mutant.killer)
+    if killer.startswith("tests/"):
+        yield from ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *shlex.split(killer))
     else:
-        yield from ("-m", "tests.faults", "--only", mutant.killer, "--minutes", str(HARNESS_MINUTES))
+        yield from ("-m", "tests.faults", "--only", killer, "--minutes", str(HARNESS_MINUTES))
         yield from ("--tier", "long", "--seed", str(seed))

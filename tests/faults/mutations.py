@@ -16,7 +16,7 @@ class Mutant(NamedTuple):
     old: str
     new: str
     killer: str
-    """a harness by name, or a test: a file, or file::name"""
+    """a harness by name, or what pytest is given"""
     quick: bool = False
     """whether its killer is one test of a few seconds"""
 
@@ -60,7 +60,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _SQLITE,
         "if self._stat() != self._inodes:",
         "if False:",
-        "tests/storage/",
+        "tests/storage -k 'sqlite and (moved or replaced)'",
     ),
     # -- one writer after the other
     Mutant(
@@ -143,7 +143,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "memci/storage/sqlite_schema.py",
         "        if not 1 <= found <= SCHEMA_VERSION:",
         "        if False:",
-        "tests/storage/",
+        "tests/storage -k 'sqlite and later_version'",
         quick=True,
     ),
     Mutant(
@@ -167,7 +167,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an edition is stored at all",
         _WRITER,
-        "            self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), made.contents)",
+        "            self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), "
+        "made.contents)",
         "            pass",
         "machine",
     ),
@@ -182,8 +183,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a cancellation waits for the end of what it cancels",
         "memci/async_context.py",
-        "    # A future, no task: a loop that cancels all its tasks must not cut it short.\n",
-        "    return await asyncio.to_thread(work)\n    # A future, no task: a loop that cancels all its tasks must not cut it short.\n",
+        "    running = asyncio.get_running_loop()",
+        "    return await asyncio.to_thread(work)\n    running = asyncio.get_running_loop()",
         "tests/test_async_context.py",
     ),
     Mutant(
@@ -243,8 +244,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "answers that quoted it go too",
         _ERASING,
-        "        if not told.isdisjoint(seqs):",
-        "        if False:",
+        "            if any(seq in seqs and seq >= start for seq in told[origin]):",
+        "            if False:",
         "tests/context/test_context_erase.py",
     ),
     Mutant(
@@ -253,5 +254,34 @@ MUTANTS: tuple[Mutant, ...] = (
         "return old if page is None else line(window, page).at(old.level)",
         "return old",
         "tests/context/test_context_erase.py",
+    ),
+    # -- plain files
+    Mutant(
+        "a file is synced before it has its name",
+        "memci/storage/filesystem_files.py",
+        "                        self._sync(file, path)\n",
+        "                        pass\n",
+        "power",
+    ),
+    Mutant(
+        "a name lasts when a commit returns",
+        "memci/storage/filesystem_writing.py",
+        "    if full:\n        make_final(files, place, op_id)\n    return None",
+        "    return None",
+        "power",
+    ),
+    Mutant(
+        "who commits first syncs the folders above",
+        "memci/storage/filesystem_files.py",
+        "        if path in self._lasting:",
+        "        if True:",
+        "double",
+    ),
+    Mutant(
+        "an erasure is decided before it is done",
+        "memci/storage/filesystem.py",
+        '                    self._files.write(JOURNAL, dumps(staged))\n                    make_final(self._files, "", None)\n',
+        "",
+        "syscalls",
     ),
 )

@@ -197,10 +197,19 @@ class Nemesis:
                 process.wait()
 
 
+def main(arguments: list[str]) -> None:
+    """Be one writer."""
+    folder, writer, seed = arguments
+    write(Path(folder), int(writer), int(seed))
+
+
 def _started(folder: Path, writer: int, seed: int) -> subprocess.Popen[bytes]:
-    code = f"from tests.faults.nemesis import write; from pathlib import Path; write(Path({str(folder)!r}), {writer}, {seed})"
+    code = "import sys; from tests.faults.nemesis import main; main(sys.argv[1:])"
     roots = [str(Path(memci.__file__).parents[1]), str(Path(__file__).parents[2])]
-    return subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)})
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(folder), str(writer), str(seed)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+    )
 
 
 def _ram() -> str | None:

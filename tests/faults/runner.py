@@ -152,7 +152,7 @@ def figures(outcomes: Sequence[Outcome], asked: argparse.Namespace, seed: int, c
 
 def machine() -> str:
     """Return what the figures depend on."""
-    import apsw  # noqa: PLC0415 -- so that a broken installation is told by the harness, not here
+    import apsw
 
     cores = os.cpu_count() or 1
     return f"{cores} cores, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {platform.system()}"
@@ -171,7 +171,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return found.stdout.strip() or "0" * 40
 
 

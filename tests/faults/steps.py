@@ -52,7 +52,8 @@ def _batch(seed: int, until: float) -> tuple[Counter[str], list[str]]:
     if str(MACHINE) not in sys.path:
         sys.path.insert(0, str(MACHINE))
     import test_context_machine as machines
-    from hypothesis import HealthCheck, seed as seeded, settings
+    from hypothesis import HealthCheck, settings
+    from hypothesis import seed as seeded
     from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
     how = settings(

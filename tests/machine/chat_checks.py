@@ -11,7 +11,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from chat_grammars import broken_arguments, problems
@@ -19,7 +19,7 @@ from chat_model import Message, Model, Shown, cost, count, differs, listed, show
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from memci import Context
-from memci.errors import BudgetExceeded, InvalidSetting, OpConflict, OpenToolGroup, Undone
+from memci.errors import BudgetExceeded, Erased, InvalidSetting, OpConflict, OpenToolGroup, Undone
 from memci.readback import page_text
 from memci.reader import PageInfo
 
@@ -27,6 +27,15 @@ SMALLEST = 200
 """tokens that a clipped result may cost at most where nothing else helps"""
 FLOOR = 64
 """tokens that the Contents Page keeps"""
+
+
+class Close(NamedTuple):
+    """What a turn showed last."""
+
+    view: list[str]
+    tools: list[Message]
+    options: dict[str, Any]
+    head: int
 
 
 def dumped(message: Message) -> str:
@@ -48,6 +57,15 @@ class Checks(RuleBasedStateMachine):
         self.tools: list[Message] = []
         self.pins: set[int] = set()
         self.where: dict[int, PageInfo] = {}
+        self.id = "x"
+        self.closes: dict[int, Close] = {}
+        """the last rendering of each turn"""
+        self.since = 0
+        """the messages from which on the past is known"""
+        self.left: list[Context] = []
+        """handles of programs that crashed"""
+        self.others: dict[str, tuple[Any, ...]] = {}
+        """other contexts of the store: the tools that were sent along, and all that a program saw of them"""
         self.rendered: tuple[int, list[str]] | None = None
         """the editions so far and the last strict rendering, as JSON"""
         self.steps = 0
@@ -61,16 +79,25 @@ class Checks(RuleBasedStateMachine):
     def begin(self, options: dict[str, Any]) -> None:
         """Make the context."""
         self.options = dict(options)
-        self.context = Context.open(self.place(), id="x", nonce=self.nonce, on_event=self.noted, **options)
+        self.context = Context.open(self.place(), id=self.id, nonce=self.nonce, on_event=self.noted, **options)
 
     def open(self, options: dict[str, Any]) -> None:
         """Open the context again."""
         self.context.close()
-        self.context = Context.open(self.place(), id="x", on_event=self.noted, **options)
+        self.context = self.handle(**options)
+
+    def handle(self, **options: Any) -> Context:
+        """Return one more handle of the context."""
+        return Context.open(self.place(), id=self.id, on_event=self.noted, **options)
+
+    @property
+    def unwritten(self) -> dict[str, Any]:
+        """What another handle has to be told, because settings of ours wait for the first change."""
+        return self.options if self.context._parts.writer._unwritten is not None else {}
 
     def settle(self, options: dict[str, Any]) -> None:
         """Note what the settings are now."""
-        self.options.update(options)
+        self.options = {**self.options, **options}
 
     def teardown(self) -> None:
         """Read every page once more, as a program does."""
@@ -80,8 +107,9 @@ class Checks(RuleBasedStateMachine):
                     texts = [self.model.texts[seq] for seq in self.seqs(index)]
                     assert [dumped(message) for message in self.context.recall_page(index)] == texts
             assert self.context.verify() == []
-        if hasattr(self, "context"):
-            self.context.close()
+            self.check_others()
+        for context in [*self.left, *([self.context] if hasattr(self, "context") else [])]:
+            context.close()
 
     def noted(self, event: Any) -> None:
         """Count what happened."""
@@ -95,16 +123,19 @@ class Checks(RuleBasedStateMachine):
         op_id: str | None = None,
         opens_page: bool = True,
         usage: object = None,
+        at: str | None = None,
     ) -> None:
         """Append to both, and compare what they say of it."""
         sent = given or self.loaded([dumped(message) for message in messages])
         known = self.model.ops.get(op_id) if op_id else None
         if known is not None:
-            if known[0] != [dumped(message) for message in messages]:
+            if self.model.erased & set(range(known[2], known[2] + len(known[0]))):
+                self.raises(Erased, lambda: self.context.append_turn(*sent, op_id=op_id))
+            elif known[0] != [dumped(message) for message in messages]:
                 self.raises(OpConflict, lambda: self.context.append_turn(*sent, op_id=op_id))
             return
         seq = len(self.model.texts)
-        receipt = self.context.append_turn(*sent, op_id=op_id, opens_page=opens_page, usage=usage)
+        receipt = self.context.append_turn(*sent, op_id=op_id, opens_page=opens_page, usage=usage, at=at)
         late = self.model.late
         places = self.model.append(messages, opens_page=opens_page)
         self.seen["late results"] += self.model.late - late
@@ -119,6 +150,7 @@ class Checks(RuleBasedStateMachine):
         """Render with *pending*; if it *goes_on*, append it then, with a reply."""
         trial = copy.deepcopy(self.model)
         trial.append(pending)
+        self.closes.pop(self.model.turn, None)
         try:
             view = self.context.render(*self.loaded([dumped(each) for each in pending]), tools=self.tools)
         except OpenToolGroup as error:
@@ -150,9 +182,12 @@ class Checks(RuleBasedStateMachine):
             if 0 < index < self.model.next_page and not self.gone(index):
                 self.check_exact(index)
         if self.steps % 8 == 0:
-            assert [dumped(message) for message in self.context.messages()] == self.model.standing
+            assert [dumped(message) for message in self.context.messages()] == self.standing(len(self.model.texts))
             assert self.context.verify() == []
+            self.check_others()
             report = self.context.report()
+            assert sum(report.pages.values()) == self.model.next_page - 1
+            assert min(report.pages.values()) >= 0
             assert (report.messages, report.turn) == (len(self.model.texts), self.model.turn)
 
     def sync(self) -> None:
@@ -168,7 +203,8 @@ class Checks(RuleBasedStateMachine):
                 self.seen["splits"] += 1
             assert page.continues == self.model.parts.get(index)
             entries[self.model.parts.get(index, index)] += page.entries
-            assert (page.where == "undone") == self.gone(index), page
+            assert (page.where == "erased") == (index in self.model.blank), page
+            assert (page.where in ("undone", "erased")) == self.gone(index), page
             assert (page.where == "open") == (index == self.model.open), page
             was = before.get(index)
             if page.where == "unloaded" and was is not None and was.where != "unloaded":
@@ -189,8 +225,13 @@ class Checks(RuleBasedStateMachine):
         return whole[:start] + whole[cut:]
 
     def gone(self, index: int) -> bool:
-        """Tell whether page *index* was taken back."""
-        return self.model.parts.get(index, index) in self.model.undone
+        """Tell whether page *index* was taken back or erased."""
+        return index in self.model.blank or self.model.parts.get(index, index) in self.model.undone
+
+    def standing(self, head: int) -> list[str]:
+        """Return all messages before *head* that were neither taken back nor erased with their page, in order."""
+        gone = {seq for index in self.where if self.gone(index) for seq in self.seqs(index)}
+        return [text for seq, text in enumerate(self.model.texts[:head]) if seq not in gone]
 
     def check_exact(self, index: int) -> None:
         """A page holds what was appended, keys in their order. Unlike `recall_page`, this counts as no use."""
@@ -201,6 +242,7 @@ class Checks(RuleBasedStateMachine):
 
     def check_rendering(self) -> None:
         """What is rendered is right, or the right error says why it can't be."""
+        self.closes.pop(self.model.turn, None)
         try:
             view = self.context.render(tools=self.tools)
         except OpenToolGroup as error:
@@ -232,9 +274,19 @@ class Checks(RuleBasedStateMachine):
                 f"without an edition, a rendering only grows: {changed}, {len(old)}, {len(now)}"
             )
         self.rendered = (editions, now)
+        if not self.unwritten:
+            self.closes[self.model.turn] = Close(now, self.tools, self.options, len(self.model.texts))
         assert [dumped(message) for message in self.context.render(tools=self.tools)] == now, (
             "rendering twice is the same"
         )
+
+    def check_others(self) -> None:
+        """What was done to this context changed no other one."""
+        for name, (tools, seen) in self.others.items():
+            with Context.open(self.place(), id=name, read_only=True) as other:
+                self.unchanged(seen, f"another context ({name}) is nothing to this one", other, tools)
+                assert other.verify() == []
+                other._parts.window._check()
 
     def check_view(self, view: list[Message], pending: list[Message], *, strict: bool = True) -> None:
         """A rendering shows the pages of the window, lists the others, and fits."""
@@ -315,7 +367,7 @@ class Checks(RuleBasedStateMachine):
 
     def refused_pin(self, index: int, error: Exception) -> None:
         """A page is refused a pin for a reason."""
-        if isinstance(error, Undone):
+        if isinstance(error, (Undone, Erased)):
             assert self.gone(index)
         elif isinstance(error, InvalidSetting):
             assert self.model.parts.get(index) == self.model.open is not None
@@ -325,23 +377,32 @@ class Checks(RuleBasedStateMachine):
             assert sum(error.parts.values()) > error.budget
             assert error.parts["pinned"] <= self.most(self.loaded([self.model.texts[seq] for seq in seqs]))
 
-    def shown(self) -> list[str] | str:
+    def shown(self, context: Context | None = None, tools: list[Message] | None = None) -> list[str] | str:
         """Return the rendering, or the error, as it stands."""
         try:
-            return [dumped(message) for message in self.context.render(tools=self.tools, strict=False)]
+            view = (context or self.context).render(tools=self.tools if tools is None else tools, strict=False)
         except BudgetExceeded as error:
             return str(error)
+        return [dumped(message) for message in view]
 
-    def everything(self) -> tuple[Any, ...]:
+    def everything(self, context: Context | None = None, tools: list[Message] | None = None) -> tuple[Any, ...]:
         """Return all that a program can see."""
-        view = self.shown()
-        report = self.context.report()
+        context = context or self.context
+        view = self.shown(context, tools)
+        report = context.report()
         told = (report.tokens, report.total, report.pages, report.messages, report.editions, report.turn, report.budget)
-        return view, told, list(self.context.pages()), [dumped(each) for each in self.context.messages()]
+        return view, told, list(context.pages()), [dumped(each) for each in context.messages()]
 
-    def unchanged(self, before: tuple[Any, ...], why: str) -> None:
+    def unchanged(
+        self,
+        before: tuple[Any, ...],
+        why: str,
+        context: Context | None = None,
+        tools: list[Message] | None = None,
+    ) -> None:
         """Check that a program sees what it saw *before*."""
-        changed = [(old, new) for old, new in zip(before, self.everything(), strict=True) if old != new]
+        now = self.everything(context, tools)
+        changed = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
         assert not changed, f"{why}: {str(changed)[:3000]}"
 
     def count(self, text: str) -> int:

@@ -8,13 +8,15 @@ The rules are here; what must hold is in `Checks`.
 
 from typing import Any
 
-from chat_checks import Checks, dumped
+from chat_checks import dumped
+from chat_lives import Lives
 from chat_model import Message, quotations, readable
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from memci.errors import (
     BudgetExceeded,
+    Erased,
     InvalidMessage,
     InvalidSetting,
     OpConflict,
@@ -37,13 +39,14 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "system": PROMPTS,
 }
 AWAY = ("archived", "folded", "unloaded")
+CLOCKS = (None, "2031-01-01T00:00:00+00:00", "1999-12-31T23:59:59+00:00", "2020-06-01T12:00:00+14:00")
 OPS = ("op1", "op2", "op3")
 few_tools = chat.schemas(most=3)
 openings = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in SETTINGS.items()})
 changes = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in SETTINGS.items()})
 
 
-class ContextMachine(Checks):
+class ContextMachine(Lives):
     """Subclass it with `place`, which says where the context is kept."""
 
     @initialize(options=openings)
@@ -51,10 +54,10 @@ class ContextMachine(Checks):
         """Make the context."""
         self.begin({name: value for name, value in options.items() if value is not None})
 
-    @rule(message=chat.users(), opens_page=st.sampled_from((True, True, True, False)))
-    def append_user(self, message: Message, opens_page: bool) -> None:
-        """The user says something, or an observation comes in the user's role."""
-        self.append([message], opens_page=opens_page)
+    @rule(message=chat.users(), opens_page=st.sampled_from((True, True, True, False)), at=st.sampled_from(CLOCKS))
+    def append_user(self, message: Message, opens_page: bool, at: str | None) -> None:
+        """The user says something, or an observation comes in the user's role; by a clock that jumps."""
+        self.append([message], opens_page=opens_page, at=at)
 
     @rule(contents=st.lists(chat.texts(), min_size=2, max_size=8))
     def observe(self, contents: list[str]) -> None:
@@ -114,7 +117,9 @@ class ContextMachine(Checks):
         texts, places, seq = self.model.ops[op_id]
         messages = self.loaded(texts)
         before = self.everything()
-        if other:
+        if self.model.erased & set(range(seq, seq + len(texts))):
+            self.raises(Erased, lambda: self.context.append_turn(*messages, op_id=op_id))
+        elif other:
             messages.append({"role": "user", "content": "something else"})
             self.raises(OpConflict, lambda: self.context.append_turn(*messages, op_id=op_id))
         elif any(page in self.model.undone for page, _ in places):
@@ -162,7 +167,8 @@ class ContextMachine(Checks):
         """The program reads a page, or one entry of an interaction."""
         index = data.draw(st.integers(1, self.model.next_page - 1))
         if self.gone(index):
-            self.raises(Undone, lambda: self.context.recall_page(index))
+            error = Erased if index in self.model.blank else Undone
+            self.raises(error, lambda: self.context.recall_page(index))
             return
         seqs, page = self.seqs(index), self.where[index]
         assert [dumped(each) for each in self.context.recall_page(index)] == [self.model.texts[seq] for seq in seqs]
@@ -174,7 +180,8 @@ class ContextMachine(Checks):
         assert self.where[index].last_recalled_turn == (self.model.turn if used else page.last_recalled_turn)
         whole = self.model.interactions[self.model.parts.get(index, index)]
         if index in self.model.interactions:
-            ordinal = data.draw(st.integers(1, len(whole)))
+            lost = {seq for each in self.model.blank for seq in self.seqs(each)}
+            ordinal = data.draw(st.sampled_from([1 + at for at, seq in enumerate(whole) if seq not in lost]))
             (message,) = self.context.recall_page(index, ordinal)
             assert dumped(message) == self.model.texts[whole[ordinal - 1]]
         self.raises(PageNotFound, lambda: self.context.recall_page(index, len(whole) + 1))
@@ -235,7 +242,7 @@ class ContextMachine(Checks):
         before = self.everything()
         try:
             self.context.pin(index)
-        except (Undone, InvalidSetting, BudgetExceeded) as error:
+        except (Undone, Erased, InvalidSetting, BudgetExceeded) as error:
             self.refused_pin(index, error)
             self.unchanged(before, "what is refused changes nothing")
             return
@@ -272,10 +279,15 @@ class ContextMachine(Checks):
     @rule()
     def undo(self) -> None:
         """The newest interaction is taken back."""
-        expected = self.model.undo()
-        if expected is None:
+        standing = [index for index in self.where if not self.gone(index)]
+        newest = max((self.model.parts.get(index, index) for index in standing), default=None)
+        if newest is None:
             self.raises(PageNotFound, self.context.undo)
             return
+        if any(self.model.parts.get(index, index) == newest for index in self.model.blank):
+            return  # half of it is gone: what comes back is not said
+        expected = self.model.undo(newest)
+        self.closes = {turn: close for turn, close in self.closes.items() if turn < self.model.turns[newest]}
         assert [dumped(message) for message in self.context.undo()] == expected
         self.pins = {index for index in self.pins if not self.gone(index)}
         self.rendered = None
@@ -285,7 +297,7 @@ class ContextMachine(Checks):
     def reopen(self, explicit: bool) -> None:
         """The program starts again: the same bytes are rendered."""
         before = self.everything()
-        self.open(self.options if explicit else {})
+        self.open(self.options if explicit else self.unwritten)
         self.unchanged(before, "a reopened context is the one that was closed")
 
     @rule(options=changes)
@@ -297,7 +309,7 @@ class ContextMachine(Checks):
         except BudgetExceeded as error:
             assert sum(error.parts.values()) > error.budget  # noqa: PT017 -- it may raise or not: both are checked
             assert self.pins or self.tools, "without pins and tools, every one of these windows has room"
-            self.open({})
+            self.open(self.unwritten)
             return
         self.settle(options)
         self.rendered = None

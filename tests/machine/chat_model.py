@@ -6,6 +6,7 @@
 It uses nothing of memci, so that both can't be wrong in the same way.
 """
 
+import copy
 import functools
 import json
 import re
@@ -39,6 +40,16 @@ class Model:
     ops: dict[str, tuple[list[str], tuple[Place, ...], int]] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
     waiting: list[str] = field(default_factory=list)
+    asked: list[Message] = field(default_factory=list)
+    """the calls that wait"""
+    quotes: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    """seq of an answer to the page and entry that it was asked for"""
+    erased: set[int] = field(default_factory=set)
+    """seqs"""
+    blank: set[int] = field(default_factory=set)
+    """pages of which nothing was left when something was erased"""
+    turns: dict[int, int] = field(default_factory=dict)
+    """page index to the turn that it opened in"""
     open: int | None = None
     next_page: int = 1
     turn: int = 0
@@ -53,33 +64,86 @@ class Model:
                 self.turn += self.open is not None
                 self.open, self.next_page = self.next_page, self.next_page + 1
                 self.interactions[self.open] = []
-                self.waiting = []
+                self.turns[self.open] = self.turn
+                self.asked = []
             if role != "tool":
-                self.waiting = [call["id"] for call in message.get("tool_calls") or []]
-                self.made.update(self.waiting)
-            elif message["tool_call_id"] in self.waiting:
-                self.waiting.remove(message["tool_call_id"])
+                self.asked = list(message.get("tool_calls") or [])
+                self.made.update(call["id"] for call in self.asked)
+            elif message["tool_call_id"] in (call["id"] for call in self.asked):
+                answered = next(call for call in self.asked if call["id"] == message["tool_call_id"])
+                self.asked.remove(answered)
+                if (quoted := _quoted(answered)) is not None:
+                    self.quotes[len(self.texts)] = quoted
             else:
                 self.late += 1
+            self.waiting = [call["id"] for call in self.asked]
             self.interactions[self.open].append(len(self.texts))
             self.places.append((self.open, len(self.interactions[self.open])))
             self.texts.append(json.dumps(message))
         return tuple(self.places[start:])
 
-    def undo(self) -> list[str] | None:
-        """Take the newest interaction back and return its messages, None if there is none."""
-        standing = [index for index in self.interactions if index not in self.undone]
-        if not standing:
-            return None
-        gone = max(standing)
+    def undo(self, gone: int) -> list[str]:
+        """Take interaction *gone* back, the newest, and return its messages."""
         self.undone.add(gone)
-        self.open, self.waiting = None, []
+        self.open, self.waiting, self.asked = None, [], []
         return [self.texts[seq] for seq in self.interactions[gone]]
 
-    @property
-    def standing(self) -> list[str]:
-        """All messages that were not taken back, in order."""
-        return [text for text, (page, _) in zip(self.texts, self.places, strict=True) if page not in self.undone]
+    def erase(self, seqs: set[int]) -> None:
+        """Let tombstones stand for *seqs*."""
+        self.erased |= seqs
+        for seq in seqs:
+            role = json.loads(self.texts[seq])["role"]
+            self.texts[seq] = json.dumps({"role": "user" if role == "tool" else role, "content": "[erased]"})
+        self._ask_again()
+
+    def close(self) -> None:
+        """Let the open page be closed: what comes next opens one."""
+        self.open = None
+        self._ask_again()
+
+    def forked(self, head: int, next_page: int, turn: int) -> "Model":
+        """Return what a fork is that shares *head* messages on the pages before *next_page*, in *turn*."""
+        fork = copy.deepcopy(self)
+        if (head, next_page, turn) != (len(self.texts), self.next_page, self.turn):
+            fork.texts, fork.places = self.texts[:head], self.places[:head]
+            fork.interactions = {page: seqs for page, seqs in fork.interactions.items() if page < next_page}
+            fork.parts = {page: of for page, of in self.parts.items() if page < next_page}
+            fork.quotes = {seq: quoted for seq, quoted in self.quotes.items() if seq < head}
+            fork.turns = {page: opened for page, opened in self.turns.items() if page < next_page}
+            fork.undone = {page for page in self.undone if page < next_page}
+            fork.blank = {page for page in self.blank if page < next_page}
+            fork.erased = {seq for seq in self.erased if seq < head}
+            last = max(fork.interactions)
+            fork.open = None if last in fork.undone | fork.blank else last
+            fork.next_page, fork.turn = next_page, turn
+        fork.ops = {}
+        fork._ask_again()
+        return fork
+
+    def _ask_again(self) -> None:
+        """Find out anew which calls there are, and which wait."""
+        calls = [call for text in self.texts for call in json.loads(text).get("tool_calls") or []]
+        self.made = {call["id"] for call in calls}
+        self.asked = []
+        for message in [json.loads(self.texts[seq]) for seq in self.interactions[self.open]] if self.open else []:
+            if message["role"] != "tool":
+                self.asked = list(message.get("tool_calls") or [])
+            else:
+                answered = [call for call in self.asked if call["id"] == message["tool_call_id"]]
+                self.asked = [call for call in self.asked if call is not answered[0]] if answered else self.asked
+        self.waiting = [call["id"] for call in self.asked]
+
+
+def _quoted(call: Message) -> tuple[int, int | None] | None:
+    """Return the page and entry that *call* asks for, if it is a recall as a model should make it."""
+    body = call.get("function") or {}
+    if body.get("name") != "recall_page":
+        return None
+    try:
+        asked = json.loads(body["arguments"])
+    except ValueError:
+        return None
+    return (asked["index"], asked.get("entry")) if isinstance(asked, dict) and type(asked.get("index")) is int else None
 
 
 @dataclass

@@ -12,7 +12,8 @@ from chat_machine import ContextMachine
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from memci import EphemeralStorage
+from memci import Context, EphemeralStorage
+from memci.storage import FilesystemStorage
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
 STEPS = settings(
@@ -40,8 +41,20 @@ REACHED = (
     "recalls by tool",
     "pages read by tool",
     "renderings with pending",
+    "crashes",
+    "takeovers",
+    "readers",
+    "views of the past",
+    "forks",
+    "forks of a turn",
+    "erased pages",
+    "erased entries",
+    "erased answers",
 )
 """what a run must have met: a machine that never gets there proves nothing"""
+
+
+ON_DISK = ("flipped bytes", "flips that are told")
 
 
 class EphemeralMachine(ContextMachine):
@@ -56,34 +69,67 @@ class EphemeralMachine(ContextMachine):
         return self.storage
 
 
-class SQLiteMachine(ContextMachine):
+class DiskMachine(ContextMachine):
     """The machine on disk."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-
-    def place(self) -> Any:
-        """Return the path of one file for the whole run."""
-        return self.folder / "context.db"
+        (self.folder / "store").mkdir()
 
     def teardown(self) -> None:
-        """Delete the file."""
+        """Delete the files."""
         try:
             super().teardown()
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-MACHINES = (EphemeralMachine, SQLiteMachine)
+class SQLiteMachine(DiskMachine):
+    """The machine on one SQLite file."""
+
+    def place(self) -> Any:
+        """Return the path of one file for the whole run: each handle has its own connection."""
+        return self.folder / "store" / "context.db"
+
+    def opened_copy(self, copy: Path, options: dict[str, Any]) -> Context:
+        """Open the copied file."""
+        return Context.open(copy / "context.db", id=self.id, **options)
+
+
+class FilesystemMachine(DiskMachine):
+    """The machine on plain files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stores: list[FilesystemStorage] = []
+
+    def place(self) -> Any:
+        """Return a new store on the same folder."""
+        self.stores.append(FilesystemStorage(self.folder / "store" / "agent"))
+        return self.stores[-1]
+
+    def opened_copy(self, copy: Path, options: dict[str, Any]) -> Context:
+        """Open the copied folder."""
+        self.stores.append(FilesystemStorage(copy / "agent"))
+        return Context.open(self.stores[-1], id=self.id, **options)
+
+    def teardown(self) -> None:
+        """Close all stores."""
+        try:
+            super().teardown()
+        finally:
+            for storage in self.stores:
+                storage.close()
 
 
 @pytest.mark.slow
-def test_every_invariant_holds_whatever_is_done_to_a_context() -> None:
-    """On each store, after every step, all invariants hold; and the runs met everything that a context can do."""
+@pytest.mark.parametrize("machine", [EphemeralMachine, SQLiteMachine, FilesystemMachine])
+def test_every_invariant_holds_whatever_is_done_to_a_context(machine: type[ContextMachine]) -> None:
+    """On each store, after every step, all invariants hold; and the run met everything that a context can do."""
     seen = ContextMachine.seen = Counter()
 
-    for machine in MACHINES:
-        run_state_machine_as_test(machine, settings=STEPS)
+    run_state_machine_as_test(machine, settings=STEPS)
 
-    assert [what for what in REACHED if not seen[what]] == []
+    reached = REACHED + (() if machine is EphemeralMachine else ON_DISK)
+    assert [what for what in reached if not seen[what]] == []

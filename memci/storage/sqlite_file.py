@@ -19,6 +19,8 @@ This module knows nothing of transitions.
 
 import errno
 import os
+import random
+import time
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -78,7 +80,7 @@ def open_file(
         raise _unopened(error, path) from error
     try:
         connection.set_busy_timeout(round(busy_timeout_seconds * 1000))
-        _adopt(connection, path, _SYNCHRONOUS[durability], journal)
+        _adopt(connection, path, _SYNCHRONOUS[durability], journal, busy_timeout_seconds)
     except BaseException as error:
         full = connection.system_errno in FULL
         if not isinstance(error, apsw.NotADBError):
@@ -195,7 +197,9 @@ def _unopened(error: Exception, path: str) -> MemciError:
     return storage_error(error, path)
 
 
-def _adopt(connection: apsw.Connection, path: str, synchronous: str, journal: Journal | None) -> None:
+def _adopt(
+    connection: apsw.Connection, path: str, synchronous: str, journal: Journal | None, busy_timeout_seconds: float
+) -> None:
     writable = not connection.readonly("main")
     found = version(connection, path)
     connection.pragma("trusted_schema", False)
@@ -204,18 +208,32 @@ def _adopt(connection: apsw.Connection, path: str, synchronous: str, journal: Jo
     connection.pragma("mmap_size", 0)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     if writable:
-        current = connection.pragma("journal_mode")
-        wanted = journal or ("truncate" if found and current != "wal" else "wal")
-        if current != wanted and connection.pragma("journal_mode", wanted) != wanted:
-            raise StorageUnavailable(
-                f"{path!r} can't use a {wanted} journal: another process has it open, or its file system has no shared "
-                f"memory; put it on a local disk"
-            )
+        _switch(connection, path, journal or ("wal" if not found else None), busy_timeout_seconds)
         connection.pragma("synchronous", synchronous)
         connection.pragma("secure_delete", True)
     prepare(connection, path, writable=writable)
     if writable and synchronous == "FULL":
         _settle(connection)
+
+
+def _switch(connection: apsw.Connection, path: str, wanted: Journal | None, busy_timeout_seconds: float) -> None:
+    """Let *path* have the journal that is *wanted*: None the one that it has, if that is one of ours."""
+    until = time.monotonic() + busy_timeout_seconds
+    while True:
+        try:
+            current = connection.pragma("journal_mode")
+            wanted = wanted or ("wal" if current == "wal" else "truncate")
+            if current == wanted or connection.pragma("journal_mode", wanted) == wanted:
+                return
+        except apsw.BusyError:  # SQLite does not wait here: another process is about to make the same file
+            if time.monotonic() >= until:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 -- no secret
+        else:
+            raise StorageUnavailable(
+                f"{path!r} can't use a {wanted} journal: another process has it open, or its file system has no shared "
+                f"memory; put it on a local disk"
+            )
 
 
 def _settle(connection: apsw.Connection) -> None:

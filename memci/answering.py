@@ -8,6 +8,7 @@ A recall is counted as a use of the page, which keeps its line alive. This modul
 
 from collections.abc import Sequence
 
+from .frames import quoted
 from .messages import Message, call_name
 from .readback import page_text
 from .reader import Reader
@@ -36,7 +37,7 @@ class Answerer:
             if name in NAMES:
                 text = self.text(body.get("arguments"), own)
             else:
-                text = f"error: there is no tool {name[:60]!r} here"
+                text = f"error: there is no tool {quoted(name[:60])} here"
             answers.append({"role": "tool", "tool_call_id": call.get("id") or "", "content": text})
         return answers
 

@@ -10,13 +10,15 @@ Copies in backups, exports and a provider's cache are out of reach. This module 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from . import moments
 from .chapters.contents import Block, ContentsPage, Line, Range
 from .editions import StoredPage, line
 from .errors import Erased, InvalidSetting, PageNotFound
+from .groups import late_result
+from .messages import tool_calls
 from .opening import Wanted, opened
 from .readback import read_back
 from .reader import Reader
@@ -65,8 +67,18 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     return _receipt(store, Erasure(contexts=tuple(gone)))
 
 
-def erased(storage: Storage, window: Window, reader: Reader, index: int, entry: int | None) -> ErasureReceipt:
+def erased(
+    storage: Storage,
+    window: Window,
+    reader: Reader,
+    index: int,
+    entry: int | None,
+    *,
+    counter: Callable[[str], int] | None,
+) -> ErasureReceipt:
     """Erase page *index* of the context of *window*, or its one *entry*. O(entries + contexts in the store).
+
+    Forks are reckoned by *counter* too, if the program has one of its own.
 
     Raises:
         PageNotFound: If there is no such page or entry; `Erased` if it is gone already.
@@ -83,7 +95,9 @@ def erased(storage: Storage, window: Window, reader: Reader, index: int, entry: 
         seqs = {seq}
     transitions, tombstones = [], []
     for each, gone in _spread(storage, record, seqs).values():
-        seen = window if each.id == record.id else opened(storage, Wanted(each.id, read_only=True)).window
+        seen = (
+            window if each.id == record.id else opened(storage, Wanted(each.id, counter=counter, read_only=True)).window
+        )
         transitions.append(_without(storage, seen, each, gone))
         for seq in sorted(seq for seq in gone if seq >= each.base):  # the rest are its parent's
             for stored in storage.entries(each.id, seq, seq + 1):
@@ -183,6 +197,7 @@ def _without(storage: Storage, window: Window, record: ContextRecord, seqs: set[
     contents = window.common.archive.contents.without(frozenset(gone), window.memo.nonce, window.weigh)
     pages = [_tombstones(window, read_back(window, reader, row), seqs) for row in touched]
     contents = _retold(window, contents, {page.row.index: page for page in pages})
+    views = tuple(view for page in pages if page.row.place is Place.ACTIVE for view in _reweighed(window, page))
     memo = replace(
         window.memo,
         pins=tuple(index for index in window.memo.pins if index not in gone),
@@ -199,7 +214,7 @@ def _without(storage: Storage, window: Window, record: ContextRecord, seqs: set[
     )
     active = [row for row in storage.pages(record.id, place=Place.ACTIVE) if row.index not in gone]
     edition = moments.dumps(contents, after, active)
-    return Transition(record.head, after, pages=tuple(gone.values()), edition=edition)
+    return Transition(record.head, after, pages=tuple(gone.values()), views=views, edition=edition)
 
 
 def _tombstones(window: Window, page: StoredPage, seqs: set[int]) -> StoredPage:
@@ -207,8 +222,24 @@ def _tombstones(window: Window, page: StoredPage, seqs: set[int]) -> StoredPage:
     for node in page.nodes:
         if node.seq in seqs:
             body = _tombstone(window, node.seq, node.message["role"]).body
-            node.message, node.quotes = decode(ERASED, body), None
+            node.message = node.view = decode(ERASED, body)
+            node.quotes, node.clip = None, 0
     return page
+
+
+def _reweighed(window: Window, page: StoredPage) -> Iterator[tuple[int, int, int]]:
+    """Yield (seq, tokens, clip) of the messages of *page*: a result whose call is gone is shown as a late one."""
+    waiting: list[str] = []
+    for node in page.nodes:
+        late = False
+        if node.message["role"] != "tool":
+            waiting = [call["id"] for call in tool_calls(node.message)]
+        elif node.message["tool_call_id"] in waiting:
+            waiting.remove(node.message["tool_call_id"])
+        else:
+            late = True
+        view = late_result(node.view, window.memo.nonce) if late else node.view
+        yield node.seq, window.weigh(view), node.clip
 
 
 def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]) -> ContentsPage:

@@ -162,7 +162,10 @@ class Lifetime:
                 raise StorageReadOnly(f"context {self.id!r:.60} was opened for reading only")
             self._parts.writer.check_lease()
             try:
-                receipt = erased(self._storage, self._parts.window, self._parts.reader, page, entry)
+                self._parts.writer.write_out()
+                receipt = erased(
+                    self._storage, self._parts.window, self._parts.reader, page, entry, counter=self._wanted.counter
+                )
             except StorageError:  # it may be erased although not all was done
                 with suppress(StorageError):
                     self._read()

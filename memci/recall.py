@@ -89,7 +89,7 @@ def request(arguments: object) -> Request | str:
         return _mistake("the arguments are not valid JSON")
     if not isinstance(given, dict):
         return _mistake("the arguments are not an object")
-    unknown = sorted(set(given) - {"index", "entry", "offset"})
+    unknown = sorted(map(str, set(given) - {"index", "entry", "offset"}))
     if unknown or "index" not in given:
         return _mistake(f"there is no argument {quoted(unknown[0][:40])}" if unknown else "index is missing")
     for name in ("index", "entry", "offset"):

@@ -269,6 +269,14 @@ class Writer:
         self._commit(Transition(record.head, record, pages=rows))
         window.remember(record)
 
+    def write_out(self) -> None:
+        """Store what opening left unwritten: new settings, and what the window costs by them."""
+        if self._unwritten is not None:
+            window = self._window
+            record = window.changed(window.memo)
+            self._commit(Transition(record.head, record))
+            window.remember(record)
+
     def check_lease(self) -> None:
         """Raise LeaseLost if another writer has changed the context since it was read; what only reads may lag."""
         record = self._window.record

@@ -10,7 +10,7 @@ threads. This module knows nothing of files or SQL.
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock, RLock
 
-from ..errors import HandlePoisoned, InvalidSetting
+from ..errors import CorruptRecord, HandlePoisoned, InvalidSetting
 from .ephemeral_rows import Kept
 from .holding import busy, check_seconds
 from .protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
@@ -119,22 +119,29 @@ class EphemeralStorage:
                 check(transition)
                 kept = self._checked(transition, self._find(transition.record.id))
                 ready.append((kept, transition, kept.pack(transition)))
-            gone = [self._contexts[each] for each in erasure.contexts if each in self._contexts]
-            pages = sum(each.highest for each in gone)
+            gone = [self._contexts[each] for each in dict.fromkeys(erasure.contexts) if each in self._contexts]
+            pages = sum(each.page(index) is not None for each in gone for index in range(1, each.highest + 1))
             entries = sum(each.record.head - each.record.base for each in gone) + len(erasure.entries)
             editions = sum(len(each.editions) for each in gone) + sum(len(kept.editions) for kept, _, _ in ready)
             ops = sum(len(each.ops) for each in gone)
-            erased = {tombstone.seq for _, tombstone in erasure.entries}
+            buried = []
+            for context, tombstone in {(each[0], each[1].seq): each for each in erasure.entries}.values():
+                found = self._find(context)
+                if found is None or tombstone.seq >= found.record.head:
+                    raise CorruptRecord(context, tombstone.seq, "it is missing")
+                buried.append((self._owner(found, tombstone.seq)[0], tombstone))
+            erased = {(owner.record.id, tombstone.seq) for owner, tombstone in buried}
             self._trusted = False
             for each in gone:
                 del self._contexts[each.record.id]
-            for context, tombstone in erasure.entries:
-                self._owner(self._contexts[context], tombstone.seq)[0].bury(tombstone)
+            for owner, tombstone in buried:
+                owner.bury(tombstone)
             for kept, transition, packed in ready:
                 kept.editions.clear()
-                ops += kept.forget_ops(erased)
-                for seq in erased:
-                    kept.views.pop(seq, None)
+                ops += kept.forget_ops({seq for name, seq in erased if name == transition.record.id})
+                for name, seq in erased:
+                    if seq < kept.record.head and self._owner(kept, seq)[0].record.id == name:
+                        kept.views.pop(seq, None)
                 kept.apply(transition, packed)
                 self._contexts[transition.record.id] = kept
             self._trusted = True
@@ -145,6 +152,7 @@ class EphemeralStorage:
         check_text("id", context)
         check_seconds(seconds)
         with self._lock:
+            self._find("")
             turn = self._turns.setdefault(context, Lock())
         if not turn.acquire(timeout=seconds):
             raise busy(context, seconds)
@@ -183,7 +191,7 @@ class EphemeralStorage:
         """Return who keeps entry *seq* of *kept*, itself or one that it was forked from, and where that ends."""
         end = kept.record.head
         while kept.record.parent is not None and seq < kept.record.base:
-            end = kept.record.base
+            end = min(end, kept.record.base)
             kept = self._contexts[kept.record.parent]
         return kept, end
 

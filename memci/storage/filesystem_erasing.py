@@ -127,9 +127,12 @@ class _Stage:
             gone = self._remove(context, gone)
         for context, row in erasure.entries:
             self._bury(self._kept(_owner(self._files, context, row.seq).record.id), context, row)
-        seqs = {row.seq for _, row in erasure.entries}
+        erased = {(_owner(self._files, context, row.seq).record.id, row.seq) for context, row in erasure.entries}
         for transition in erasure.transitions:
-            gone = self._follow(transition, seqs, gone)
+            context = transition.record.id
+            head = self._kept(context).record.head
+            shown = {seq for kept, seq in erased if seq < head and _owner(self._files, context, seq).record.id == kept}
+            gone = self._follow(transition, shown, {seq for kept, seq in erased if kept == context}, gone)
         for kept in self._changed.values():
             kept.erasures += 1
             self._staged[f"{CONTEXTS}/{kept.folder}/context.jsonl"] = kept.dumps()
@@ -198,7 +201,7 @@ class _Stage:
         start = first.get("first", int(names[-1][9:21]))
         self._write(kept, names[-1], whole(kept.folder, "messages", [*ordered, *rest], page=page, first=start))
 
-    def _follow(self, transition: Transition, seqs: set[int], gone: Erased) -> Erased:
+    def _follow(self, transition: Transition, seqs: set[int], own: set[int], gone: Erased) -> Erased:
         context = transition.record.id
         kept = self._kept(context)
         check_lease(transition, kept.record.head, kept.record.revision)
@@ -208,7 +211,7 @@ class _Stage:
             self._write(kept, name, None)
         revisions = {*(int(name[9:19]) for name in editions), *kept.editions}
         self._drop_views(kept, seqs)
-        forgotten = [op._replace(digest=_GONE) for op in reading.ops() if seqs and _appended_one(op, seqs)]
+        forgotten = [op._replace(digest=_GONE) for op in reading.ops() if own and _appended_one(op, own)]
         self._write_ops(kept, forgotten)
         kept.editions, kept.last, kept.files = {}, None, kept.files | {"editions": 0}
         self._changed[context] = kept.follow(transition)

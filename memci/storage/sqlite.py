@@ -111,6 +111,7 @@ class SQLiteStorage:
 
     def revision(self, context: str) -> int:
         """Return the revision of *context*, 0 if there is no such context. Some microseconds."""
+        check_text("id", context)
         found = self._run(context, 0, rows, _SELECT_REVISION, context)
         return int(found[0][0]) if found else 0
 
@@ -190,7 +191,7 @@ class SQLiteStorage:
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
         """Wait for the turn of *context*, by a lock in the folder FILE-turns."""
-        check_text("id", context)
+        self._number(context)  # refuses a handle that is of no use any more
         return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
 
     def close(self) -> None:

@@ -117,20 +117,22 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> Erased:
                 gone[table] += _delete(connection, table, nr)
             gone["op"] += _changed(connection, _DELETE_OPS, nr)
             gone["context"] += _changed(connection, _DELETE_CONTEXT, nr)
-    erased: set[int] = set()
+    erased: set[tuple[int, int]] = set()
     for context, tombstone in erasure.entries:
         nr = _owner(connection, context, tombstone.seq)
         if not nr:
             raise CorruptRecord(context, tombstone.seq, "it is missing")
         connection.execute(_REPLACE_ENTRY, entry_columns(nr, tombstone))
         connection.execute(_DELETE_VIEW, (nr << 40 | tombstone.seq,))
-        erased.add(tombstone.seq)
+        erased.add((nr, tombstone.seq))
         gone["entry"] += 1
     for transition in erasure.transitions:
         for nr, *_ in rows(connection, SELECT_HEAD, transition.record.id):
             gone["edition"] += _delete(connection, "edition", nr)
-            gone["op"] += _forget_ops(connection, transition.record.id, nr, erased)
-            connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in erased])
+            own = {seq for owner, seq in erased if owner == nr}
+            shown = [seq for owner, seq in erased if _owner(connection, transition.record.id, seq) == owner]
+            gone["op"] += _forget_ops(connection, transition.record.id, nr, own)
+            connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in shown])
         apply(connection, transition)
     return Erased(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
 

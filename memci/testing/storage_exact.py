@@ -117,7 +117,8 @@ class StorageExactness:
 
     def test_reading_an_id_with_half_a_surrogate_pair_is_refused(self, storage: Storage) -> None:
         """No such context can be, and asking for one is an error of the caller."""
-        for read in (storage.load, storage.pages, storage.entries):
+        reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.editions, storage.ops)
+        for read in (*reads, lambda context: storage.hold(context, 0)):
             with pytest.raises(InvalidSetting):
                 read("a\ud83d")
 

@@ -7,23 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from memci.erasing import ErasureReceipt, erase
-from memci.errors import Erased, InvalidSetting, LeaseLost, OpConflict, PageNotFound, Undone
-from memci.storage.protocol import Erasure
+from memci.errors import Erased, LeaseLost, PageNotFound, Undone
 
 from .kit import (
-    ON_DISK,
     STORES,
     again,
     call,
     calling,
     opened,
-    own_entries,
     result,
     seen,
     store,
     talked,
-    tells,
     turn,
     where,
 )
@@ -263,181 +258,6 @@ def test_undo_after_a_split_page_was_erased(which, storage):
         well(each)
 
 
-@pytest.mark.parametrize("entry", [None, 1, 3])
-def test_answers_that_quoted_it_are_erased_too(entry, storage):
-    """What the model read of it by recall_page goes along, and what it read of that answer."""
-    context = opened(storage, window=20_000)
-    context.append_turn(*secret())
-    context.append_turn(*turn(2))
-    context.archive(keep=0)
-    reply = calling(call("r1", "recall_page", {"index": 1, "entry": entry}))
-    context.append_turn("What was it?", reply)
-    context.append_turn(*context.answers(reply), {"role": "assistant", "content": "I see."})
-    quoting = context.pages()
-    number = max(page.index for page in quoting)
-    context.append_turn(*turn(9))
-    context.archive(keep=0)
-    reply = calling(call("r2", "recall_page", {"index": number, "entry": None}))
-    context.append_turn("And what did I ask?", reply)
-    context.append_turn(*context.answers(reply))
-    assert "canary1" in json.dumps(context.recall_page(number))
-    before = len(list(context.messages()))
-
-    receipt = context.erase(1)
-
-    assert (receipt.pages, receipt.entries) == (1, 7)
-    for each in (context, again(storage)):
-        assert "canary" not in json.dumps(list(each.messages())) + shown(each)
-        assert len(list(each.messages())) == before - 5
-        well(each)
-
-
-def test_late_answer_that_quoted_it_is_erased_too(storage):
-    """An answer to a recall that was appended when its group was over goes like any other."""
-    context = opened(storage)
-    context.append_turn(*secret())
-    context.append_turn(*turn(2))
-    context.archive(keep=0)
-    reply = calling(call("r1", "recall_page", {"index": 1, "entry": None}))
-    context.append_turn("What was it?", reply)
-    answers = context.answers(reply)
-    context.append_turn("Never mind.", *answers)
-
-    context.erase(1)
-
-    assert "canary" not in json.dumps(list(context.messages())) + shown(context)
-    well(context, again(storage))
-
-
-def test_answer_that_quoted_another_page_stays(storage):
-    """Only what quoted the erased goes: another page's answer is not touched."""
-    context = talked(3, storage=storage)
-    context.archive(keep=0)
-    reply = calling(call("r1", "recall_page", {"index": 2, "entry": None}))
-    context.append_turn("What was it?", reply)
-    context.append_turn(*context.answers(reply))
-    told = context.recall_page(4)
-
-    context.erase(3)
-
-    assert context.recall_page(4) == told
-
-
-def test_forks_lose_it_too(storage):
-    """What is erased in one is erased in all that share it, before and after it was forked again; each goes on."""
-    context = opened(storage)
-    context.append_turn(*turn(1))
-    context.append_turn(*secret())
-    child = context.fork("child")
-    child.append_turn(*turn(3))
-    child.archive(keep=0)
-    grandchild = child.fork("grandchild")
-    grandchild.append_turn(*turn(4))
-    before = context.fork("before", at=0)
-    untouched = seen(before)
-    opened(storage, id="stranger").append_turn(*turn(1))
-
-    receipt = grandchild.erase(2)
-
-    assert (receipt.pages, receipt.entries, receipt.physical) == (3, 5, "done")
-    for name in ("alice", "child", "grandchild"):
-        each = again(storage, id=name)
-        assert "canary" not in shown(each) + json.dumps(list(each.messages()))
-        assert where(each)[2] == "erased"
-        well(each)
-    assert seen(again(storage, id="before")) == untouched
-    with pytest.raises(LeaseLost):
-        context.render()
-    context.refresh()
-    context.append_turn(*turn(5))
-    grandchild.append_turn(*turn(6))
-    well(context, grandchild)
-
-
-def test_what_a_fork_says_itself_is_its_own_to_erase(storage):
-    """A page with the same number in the parent is another page."""
-    context = talked(1, storage=storage)
-    fork = context.fork("bob")
-    context.append_turn(*turn(2))
-    fork.append_turn(*secret())
-
-    fork.erase(2)
-
-    assert context.recall_page(2) == list(turn(2))
-    assert context.render()
-    assert "canary" not in json.dumps(list(again(storage, id="bob").messages()))
-    well(context, fork)
-
-
-def test_page_that_goes_on_behind_a_fork_is_erased_in_its_shared_part(storage):
-    """An open page at the fork is continued in both; erasing it in one takes what they share from the other."""
-    context = opened(storage)
-    context.append_turn("canary-shared")
-    fork = context.fork("bob")
-    fork.append_turn({"role": "assistant", "content": "canary-of-bob"})
-    context.append_turn({"role": "assistant", "content": "of alice"})
-
-    fork.erase(1)
-
-    parent = again(storage)
-    assert [each["content"] for each in parent.recall_page(1)] == ["[erased]", "of alice"]
-    assert where(again(storage, id="bob"))[1] == "erased"
-    well(parent, again(storage, id="bob"))
-
-
-def test_fork_that_quoted_it_loses_its_answer(storage):
-    """An answer in a fork that quoted what it shares is erased with it."""
-    context = opened(storage)
-    context.append_turn(*secret())
-    fork = context.fork("bob")
-    fork.append_turn(*turn(2))
-    fork.archive(keep=0)
-    reply = calling(call("r1", "recall_page", {"index": 1, "entry": None}))
-    fork.append_turn("What was it?", reply)
-    fork.append_turn(*fork.answers(reply))
-
-    receipt = context.erase(1)
-
-    fork.refresh()
-    assert receipt.entries == 6
-    assert "canary" not in json.dumps(list(fork.messages())) + shown(fork)
-    well(context, fork)
-
-
-def test_repeated_op_of_what_was_erased_says_so(storage):
-    """The op_id of an append that was erased stores nothing again; others are known as before."""
-    context = opened(storage)
-    context.append_turn(*turn(1), op_id="kept")
-    context.append_turn(*secret(), op_id="gone")
-    context.append_turn(*turn(3), op_id="partly")
-    context.erase(2)
-    context.erase(3, 1)
-
-    for each in (context, again(storage)):
-        for name, messages in (("gone", secret()), ("partly", turn(3)), ("gone", turn(3))):
-            with pytest.raises(Erased):
-                each.append_turn(*messages, op_id=name)
-        assert each.append_turn(*turn(1), op_id="kept").duplicate
-        with pytest.raises(OpConflict):
-            each.append_turn(*turn(3), op_id="kept")
-
-
-def test_op_ids_of_other_contexts_are_not_touched(storage):
-    """A stranger's op with the same seqs is known as before."""
-    other = opened(storage, id="other")
-    other.append_turn(*turn(1), op_id="op")
-    context = opened(storage)
-    context.append_turn(*secret(), op_id="op")
-    fork = context.fork("bob")
-    fork.append_turn(*turn(2), op_id="op")
-
-    context.erase(1)
-
-    assert other.append_turn(*turn(1), op_id="op").duplicate
-    fork.refresh()
-    assert fork.append_turn(*turn(2), op_id="op").duplicate
-
-
 def test_second_erasure_says_that_it_is_gone(storage):
     """Erasing twice is an error that says so; what never was is another one, and nothing is changed."""
     context = talked(3, storage=storage)
@@ -530,6 +350,38 @@ def test_erasing_reckons_the_window_anew(size, storage):
         assert seen(again(storage)) == seen(context)
 
 
+@pytest.mark.parametrize("gone", [[2], [3], [2, 3], [1, 2], [4], [5]])
+@pytest.mark.parametrize("closed", [False, True])
+def test_erasing_within_a_group_reckons_the_window_anew(gone, closed, storage):
+    """Results without their calls, and calls without their results, cost what they show; here and in a fork."""
+    context = opened(storage)
+    context.append_turn("go", calling("a", "b"), result("b"), result("a"), {"role": "assistant", "content": "done"})
+    if closed:
+        context.append_turn(*turn(2))
+    context.fork("bob").close()
+    for ordinal in gone:
+        context.erase(1, ordinal)
+
+    for each in (context, again(storage), again(storage, id="bob")):
+        window = each._parts.window
+        assert window.active.messages.tokens == sum(map(window.weigh, window.active.view))
+
+
+def test_erasing_counts_forks_by_the_counter_that_was_passed(storage):
+    """Contents Pages of forks are made anew by the counter of who erases, if it is the one that they are counted by."""
+    context = talked(6, size=20, storage=storage)
+    context.archive(keep=2)
+    fork = context.fork("bob")
+    fork.close()
+
+    context.erase(3, 1)
+
+    kept = again(storage, id="bob")
+    window = kept._parts.window
+    assert window.common.tokens == sum(window.weigh(message) for message in window.view[1:])
+    assert kept.report().tokens == context.report().tokens
+
+
 def test_stale_handle_can_not_erase(storage):
     """Who does not know what is stored erases nothing."""
     older = talked(3, storage=storage)
@@ -539,182 +391,3 @@ def test_stale_handle_can_not_erase(storage):
         older.erase(1)
 
     assert again(storage).recall_page(1) == list(turn(1))
-
-
-# -- whole contexts, and owners
-
-
-def test_whole_context_is_erased(storage):
-    """A context goes with all that is its own; a new one of the same name knows nothing of it."""
-    context = talked(5, size=60, storage=storage, window=1_000)
-    context.append_turn(*turn(6), op_id="op")
-    opened(storage, id="other").append_turn("stays")
-    editions = len(list(storage.editions("alice")))
-
-    receipt = erase(storage, context="alice")
-
-    assert receipt == ErasureReceipt(1, 6, 12, editions, 1, "done")
-    assert [record.id for record in storage.contexts()] == ["other"]
-    with pytest.raises(LeaseLost):
-        context.render()
-    with pytest.raises(LeaseLost):
-        context.append_turn("late")
-    fresh = opened(storage)
-    assert list(fresh.messages()) == []
-    assert not fresh.append_turn(*turn(6), op_id="op").duplicate
-    well(fresh)
-
-
-def test_owner_is_erased_with_all_contexts(storage):
-    """All contexts of an owner go, forks among them; a name that only looks alike stays."""
-    context = talked(2, storage=storage, owner="carol")
-    context.fork("child").append_turn("x")
-    for name, owner in (("1", "carol-2"), ("2", "Carol"), ("3", "caro%"), ("4", "c")):
-        opened(storage, id=name, owner=owner).append_turn("stays")
-
-    receipt = erase(storage, owner="carol")
-
-    assert (receipt.contexts, receipt.entries) == (2, 5)
-    assert [record.id for record in storage.contexts()] == ["1", "2", "3", "4"]
-
-
-def test_parent_of_a_fork_that_stays_is_not_erased(storage):
-    """A fork can't lose the past that it shares: it is named, nothing is erased; with the fork, or after it, all is."""
-    context = talked(2, storage=storage)
-    fork = context.fork("bob", owner="bob")
-
-    for given in ({"context": "alice"}, {"owner": "alice"}):
-        with pytest.raises(InvalidSetting, match="bob"):
-            erase(storage, **given)
-    assert fork.recall_page(1) == list(turn(1))
-
-    erase(storage, context="bob")
-    erase(storage, context="alice")
-    assert list(storage.contexts()) == []
-
-
-@pytest.mark.parametrize(
-    "given", [{}, {"context": "alice", "owner": "alice"}, {"context": "nobody"}, {"owner": "nobody"}]
-)
-def test_erasing_nobody_is_refused(given, storage):
-    """Who names nothing, both, or what there is not is told so."""
-    talked(1, storage=storage)
-
-    with pytest.raises(InvalidSetting):
-        erase(storage, **given)
-
-    assert again(storage).recall_page(1) == list(turn(1))
-
-
-# -- the bytes
-
-
-def canaries(storage):
-    """Fill a context with canaries in every place, and return it."""
-    context = opened(storage, window=1_200, contents_tokens=120)
-    context.append_turn(*turn(1))
-    context.append_turn(*secret(1), op_id="first", at="1999-09-09T09:09:09+00:00")
-    context.append_turn(*secret(2))
-    for number in range(4, 20):
-        context.append_turn(*turn(number, 30))
-        if number % 3 == 0:
-            context.recall_page(2)
-            context.archive(keep=1)
-    reply = calling(call("r1", "recall_page", {"index": 2, "entry": None}))
-    context.append_turn("What was it?", reply)
-    context.append_turn(*context.answers(reply), {"role": "assistant", "content": "I see."})
-    context.append_turn(*turn(21))
-    context.archive(keep=0)
-    assert sum("canary1" in edition.text for edition in storage.editions("alice")) >= 3
-    return context
-
-
-@pytest.mark.parametrize("kind", ON_DISK)
-@pytest.mark.parametrize("scope", ["page", "entries", "context", "owner"])
-@pytest.mark.parametrize("closed_between", [False, True])
-def test_no_byte_of_it_is_left_on_disk(scope, kind, closed_between, tmp_path):
-    """Content, names, arguments, ids, times, titles in old editions: nothing is left in any file of the store."""
-    with contextlib.closing(store(kind, tmp_path)) as storage:
-        context = canaries(storage)
-        opened(storage, id="other", owner="other").append_turn("stays-there")
-    assert tells(tmp_path, "canary1-question", "canary1-argument", "canary1-id", "1999-09-09")
-    storage = store(kind, tmp_path)
-    context = again(storage)
-    if scope == "page":
-        context.erase(2)
-    elif scope == "entries":
-        for ordinal in (5, 4, 3, 2, 1):
-            receipt = context.erase(2, ordinal)
-    else:
-        receipt = erase(storage, **{scope: "alice"})
-        assert receipt.physical == "done"
-
-    if closed_between:
-        storage.close()
-        storage = store(kind, tmp_path)
-        storage.contexts()
-    else:  # a copy: opening a live SQLite file by hand would end its locks
-        import shutil
-        import subprocess
-
-        subprocess.run(["cp", "-r", str(tmp_path), f"{tmp_path}-copy"], check=True)
-        assert tells(Path(f"{tmp_path}-copy"), "canary1", "1999-09-09") == []
-        assert tells(Path(f"{tmp_path}-copy"), "stays-there")
-        shutil.rmtree(f"{tmp_path}-copy")
-    storage.close()
-
-    assert tells(tmp_path, "canary1", "1999-09-09") == []
-    assert tells(tmp_path, "stays-there")
-    assert bool(tells(tmp_path, "canary2-argument")) == (scope in ("page", "entries"))
-
-
-@pytest.mark.parametrize("kind", ON_DISK)
-def test_no_byte_of_it_is_left_of_a_fork(kind, tmp_path):
-    """Editions and answers of forks that told of it are gone from the files, too."""
-    with contextlib.closing(store(kind, tmp_path)) as storage:
-        context = canaries(storage)
-        fork = context.fork("bob")
-        fork.append_turn(*turn(22, 200))
-        fork.archive(keep=0)
-        past = again(storage, at=8).fork("carol")
-        past.archive(keep=0)
-
-        fork.erase(2)
-
-        for name in ("alice", "bob", "carol"):
-            well(again(storage, id=name))
-
-    assert tells(tmp_path, "canary1", "1999-09-09") == []
-
-
-def test_erasure_is_pending_while_another_reads_an_older_state(tmp_path):
-    """A reader of another connection holds the old bytes: the receipt says so; once it is gone, erasing ends it."""
-    import apsw
-
-    with contextlib.closing(store("sqlite", tmp_path)) as storage:
-        context = canaries(storage)
-        reader = apsw.Connection(str(tmp_path / "agent.db"))
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM entry").fetchall()
-
-        receipt = context.erase(2)
-
-        assert receipt.physical == "pending"
-        assert (receipt.pages, "canary1" in shown(context)) == (1, False)
-        assert not storage.erase(Erasure()).scrubbed
-        reader.execute("COMMIT")
-        reader.close()
-        assert storage.erase(Erasure()).scrubbed
-
-    assert tells(tmp_path, "canary1") == []
-
-
-def test_store_keeps_no_entry_more_or_less(storage):
-    """A tombstone takes the place of its entry: the messages are as many as they were."""
-    context = talked(4, storage=storage)
-    kept = own_entries(storage)
-
-    context.erase(2)
-
-    assert own_entries(storage) == kept
-    assert context.report().messages == 8

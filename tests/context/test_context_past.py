@@ -54,7 +54,7 @@ def lived(storage, **given):
 
 @pytest.mark.parametrize("kind", STORES)
 def test_past_renders_what_was_rendered_at_the_close_of_each_turn(kind, tmp_path):
-    """Over editions, splits, clips, pins, recalls, new prompts and windows, each turn shows the bytes that it showed."""
+    """Over editions, splits, clips, pins, recalls and new settings, each turn shows the bytes that it showed."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context, closes = lived(storage)
         assert {"archived", "folded"} & set(where(context).values())
@@ -94,6 +94,24 @@ def test_past_of_the_last_turn_is_now():
 
     assert shown(again(storage, at=5)) == shown(context)
     assert where(again(storage, at=5)) == where(context)
+
+
+def test_past_shows_what_fitted_then_whatever_was_reported_before():
+    """A budget that the provider's reports have widened since the last edition is the budget of the past, too."""
+    storage = store("ram", None)
+    context = opened(storage, window=2_000)
+    closes = {}
+    for number in range(1, 40):
+        context.render()
+        percent = 130 if number < 12 else 100
+        context.append_turn(*turn(number, 20), usage={"prompt_tokens": context.report().total * percent // 100})
+        if number == 11:
+            context.archive(keep=1)
+        closes[number - 1] = shown(context)
+    assert context.report().ratio < 1.1
+
+    for number, close in closes.items():
+        assert shown(again(storage, at=number)) == close, number
 
 
 def test_past_keeps_the_open_group_of_its_turn():

@@ -280,7 +280,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an erasure is decided before it is done",
         "memci/storage/filesystem.py",
-        '                    self._files.write(JOURNAL, dumps(staged))\n                    make_final(self._files, "", None)\n',
+        "                    self._files.write(JOURNAL, dumps(staged))\n"
+        '                    make_final(self._files, "", None)\n',
         "",
         "syscalls",
     ),

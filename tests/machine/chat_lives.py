@@ -185,7 +185,9 @@ class Lives(Checks):
                 after = self.everything(other, tools)
                 assert other.verify() == []
             lost = [text for text in before[3] if text not in after[3]]
-            kept = [text for text in secrets if before[3].count(text) == 1 and text in after[3] and text not in standing]
+            kept = [
+                text for text in secrets if before[3].count(text) == 1 and text in after[3] and text not in standing
+            ]
             assert not kept or not lost, "what is shared goes everywhere"
             self.others[name] = (tools, after)
 

@@ -1,0 +1,232 @@
+"""Erasing spreads: to answers that quoted it, to forks that share it, to ops that appended it."""
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from memci.errors import Erased, LeaseLost, OpConflict
+
+from .kit import (
+    STORES,
+    again,
+    call,
+    calling,
+    opened,
+    result,
+    seen,
+    store,
+    talked,
+    turn,
+    where,
+)
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "machine"))
+from chat_grammars import problems
+
+
+@pytest.fixture(params=STORES)
+def storage(request, tmp_path):
+    with contextlib.closing(store(request.param, tmp_path)) as made:
+        yield made
+
+
+def shown(context):
+    return json.dumps(context.render(strict=False))
+
+
+def secret(number=1):
+    """Return a turn with something to be erased in every place of a message."""
+    name = f"canary{number}"
+    return [
+        {"role": "user", "content": f"{name}-question please", "name": f"{name}-name"},
+        calling(call(f"{name}-id", f"{name}-tool", {f"{name}-key": f"{name}-argument"}), call("plain")),
+        result(f"{name}-id", f"{name}-result"),
+        result("plain", "other"),
+        {"role": "assistant", "content": f"{name}-answer.", f"{name}-extra": [f"{name}-deep"]},
+    ]
+
+
+def well(*contexts):
+    """Check what must hold of every context, whatever was erased."""
+    for context in contexts:
+        assert context.verify() == []
+        context._parts.window._check()
+        assert problems(context.render()) == []
+
+
+@pytest.mark.parametrize("entry", [None, 1, 3])
+def test_answers_that_quoted_it_are_erased_too(entry, storage):
+    """What the model read of it by recall_page goes along, and what it read of that answer."""
+    context = opened(storage, window=20_000)
+    context.append_turn(*secret())
+    context.append_turn(*turn(2))
+    context.archive(keep=0)
+    reply = calling(call("r1", "recall_page", {"index": 1, "entry": entry}))
+    context.append_turn("What was it?", reply)
+    context.append_turn(*context.answers(reply), {"role": "assistant", "content": "I see."})
+    quoting = context.pages()
+    number = max(page.index for page in quoting)
+    context.append_turn(*turn(9))
+    context.archive(keep=0)
+    reply = calling(call("r2", "recall_page", {"index": number, "entry": None}))
+    context.append_turn("And what did I ask?", reply)
+    context.append_turn(*context.answers(reply))
+    assert "canary1" in json.dumps(context.recall_page(number))
+    before = len(list(context.messages()))
+
+    receipt = context.erase(1)
+
+    assert (receipt.pages, receipt.entries) == (1, 7)
+    for each in (context, again(storage)):
+        assert "canary" not in json.dumps(list(each.messages())) + shown(each)
+        assert len(list(each.messages())) == before - 5
+        well(each)
+
+
+def test_late_answer_that_quoted_it_is_erased_too(storage):
+    """An answer to a recall that was appended when its group was over goes like any other."""
+    context = opened(storage)
+    context.append_turn(*secret())
+    context.append_turn(*turn(2))
+    context.archive(keep=0)
+    reply = calling(call("r1", "recall_page", {"index": 1, "entry": None}))
+    context.append_turn("What was it?", reply)
+    answers = context.answers(reply)
+    context.append_turn("Never mind.", *answers)
+
+    context.erase(1)
+
+    assert "canary" not in json.dumps(list(context.messages())) + shown(context)
+    well(context, again(storage))
+
+
+def test_answer_that_quoted_another_page_stays(storage):
+    """Only what quoted the erased goes: another page's answer is not touched."""
+    context = talked(3, storage=storage)
+    context.archive(keep=0)
+    reply = calling(call("r1", "recall_page", {"index": 2, "entry": None}))
+    context.append_turn("What was it?", reply)
+    context.append_turn(*context.answers(reply))
+    told = context.recall_page(4)
+
+    context.erase(3)
+
+    assert context.recall_page(4) == told
+
+
+def test_forks_lose_it_too(storage):
+    """What is erased in one is erased in all that share it, before and after it was forked again; each goes on."""
+    context = opened(storage)
+    context.append_turn(*turn(1))
+    context.append_turn(*secret())
+    child = context.fork("child")
+    child.append_turn(*turn(3))
+    child.archive(keep=0)
+    grandchild = child.fork("grandchild")
+    grandchild.append_turn(*turn(4))
+    before = context.fork("before", at=0)
+    untouched = seen(before)
+    opened(storage, id="stranger").append_turn(*turn(1))
+
+    receipt = grandchild.erase(2)
+
+    assert (receipt.pages, receipt.entries, receipt.physical) == (3, 5, "done")
+    for name in ("alice", "child", "grandchild"):
+        each = again(storage, id=name)
+        assert "canary" not in shown(each) + json.dumps(list(each.messages()))
+        assert where(each)[2] == "erased"
+        well(each)
+    assert seen(again(storage, id="before")) == untouched
+    with pytest.raises(LeaseLost):
+        context.render()
+    context.refresh()
+    context.append_turn(*turn(5))
+    grandchild.append_turn(*turn(6))
+    well(context, grandchild)
+
+
+def test_what_a_fork_says_itself_is_its_own_to_erase(storage):
+    """A page with the same number in the parent is another page."""
+    context = talked(1, storage=storage)
+    fork = context.fork("bob")
+    context.append_turn(*turn(2))
+    fork.append_turn(*secret())
+
+    fork.erase(2)
+
+    assert context.recall_page(2) == list(turn(2))
+    assert context.render()
+    assert "canary" not in json.dumps(list(again(storage, id="bob").messages()))
+    well(context, fork)
+
+
+def test_page_that_goes_on_behind_a_fork_is_erased_in_its_shared_part(storage):
+    """An open page at the fork is continued in both; erasing it in one takes what they share from the other."""
+    context = opened(storage)
+    context.append_turn("canary-shared")
+    fork = context.fork("bob")
+    fork.append_turn({"role": "assistant", "content": "canary-of-bob"})
+    context.append_turn({"role": "assistant", "content": "of alice"})
+
+    fork.erase(1)
+
+    parent = again(storage)
+    assert [each["content"] for each in parent.recall_page(1)] == ["[erased]", "of alice"]
+    assert where(again(storage, id="bob"))[1] == "erased"
+    well(parent, again(storage, id="bob"))
+
+
+def test_fork_that_quoted_it_loses_its_answer(storage):
+    """An answer in a fork that quoted what it shares is erased with it."""
+    context = opened(storage)
+    context.append_turn(*secret())
+    fork = context.fork("bob")
+    fork.append_turn(*turn(2))
+    fork.archive(keep=0)
+    reply = calling(call("r1", "recall_page", {"index": 1, "entry": None}))
+    fork.append_turn("What was it?", reply)
+    fork.append_turn(*fork.answers(reply))
+
+    receipt = context.erase(1)
+
+    fork.refresh()
+    assert receipt.entries == 6
+    assert "canary" not in json.dumps(list(fork.messages())) + shown(fork)
+    well(context, fork)
+
+
+def test_repeated_op_of_what_was_erased_says_so(storage):
+    """The op_id of an append that was erased stores nothing again; others are known as before."""
+    context = opened(storage)
+    context.append_turn(*turn(1), op_id="kept")
+    context.append_turn(*secret(), op_id="gone")
+    context.append_turn(*turn(3), op_id="partly")
+    context.erase(2)
+    context.erase(3, 1)
+
+    for each in (context, again(storage)):
+        for name, messages in (("gone", secret()), ("partly", turn(3)), ("gone", turn(3))):
+            with pytest.raises(Erased):
+                each.append_turn(*messages, op_id=name)
+        assert each.append_turn(*turn(1), op_id="kept").duplicate
+        with pytest.raises(OpConflict):
+            each.append_turn(*turn(3), op_id="kept")
+
+
+def test_op_ids_of_other_contexts_are_not_touched(storage):
+    """A stranger's op with the same seqs is known as before."""
+    other = opened(storage, id="other")
+    other.append_turn(*turn(1), op_id="op")
+    context = opened(storage)
+    context.append_turn(*secret(), op_id="op")
+    fork = context.fork("bob")
+    fork.append_turn(*turn(2), op_id="op")
+
+    context.erase(1)
+
+    assert other.append_turn(*turn(1), op_id="op").duplicate
+    fork.refresh()
+    assert fork.append_turn(*turn(2), op_id="op").duplicate

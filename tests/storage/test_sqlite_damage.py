@@ -1,0 +1,109 @@
+"""SQLiteStorage tells of each byte that is not what it wrote."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memci.errors import CorruptRecord, MemciError, StorageError
+from memci.storage import SQLiteStorage
+from memci.storage.protocol import OpRow, Place, Transition
+from memci.testing.storage_rows import append, appended, current
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent.db"
+
+
+@pytest.fixture
+def storage(path: Path) -> Iterator[SQLiteStorage]:
+    storage = SQLiteStorage(path, durability="fast", busy_timeout_seconds=0)
+    yield storage
+    storage.close()
+
+
+def execute(path: Path, statement: str, *bindings: int | str) -> list[tuple[object, ...]]:
+    connection = apsw.Connection(str(path))
+    try:
+        return connection.execute(statement, bindings).fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry SET tokens = 8",
+        "UPDATE entry SET at = 'x'",
+        "UPDATE entry SET codec = 2",
+        "UPDATE entry SET digest = zeroblob(16)",
+        "UPDATE page SET first_seq = 1",
+        "UPDATE context SET state = '[]'",
+        "UPDATE edition SET text = x'78'",
+        "UPDATE op SET first_seq = 5",
+        "UPDATE op SET entries = x'5b'",
+    ],
+)
+def test_changed_column_is_corrupt(storage: SQLiteStorage, path: Path, statement: str) -> None:
+    """No column can change unnoticed, not only the bodies."""
+    transition = appended(current(storage, "a"), b"1")
+    op = with_op(transition)
+    storage.commit(op)
+    execute(path, statement)
+
+    with pytest.raises(CorruptRecord):
+        storage.load("a")
+        list(storage.entries("a"))
+        list(storage.pages("a"))
+        storage.commit(op)
+
+
+def with_op(transition: Transition) -> Transition:
+    return transition._replace(op=OpRow("op", b"d", 0, ((1, 0),)), edition="[]")
+
+
+def test_flipped_bytes_of_entries_are_told_or_harmless(tmp_path: Path) -> None:
+    """Any byte among the entries may change: what is read is what was written, or an error of ours."""
+    path = tmp_path / "whole.db"
+    storage = SQLiteStorage(path)
+    for i in range(3):
+        storage.commit(with_op(appended(current(storage, f"c{i}"), b'{"content":"%d"}' % i, b"x" * 50)))
+    before = read(storage)
+    storage.close()
+    whole = path.read_bytes()
+
+    [[root]] = execute(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'entry'")
+    assert isinstance(root, int)
+    for place in range((root - 1) * 4096, root * 4096, 13):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        damaged = tmp_path / f"{place}.db"
+        damaged.write_bytes(flipped)
+        try:
+            storage = SQLiteStorage(damaged)
+        except StorageError:
+            continue
+        try:
+            after = read(storage)
+        except MemciError:
+            continue
+        finally:
+            storage.close()
+        assert after == before, f"byte {place}"
+
+
+def read(storage: SQLiteStorage) -> list[object]:
+    names = ("c0", "c1", "c2")
+    return [(storage.load(n), list(storage.entries(n)), list(storage.pages(n, place=Place.ACTIVE))) for n in names]
+
+
+def test_file_is_sound_for_any_sqlite(storage: SQLiteStorage, path: Path) -> None:
+    """The file passes SQLite's own check."""
+    for _ in range(50):
+        append(storage, "a", b"x" * 900)
+
+    assert execute(path, "PRAGMA integrity_check") == [("ok",)]
+    assert sqlite3.sqlite_version_info >= (3, 37)  # STRICT tables: a `sqlite3` shell of 2021 or later can read it

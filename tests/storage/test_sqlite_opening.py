@@ -1,0 +1,180 @@
+"""SQLiteStorage opens files of its own alone, and says why it does not open others."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memci.errors import InvalidSetting, SchemaTooNew, StorageReadOnly, StorageUnavailable
+from memci.storage import SQLiteStorage
+from memci.storage.sqlite_file import check_library
+from memci.testing.storage_rows import append
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent.db"
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A folder, and a user who owns it and is not root."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as name:
+        if root:
+            os.chown(name, 65534, 65534)
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+def execute(path: Path, statement: str, *bindings: int | str) -> list[tuple[object, ...]]:
+    connection = apsw.Connection(str(path))
+    try:
+        return connection.execute(statement, bindings).fetchall()
+    finally:
+        connection.close()
+
+
+def test_pragmas_are_those_of_the_durability(path: Path) -> None:
+    """Full means synced at each commit; both use a WAL and read defensively."""
+    for durability, synchronous in (("full", 2), ("fast", 1)):
+        storage = SQLiteStorage(path, durability=durability)  # type: ignore[arg-type]
+        names = ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "trusted_schema", "cell_size_check")
+
+        values = [storage._connection.pragma(name) for name in names]
+
+        assert values == ["wal", synchronous, 1, 1, 0, 1]
+        storage.close()
+    assert execute(path, "PRAGMA application_id") == [(int.from_bytes(b"memc", "big"),)]
+
+
+@pytest.mark.parametrize(
+    ("durability", "timeout", "name"), [("safe", 5.0, "durability"), ("full", -1.0, "busy_timeout_seconds")]
+)
+def test_setting_that_makes_no_sense_is_refused(path: Path, durability: str, timeout: float, name: str) -> None:
+    """An unknown durability or a negative timeout is refused by its name, and no file is made."""
+    with pytest.raises(InvalidSetting) as caught:
+        SQLiteStorage(path, durability=durability, busy_timeout_seconds=timeout)  # type: ignore[arg-type]
+
+    assert caught.value.name == name
+    assert not path.exists()
+
+
+def test_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    """A NUL in a path is the caller's mistake."""
+    with pytest.raises(InvalidSetting):
+        SQLiteStorage(str(tmp_path / "a\x00b"))
+
+
+def test_missing_folder_is_named(tmp_path: Path) -> None:
+    """A missing folder is an error that names it; it is not made."""
+    with pytest.raises(StorageUnavailable, match="missing"):
+        SQLiteStorage(tmp_path / "missing" / "agent.db")
+
+    assert not (tmp_path / "missing").exists()
+
+
+def test_folder_is_no_file(tmp_path: Path) -> None:
+    """A path that is a folder is refused with that reason."""
+    with pytest.raises(StorageUnavailable, match="is a folder"):
+        SQLiteStorage(tmp_path)
+
+
+def test_file_of_a_later_version_is_untouched(path: Path) -> None:
+    """A later schema is refused, and no byte of the file changes."""
+    SQLiteStorage(path).close()
+    execute(path, "PRAGMA user_version = 3")
+    before = path.read_bytes()
+
+    with pytest.raises(SchemaTooNew):
+        SQLiteStorage(path)
+
+    assert path.read_bytes() == before
+
+
+def test_sqlite_file_of_another_program_is_untouched(path: Path) -> None:
+    """A SQLite file that is not ours is refused, and no byte of it changes."""
+    execute(path, "CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+
+    with pytest.raises(StorageUnavailable, match="another program"):
+        SQLiteStorage(path)
+
+    assert path.read_bytes() == before
+
+
+def test_other_file_is_untouched(path: Path) -> None:
+    """A file that is no SQLite file is refused, and no byte of it changes."""
+    path.write_bytes(b"not a database, but long enough to be one" * 100)
+    before = path.read_bytes()
+
+    with pytest.raises(StorageUnavailable, match="not a SQLite file"):
+        SQLiteStorage(path)
+
+    assert path.read_bytes() == before
+
+
+def test_empty_file_becomes_a_store(path: Path) -> None:
+    """An empty file, as a tempfile is, can be taken."""
+    path.touch()
+    storage = SQLiteStorage(path)
+
+    append(storage, "a", b"1")
+
+    assert [row.body for row in storage.entries("a")] == [b"1"]
+    storage.close()
+
+
+def test_read_only_file_can_be_read(unprivileged: Path) -> None:
+    """A file without the right to write is read, and a commit is StorageReadOnly."""
+    path = unprivileged / "agent.db"
+    storage = SQLiteStorage(path)
+    append(storage, "a", b"1")
+    storage.close()
+    path.chmod(0o444)
+
+    storage = SQLiteStorage(path)
+
+    assert [row.body for row in storage.entries("a")] == [b"1"]
+    with pytest.raises(StorageReadOnly):
+        append(storage, "a", b"2")
+    storage.close()
+
+
+def test_read_only_folder_can_be_read(unprivileged: Path) -> None:
+    """In a folder without the right to write a store is read, a commit is StorageReadOnly, and none is made."""
+    path = unprivileged / "agent.db"
+    storage = SQLiteStorage(path)
+    append(storage, "a", b"1")
+    storage.close()
+    unprivileged.chmod(0o555)
+
+    storage = SQLiteStorage(path)
+
+    assert [row.body for row in storage.entries("a")] == [b"1"]
+    with pytest.raises(StorageReadOnly):
+        append(storage, "a", b"2")
+    with pytest.raises(StorageReadOnly):
+        SQLiteStorage(unprivileged / "new.db")
+    storage.close()
+    unprivileged.chmod(0o755)
+
+
+@pytest.mark.parametrize("version", ["3.40.1", "3.44.5", "3.45.0", "3.50.6", "3.51.0", "3.51.2"])
+def test_sqlite_that_loses_commits_is_refused(version: str) -> None:
+    """A SQLite with the WAL-reset bug is not used."""
+    with pytest.raises(StorageUnavailable, match=version):
+        check_library(version)
+
+
+@pytest.mark.parametrize("version", ["3.44.6", "3.50.7", "3.51.3", "3.54.1", "4.0"])
+def test_sqlite_without_that_bug_is_taken(version: str) -> None:
+    """A SQLite with the fix is used."""
+    check_library(version)

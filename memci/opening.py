@@ -136,7 +136,8 @@ def _read(
         _admit(window)
     if record == found[0]:
         return Opened(window, reader)
-    views = tuple((node.seq, node.tokens, node.clip) for node in window.active.messages) if recount else ()
+    own = window.active.own_tokens
+    views = tuple((node.seq, own(node), node.clip) for node in window.active.messages) if recount else ()
     return Opened(window, reader, Unwritten(found[0].settings, views))
 
 

@@ -149,12 +149,17 @@ class Past:
         return moment
 
     def _state(self, memo: Memo, next_page: int) -> Memo:
-        """Return *memo* without what it knows of later pages."""
+        """Return *memo* without what it knows of later pages.
+
+        What was shown fitted then, whatever providers reported since: its budget is the widest that it can have had.
+        """
         gone = {
             place: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, place=place)) for place in _GONE
         }
         return replace(
             memo,
+            tools=0,
+            ratios=(),
             pins=tuple(index for index in memo.pins if index < next_page),
             relist=tuple(index for index in memo.relist if index < next_page),
             task=memo.task if memo.task is not None and memo.task < next_page else None,

@@ -53,6 +53,12 @@ class ActiveChapter(Chapter):
         self.close()
         self.open = self.open_page(index, base)
 
+    def own_tokens(self, node: MessageNode) -> int:
+        """Return what *node* costs by itself: without the results that are made up for its calls."""
+        group = node.group
+        made_up = len(group.missing) if group is not None and group.settled and group.head is node else 0
+        return node.tokens - made_up * self._interrupted
+
     def close(self) -> None:
         """Close the open page: its calls that still wait are interrupted."""
         self._settle()

@@ -110,8 +110,8 @@ def test_past_shows_what_fitted_then_whatever_was_reported_before():
         closes[number - 1] = shown(context)
     assert context.report().ratio < 1.1
 
-    for number, close in closes.items():
-        assert shown(again(storage, at=number)) == close, number
+    for number, view in closes.items():
+        assert shown(again(storage, at=number)) == view, number
 
 
 def test_past_keeps_the_open_group_of_its_turn():

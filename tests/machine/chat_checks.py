@@ -14,19 +14,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from chat_costs import Costs
 from chat_grammars import broken_arguments, problems
-from chat_model import Message, Model, Shown, cost, count, differs, listed, shown
-from hypothesis.stateful import RuleBasedStateMachine, invariant
+from chat_model import Message, Model, Shown, cost, differs, listed, shown
+from hypothesis.stateful import invariant
 
 from memci import Context
-from memci.errors import BudgetExceeded, Erased, InvalidSetting, OpConflict, OpenToolGroup, Undone
+from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
 from memci.readback import page_text
 from memci.reader import PageInfo
-
-SMALLEST = 200
-"""tokens that a clipped result may cost at most where nothing else helps"""
-FLOOR = 64
-"""tokens that the Contents Page keeps"""
 
 
 class Close(NamedTuple):
@@ -43,7 +39,7 @@ def dumped(message: Message) -> str:
     return json.dumps(message)
 
 
-class Checks(RuleBasedStateMachine):
+class Checks(Costs):
     """The state of a run, and what must hold of it."""
 
     nonce = "00000000"
@@ -134,6 +130,8 @@ class Checks(RuleBasedStateMachine):
             elif known[0] != [dumped(message) for message in messages]:
                 self.raises(OpConflict, lambda: self.context.append_turn(*sent, op_id=op_id))
             return
+        if self.model.open is None or not (opens_page and messages[0]["role"] == "user"):
+            self.closes.pop(self.model.turn, None)
         seq = len(self.model.texts)
         receipt = self.context.append_turn(*sent, op_id=op_id, opens_page=opens_page, usage=usage, at=at)
         late = self.model.late
@@ -217,7 +215,7 @@ class Checks(RuleBasedStateMachine):
         """Return the seqs of page *index*: what was split off is one run behind the user's message."""
         origin = self.model.parts.get(index, index)
         whole = self.model.interactions[origin]
-        cut = start = int(json.loads(self.model.texts[whole[0]])["role"] == "user")
+        cut = start = int(self.model.roles[whole[0]] == "user")
         for part in sorted(part for part, of in self.model.parts.items() if of == origin):
             if part == index:
                 return whole[cut : cut + self.where[part].entries]
@@ -328,54 +326,7 @@ class Checks(RuleBasedStateMachine):
         assert set(folded) == {index for index, page in self.where.items() if page.where == "folded"}, contents
         self.seen["folded pages"] += len(folded)
 
-    def irreducible(self, error: BudgetExceeded, pending: list[Message]) -> None:
-        """A window that does not fit holds too much that can't leave it."""
-        parts, settings = error.parts, self.context._parts.window.settings
-        assert sum(parts.values()) > error.budget >= (settings.window - settings.reply) // 1.31
-        system = self.context._parts.window.system.view
-        assert parts.get("system", 0) <= self.most(system)
-        assert parts.get("contents", 0) <= FLOOR
-        pinned = [seq for index in self.pins for seq in self.seqs(index)]
-        assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned]))
-        seqs = self.seqs(self.model.open) if self.model.open is not None else []
-        run = self.loaded([self.model.texts[seq] for seq in seqs])
-        task = run[:1] if run and run[0]["role"] == "user" else []
-        assert parts.get("task", 0) <= self.most(task)
-        last = max([at for at, message in enumerate(run) if message["role"] == "assistant"], default=len(task))
-        if any(message["role"] != "tool" for message in pending) and not self.model.waiting:
-            # a page without the user's message keeps its last piece
-            last = (
-                len(run)
-                if task
-                else max([at for at, message in enumerate(run) if message["role"] != "tool"], default=0)
-            )
-        latest = self.most(run[last:] + pending, clipped=True)
-        roles = [message["role"] for message in run + pending]
-        assert parts.get("latest messages", 0) <= latest, f"{parts} for {latest} of {roles}"
-        self.seen["budget exceeded"] += 1
-
     # -- for both
-
-    def most(self, messages: list[Message], *, clipped: bool = False) -> int:
-        """Return what *messages* cost at most; *clipped*: results as small as they get."""
-        total = 0
-        for message in messages:
-            tokens = max(cost([message], [], self.options.get("model")), self.count(dumped(message)))
-            tokens += 20 + 90 * dumped(message).count("image_url") + 24 * len(message.get("tool_calls") or [])
-            total += min(tokens, SMALLEST) if clipped and message["role"] == "tool" else tokens
-        return total
-
-    def refused_pin(self, index: int, error: Exception) -> None:
-        """A page is refused a pin for a reason."""
-        if isinstance(error, (Undone, Erased)):
-            assert self.gone(index)
-        elif isinstance(error, InvalidSetting):
-            assert self.model.parts.get(index) == self.model.open is not None
-        else:
-            assert isinstance(error, BudgetExceeded)
-            seqs = [seq for each in self.pins | {index} for seq in self.seqs(each)]
-            assert sum(error.parts.values()) > error.budget
-            assert error.parts["pinned"] <= self.most(self.loaded([self.model.texts[seq] for seq in seqs]))
 
     def shown(self, context: Context | None = None, tools: list[Message] | None = None) -> list[str] | str:
         """Return the rendering, or the error, as it stands."""
@@ -404,10 +355,6 @@ class Checks(RuleBasedStateMachine):
         now = self.everything(context, tools)
         changed = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
         assert not changed, f"{why}: {str(changed)[:3000]}"
-
-    def count(self, text: str) -> int:
-        """Return the tokens of *text*."""
-        return count(text, self.options.get("model"))
 
     def loaded(self, texts: list[str]) -> list[Any]:
         """Return the messages that *texts* hold."""

@@ -42,7 +42,7 @@ class Lives(Checks):
         self.context = self.handle(**self.unwritten)
         self.append([message])
         theirs, self.context = self.context, ours
-        for act in (lambda: ours.render(tools=self.tools, strict=False), lambda: ours.append_turn("late"), ours.undo):
+        for act in (lambda: ours.render(tools=self.tools, strict=False), lambda: ours.append_turn("late")):
             if not silent:
                 self.raises(LeaseLost, act)
         ours.refresh()
@@ -125,7 +125,13 @@ class Lives(Checks):
     @rule(data=st.data(), entry=st.booleans())
     def erase(self, data: st.DataObject, entry: bool) -> None:
         """A page or a message goes, with the answers that quoted it, here and in all forks."""
-        index = data.draw(st.integers(1, self.model.next_page - 1))
+        indexes = range(1, self.model.next_page)
+        quoted = [
+            index
+            for index in indexes
+            if not self.gone(index) and len(self.quoting(set(self.seqs(index)))) > len(self.seqs(index))
+        ]
+        index = data.draw(st.sampled_from(indexes) | st.sampled_from(quoted or indexes))
         if self.gone(index):
             self.raises((Erased, MemciError), lambda: self.context.erase(index))
             return
@@ -192,7 +198,7 @@ class Lives(Checks):
             self.others[name] = (tools, after)
 
     @precondition(lambda self: self.folder is not None)
-    @rule(seeds=st.lists(st.integers(0, 2**32), min_size=4, max_size=4))
+    @rule(seeds=st.lists(st.integers(0, 2**32), min_size=2, max_size=2))
     def flip(self, seeds: list[int]) -> None:
         """One byte on disk flips: the same is read, or an error of ours says so, or verify names it."""
         before, unwritten = self.everything(), self.unwritten

@@ -303,7 +303,7 @@ class ContextMachine(Lives):
     @rule(options=changes)
     def reopen_otherwise(self, options: dict[str, Any]) -> None:
         """The program starts again with other settings."""
-        options = {name: value for name, value in options.items() if value is not None}
+        options = {**self.unwritten, **{name: value for name, value in options.items() if value is not None}}
         try:
             self.open(options)
         except BudgetExceeded as error:

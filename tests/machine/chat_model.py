@@ -31,6 +31,8 @@ class Model:
 
     texts: list[str] = field(default_factory=list)
     """each message as JSON, keys in their order"""
+    roles: list[str] = field(default_factory=list)
+    """what each message was when it was appended"""
     places: list[Place] = field(default_factory=list)
     interactions: dict[int, list[int]] = field(default_factory=dict)
     """page index to seqs"""
@@ -80,6 +82,7 @@ class Model:
             self.interactions[self.open].append(len(self.texts))
             self.places.append((self.open, len(self.interactions[self.open])))
             self.texts.append(json.dumps(message))
+            self.roles.append(role)
         return tuple(self.places[start:])
 
     def undo(self, gone: int) -> list[str]:
@@ -105,7 +108,7 @@ class Model:
         """Return what a fork is that shares *head* messages on the pages before *next_page*, in *turn*."""
         fork = copy.deepcopy(self)
         if (head, next_page, turn) != (len(self.texts), self.next_page, self.turn):
-            fork.texts, fork.places = self.texts[:head], self.places[:head]
+            fork.texts, fork.places, fork.roles = self.texts[:head], self.places[:head], self.roles[:head]
             fork.interactions = {page: seqs for page, seqs in fork.interactions.items() if page < next_page}
             fork.parts = {page: of for page, of in self.parts.items() if page < next_page}
             fork.quotes = {seq: quoted for seq, quoted in self.quotes.items() if seq < head}

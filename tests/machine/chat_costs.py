@@ -1,0 +1,74 @@
+"""What a context may cost, and when it may refuse: budgets, checked by another counter.
+
+    BudgetExceeded   only if what can't leave the window is larger than the budget, part by part
+    a pin            refused only if it does not fit, or its page is gone or still open
+
+What else must hold is in `chat_checks`. It knows nothing of rules.
+"""
+
+import json
+
+from chat_model import Message, cost, count
+from hypothesis.stateful import RuleBasedStateMachine
+
+from memci.errors import BudgetExceeded, Erased, InvalidSetting, Undone
+
+SMALLEST = 200
+"""tokens that a clipped result may cost at most where nothing else helps"""
+FLOOR = 64
+"""tokens that the Contents Page keeps"""
+
+
+class Costs(RuleBasedStateMachine):
+    """The checks of what is refused for its cost."""
+
+    def irreducible(self, error: BudgetExceeded, pending: list[Message]) -> None:
+        """A window that does not fit holds too much that can't leave it."""
+        parts, settings = error.parts, self.context._parts.window.settings
+        assert sum(parts.values()) > error.budget >= (settings.window - settings.reply) // 1.31
+        system = self.context._parts.window.system.view
+        assert parts.get("system", 0) <= self.most(system)
+        assert parts.get("contents", 0) <= FLOOR
+        pinned = [seq for index in self.pins for seq in self.seqs(index)]
+        assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned]))
+        seqs = self.seqs(self.model.open) if self.model.open is not None else []
+        run = self.loaded([self.model.texts[seq] for seq in seqs])
+        task = run[:1] if run and run[0]["role"] == "user" else []
+        assert parts.get("task", 0) <= self.most(task)
+        last = max([at for at, message in enumerate(run) if message["role"] == "assistant"], default=len(task))
+        if any(message["role"] != "tool" for message in pending) and not self.model.waiting:
+            # a page without the user's message keeps its last piece
+            last = (
+                len(run)
+                if task
+                else max([at for at, message in enumerate(run) if message["role"] != "tool"], default=0)
+            )
+        latest = self.most(run[last:] + pending, clipped=True)
+        roles = [message["role"] for message in run + pending]
+        assert parts.get("latest messages", 0) <= latest, f"{parts} for {latest} of {roles}"
+        self.seen["budget exceeded"] += 1
+
+    def most(self, messages: list[Message], *, clipped: bool = False) -> int:
+        """Return what *messages* cost at most; *clipped*: results as small as they get."""
+        total = 0
+        for message in messages:
+            tokens = max(cost([message], [], self.options.get("model")), self.count(json.dumps(message)))
+            tokens += 20 + 90 * json.dumps(message).count("image_url") + 24 * len(message.get("tool_calls") or [])
+            total += min(tokens, SMALLEST) if clipped and message["role"] == "tool" else tokens
+        return total
+
+    def refused_pin(self, index: int, error: Exception) -> None:
+        """A page is refused a pin for a reason."""
+        if isinstance(error, (Undone, Erased)):
+            assert self.gone(index)
+        elif isinstance(error, InvalidSetting):
+            assert self.model.parts.get(index) == self.model.open is not None
+        else:
+            assert isinstance(error, BudgetExceeded)
+            seqs = [seq for each in self.pins | {index} for seq in self.seqs(each)]
+            assert sum(error.parts.values()) > error.budget
+            assert error.parts["pinned"] <= self.most(self.loaded([self.model.texts[seq] for seq in seqs]))
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text*."""
+        return count(text, self.options.get("model"))

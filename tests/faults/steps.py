@@ -1,92 +1,151 @@
 """Machine steps: the context machine (`tests/machine`) for as long as there is time, with fresh seeds.
 
-    seed 7 ──▶ 40 examples × 30 steps on each store ──▶ seed 8 ──▶ …
+    seed 7 ──▶ 12 lives of 30 steps in RAM, on SQLite, on files ──▶ seed 8 ──▶ …
 
-This module knows nothing of what the machine does.
+What a batch met is counted too: editions, undos, crashes, takeovers. This module knows nothing of what the machine
+does.
 """
 
+import importlib
+import io
+import itertools
+import os
+import signal
 import sys
+import tempfile
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
-from itertools import count
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import redirect_stdout
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from .tally import Order, Tally, Tell
 
-MACHINE = Path(__file__).parent.parent / "machine"
-EXAMPLES = 12
+FOLDER = Path(__file__).parent.parent / "machine"
+MACHINES = tuple(f"test_context_machine:{store}Machine" for store in ("Ephemeral", "SQLite", "Filesystem"))
+_RAM = "/dev/shm"
+"""a disk in RAM, where there is one: its syncs cost nothing"""
+LIVES = 12
 STEPS = 30
+SHRINKING_SECONDS = 300
+"""what a failing example may take to become small, at most; with less time left it is told as it was met"""
+ENOUGH = 5
+"""broken promises after which no new seed is begun"""
+
+
+class Batch(NamedTuple):
+    """One machine with one seed."""
+
+    machine: str
+    """where it is: module, class"""
+    seed: int
+    until: float
+    """when the time is over"""
+    lives: int = LIVES
 
 
 class MachineSteps:
-    """Drives the machine with one seed after another."""
+    """Drives the machine with one seed after another.
+
+    Args:
+        machines: Module and class of each; the module stands in tests/machine, or can be imported.
+    """
 
     name = "machine"
     unit = "machine steps"
     short = 3_000
     long = 500_000
 
+    def __init__(self, machines: Sequence[str] = MACHINES) -> None:
+        self._machines = machines
+
     def run(self, order: Order, tell: Tell) -> Tally:
         """Take steps until *order* is done, and return how many, and which seeds failed."""
         tally = Tally(self.name, self.unit)
         until = monotonic() + order.seconds
-        seeds = count(order.seed)
-        with ProcessPoolExecutor(order.workers) as pool:
-            running = [pool.submit(_batch, next(seeds), until) for _ in range(order.workers)]
+        batches = self._batches(order.seed, until)
+        with ProcessPoolExecutor(order.workers, initializer=_prepared) as pool:
+            running = {pool.submit(lived, next(batches)) for _ in range(order.workers)}
             while running:
-                done = running.pop(0)
-                steps, violations = done.result()
-                tally.runs += sum(steps.values())
-                tally.counts.update(steps)
-                tally.violations += violations
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for each in done:
+                    steps, met, violations = each.result()
+                    tally.runs += steps
+                    tally.counts.update(met)
+                    tally.violations += violations
+                    if tally.runs < order.aim and monotonic() < until and len(tally.violations) < ENOUGH:
+                        running.add(pool.submit(lived, next(batches)))
                 tell(tally.runs)
-                if tally.runs < order.aim and monotonic() < until:
-                    running.append(pool.submit(_batch, next(seeds), until))
         return tally
 
+    def _batches(self, seed: int, until: float) -> Iterator[Batch]:
+        for number in itertools.count(seed):
+            for machine in self._machines:
+                yield Batch(machine, number, until)
 
-def _batch(seed: int, until: float) -> tuple[Counter[str], list[str]]:
-    """Return the steps on each store, and what failed, with *seed*."""
-    if str(MACHINE) not in sys.path:
-        sys.path.insert(0, str(MACHINE))
-    import test_context_machine as machines
-    from hypothesis import HealthCheck, settings
+
+def lived(batch: Batch) -> tuple[int, Counter[str], list[str]]:
+    """Return how many steps a batch took, what it met, and what failed."""
+    from hypothesis import HealthCheck, Phase, settings
     from hypothesis import seed as seeded
     from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+    module, _, name = batch.machine.partition(":")
+    counted = _counting(getattr(importlib.import_module(module), name), batch.until)
+    machine: type[RuleBasedStateMachine] = seeded(batch.seed)(counted)
+    patient = batch.until - monotonic() > SHRINKING_SECONDS
     how = settings(
-        max_examples=EXAMPLES,
+        max_examples=batch.lives,
         stateful_step_count=STEPS,
         deadline=None,
         database=None,
         print_blob=True,
+        phases=[Phase.generate, Phase.shrink] if patient else [Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    machines.ContextMachine.seen = Counter()
-    steps: Counter[str] = Counter()
-    violations = []
-    for kind in machines.MACHINES:
-        if monotonic() > until:
-            break
-        counted = _counting(kind, steps)
-        machine: type[RuleBasedStateMachine] = seeded(seed)(counted)
-        try:
+    violations, told = [], io.StringIO()
+    try:
+        with redirect_stdout(told):
             run_state_machine_as_test(machine, settings=how)
-        except BaseException as error:  # a failing example, whatever it raises
-            notes = " ".join(getattr(error, "__notes__", []))[:600]
-            violations.append(f"{kind.__name__}, seed {seed}: {error!r:.600} {notes}")
-    return steps, violations
+    except _TimeOver:
+        pass
+    except BaseException as error:  # a failing example, whatever it raises
+        steps = "\n".join([*getattr(error, "__notes__", []), told.getvalue()])
+        violations.append(f"{name}, seed {batch.seed}: {error!r:.1000}\n{steps:.4000}")
+    met = Counter({f"steps in {name}": counted.steps})
+    met.update({f"met: {what}": times for what, times in counted.seen.items()})
+    return counted.steps, met, violations
 
 
-def _counting(kind: Any, steps: Counter[str]) -> Any:
-    """Return *kind* with its steps counted."""
+def _prepared() -> None:
+    if os.access(_RAM, os.W_OK):
+        tempfile.tempdir = _RAM
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.path.insert(0, str(FOLDER))
 
-    class Counting(kind):
+
+class _TimeOver(BaseException):
+    """Ends a batch: hypothesis lets it pass, as it does KeyboardInterrupt."""
+
+
+def _counting(kind: Any, until: float) -> Any:
+    """Return *kind* with its steps counted, which ends when its time is over."""
+
+    class Counting(kind):  # type: ignore[misc]  # whatever machine it is
+        steps = 0
+        seen: ClassVar[Counter[str]] = Counter()
+
+        def __init__(self) -> None:
+            Counting.steps -= 1  # what holds is checked once before the first step
+            super().__init__()
+
         def check_invariants(self, *args: Any, **kw: Any) -> None:
-            steps[kind.__name__] += 1
+            Counting.steps += 1
             super().check_invariants(*args, **kw)
+            if monotonic() > until:
+                raise _TimeOver
 
-    Counting.__name__ = kind.__name__
+    Counting.__name__ = Counting.__qualname__ = kind.__name__
     return Counting

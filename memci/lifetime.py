@@ -185,9 +185,13 @@ class Lifetime:
             return exported(self._storage, self.id)
 
     def verify(self) -> list[str]:
-        """Read everything that is stored, and return what is wrong with it; [] is well. O(messages)."""
+        """Read everything that is stored, and return what is wrong with it; [] is well.
+
+        O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes).
+        """
         with self._usable():
-            return list(problems(self._storage, self.id))
+            damage = self._storage.damage() if isinstance(self._storage, SQLiteStorage) else []
+            return [*damage, *problems(self._storage, self.id)]
 
     def flush(self) -> None:
         """Wait until all that was appended is stored. Appending waits for that anyway: this returns at once."""

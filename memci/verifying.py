@@ -1,7 +1,8 @@
 """Verifying: whether what a store holds of a context is whole. The public twin of the `_check`s.
 
     entries   every one there, none changed          pages      every entry on exactly one page
-    edition   every archived page on exactly one line, and no other
+    edition   every archived page on exactly one line, and no other; the earlier ones can be read
+    ops       each names entries that are there
 
 It reads everything, changes nothing, and tells what it finds. This module knows nothing of windows.
 """
@@ -30,6 +31,31 @@ def problems(storage: Storage, context: str) -> Iterator[str]:
         return
     yield from _pages(record, rows)
     yield from _listed(edition, rows)
+    yield from _told(_editions(storage, record))
+    yield from _told(_ops(storage, record))
+
+
+def _told(found: Iterator[str]) -> Iterator[str]:
+    """Yield what is *found*; what can't be read is a problem too."""
+    try:
+        yield from found
+    except (MemciError, ValueError, KeyError, TypeError) as error:
+        yield str(error) if isinstance(error, MemciError) else f"it can't be read: {error!r:.100}"
+
+
+def _editions(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    revision, head = record.revision + 1, record.head
+    for row in storage.editions(record.id):
+        if row.revision >= revision or row.head > head:
+            yield f"the edition of revision {row.revision} is not older than the one after it"
+        revision, head = row.revision, row.head
+        moments.loads(row.text, record, nonce="", weigh=None, head=row.head, turn=row.turn)
+
+
+def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    for row in storage.ops(record.id):
+        if row.first < record.base or row.first + len(row.entries) > record.head:
+            yield f"the op {row.op_id!r:.60} names entries that are not there"
 
 
 def _entries(storage: Storage, record: ContextRecord) -> Iterator[str]:

@@ -19,11 +19,8 @@ import apsw
 from ..errors import CorruptRecord, InvalidSetting
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..storage.protocol import ContextRecord, EntryRow
-from ..storage.sqlite_file import storage_error
+from ..storage.sqlite_file import damage, storage_error
 from ..verifying import problems
-
-_PROBLEMS = 20
-"""that SQLite tells of at most"""
 
 
 class Counted:
@@ -104,14 +101,11 @@ def file_problems(path: str) -> list[str]:
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            rows = connection.execute(f"PRAGMA integrity_check({_PROBLEMS})").fetchall()
+            return damage(connection)
         finally:
             connection.close()
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        return [f"SQLite: {error}"]
     except apsw.Error as error:
         raise storage_error(error, path) from error
-    return [f"SQLite: {told}" for (told,) in rows if told != "ok"]
 
 
 def chosen(storage: Storage, path: str, context: str | None) -> str:

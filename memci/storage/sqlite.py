@@ -24,7 +24,7 @@ from ..errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError,
 from .holding import hold
 from .protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
 from .rows import MAX_PAGE, check, check_text
-from .sqlite_file import FULL, Durability, Journal, open_file, storage_error
+from .sqlite_file import FULL, Durability, Journal, damage, open_file, storage_error
 from .sqlite_rows import MAX_REVISION, read_context, read_edition, read_entry, read_op, read_page
 from .sqlite_schema import SCHEMA_VERSION
 from .sqlite_write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
@@ -193,6 +193,10 @@ class SQLiteStorage:
         """Wait for the turn of *context*, by a lock in the folder FILE-turns."""
         self._number(context)  # refuses a handle that is of no use any more
         return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
+
+    def damage(self) -> list[str]:
+        """Return what SQLite finds wrong with its file; [] is well. O(bytes)."""
+        return self._run("", 0, damage)
 
     def close(self) -> None:
         """Close the file."""

@@ -47,6 +47,8 @@ _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """what the operating system says when there is no space"""
+_PROBLEMS = 20
+"""that SQLite tells of at most"""
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.glusterfs", "lustre"})
 """file systems on which WAL corrupts: its index lies in memory that two machines can't share"""
 
@@ -120,6 +122,15 @@ def check_library(version: str) -> None:
     if numbers >= (3, 51, 3) or (3, 50, 7) <= numbers < (3, 51, 0) or (3, 44, 6) <= numbers < (3, 45, 0):
         return
     raise StorageUnavailable(f"SQLite {version} can lose committed writes: install an apsw with SQLite 3.51.3 or later")
+
+
+def damage(connection: apsw.Connection) -> list[str]:
+    """Return what SQLite finds wrong with the file of *connection*. O(bytes)."""
+    try:
+        found = connection.execute(f"PRAGMA integrity_check({_PROBLEMS})").fetchall()
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return [f"SQLite: {error}"]
+    return [f"SQLite: {told}" for (told,) in found if told != "ok"]
 
 
 def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0) -> MemciError:

@@ -45,7 +45,7 @@ class Answerer:
         """Return the text that answers a recall with *arguments* (JSON), one of *parts* that share the room.
 
         Raises:
-            StorageError: If the page exists but can't be read.
+            HandlePoisoned: If the store has to be opened again.
         """
         window = self._window
         text, index = answer(

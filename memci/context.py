@@ -256,8 +256,10 @@ class Context(Lifetime):
     def answer(self, call: object) -> Message:
         """Return the tool message that answers one *call*; a model's mistake is answered, never raised.
 
+        A page that is stored but can't be read is answered as that, never as one that does not exist.
+
         Raises:
-            StorageError: If the page exists but can't be read.
+            HandlePoisoned: If the store has to be opened again.
         """
         with self._usable():
             return self._parts.answerer.answers([plain(call, "call")])[0]

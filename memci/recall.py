@@ -17,11 +17,12 @@ nothing of contexts or storage: pages come from a callable.
 """
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import PageNotFound
+from .errors import CorruptRecord, PageNotFound, StorageBusy, StorageUnavailable
 from .frames import framed, quoted
 from .messages import Message
 from .pages import Entry
@@ -49,6 +50,8 @@ RECALL_PAGE: Message = {
     },
 }
 """`recall_page` as an OpenAI function."""
+
+_log = logging.getLogger("memci")
 
 _TEXTUAL = frozenset({"role", "content", "tool_call_id", "name"})
 _MEDIA = frozenset({"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "video_url"})
@@ -107,7 +110,8 @@ def answer(
 ) -> tuple[str, int | None]:
     """Return the text that answers one call of `recall_page`, and the index of the page that was read.
 
-    The index is None if nothing was quoted: a mistake, or a page that is shown in full anyway.
+    The index is None if nothing was quoted: a mistake, a page that is shown in full anyway, or one that can't be read
+    just now: the model is told so, and the log.
 
     Args:
         arguments: JSON, as the model wrote it.
@@ -117,7 +121,7 @@ def answer(
         nonce: Of the frame.
 
     Raises:
-        StorageError: If the page exists but can't be read.
+        HandlePoisoned: If the store has to be opened again.
     """
     asked = request(arguments)
     if isinstance(asked, str):
@@ -126,6 +130,10 @@ def answer(
         page = read(asked)
     except PageNotFound as error:
         return f"error: {error.args[0]}. Recall only pages that the contents list.", None
+    except (CorruptRecord, StorageBusy, StorageUnavailable) as error:
+        _log.warning("page #%d can't be read: %s", asked.index, type(error).__name__)
+        why = "is damaged" if isinstance(error, CorruptRecord) else "can't be reached just now: try again later"
+        return f"error: page #{asked.index} was not read, since what is stored {why}. It is not empty.", None
     ordinals = [entry.ordinal for entry, _ in page.entries]
     first = asked.entry if asked.entry is not None else (ordinals[0] if ordinals else 1)
     if page.in_window:

@@ -1,0 +1,272 @@
+"""S11, S12, S15: what the code of memci may not do, whatever it is given; read from its source."""
+
+import ast
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import memci
+
+PACKAGE = Path(memci.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+SQL = [path for path in SOURCES if "execute" in path.read_text()]
+BANNED_MODULES = frozenset(
+    [
+        "pickle",
+        "_pickle",
+        "cPickle",
+        "dill",
+        "cloudpickle",
+        "marshal",
+        "shelve",
+        "yaml",
+        "ruamel",
+        "jsonpickle",
+        "msgpack",
+        "joblib",
+        "numpy",
+        "code",
+        "codeop",
+        "subprocess",
+        "multiprocessing",
+        "ctypes",
+        "cffi",
+        "imp",
+        "runpy",
+        "xmlrpc",
+        "socket",
+        "http",
+        "urllib.request",
+        "requests",
+        "httpx",
+    ]
+)
+"""what revives objects from data, runs programs or talks to others"""
+BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "import_module", "breakpoint"})
+BANNED_OF_OS = ("system", "popen", "spawn", "exec", "posix_spawn", "fork")
+EXECUTES = frozenset({"execute", "executemany", "executescript"})
+PASSING = {"rows": 1, "_changed": 1}
+"""functions of ours that execute a statement which they are given, and where it stands among their arguments"""
+DELIMITED = frozenset({"memci.summarizers.salience._FILE"})
+"""patterns whose inner repeat can't match what each round of the outer one begins with: there is one way to split"""
+_UNBOUNDED = 2**16
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def name_of(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def banned(module: str) -> bool:
+    """Tell whether *module*, or a package that it is in, is banned."""
+    parts = module.split(".")
+    return any(".".join(parts[: at + 1]) in BANNED_MODULES for at in range(len(parts)))
+
+
+# -- S12: nothing is revived or run
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_module_revives_and_runs_nothing(path):
+    """No module imports what turns data into objects or programs, and none calls such a builtin."""
+    found = []
+
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if banned(alias.name)]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [alias.name for alias in node.names]
+            found += [each for each in names if banned(f"{node.module}.{each}") or each in BANNED_CALLS]
+        elif isinstance(node, ast.Call):
+            of = name_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
+            called = str(name_of(node.func))
+            if (called in BANNED_CALLS and of != "re") or (of == "os" and called.startswith(BANNED_OF_OS)):
+                found.append(called)
+
+    assert found == []
+
+
+def test_codec_knows_two_forms_of_json_and_no_other():
+    """What reads a body is orjson, json, or makes a tombstone: there is no codec to fall back on."""
+    imports = {
+        alias.name for node in ast.walk(tree(PACKAGE / "storage/codec.py")) if isinstance(node, ast.Import)
+        for alias in node.names
+    }  # fmt: skip
+
+    from memci.storage import codec
+
+    assert imports == {"json", "orjson", "re"}
+    assert set(codec._READERS) == {codec.ERASED, codec.ORJSON, codec.STDLIB}
+
+
+# -- S11: statements are constants
+
+
+def constants(trees: dict[Path, ast.Module]) -> dict[str, ast.expr]:
+    """Return the values of all names that are set once, at the top of a module, and written as constants are."""
+    found: dict[str, ast.expr] = {}
+    for module in trees.values():
+        for node in module.body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(target, ast.Name) and target.id.isupper():
+                found[target.id] = node.value
+    return found
+
+
+def constant(  # noqa: PLR0911 -- one for each kind of expression
+    node: ast.AST | None, known: dict[str, ast.expr], local: frozenset[str] = frozenset()
+) -> bool:
+    """Tell whether *node* is made of nothing but what stands in the source."""
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.Name):
+        return node.id in local or (node.id in known and constant(known[node.id], known))
+    if isinstance(node, ast.JoinedStr):
+        return all(constant(each, known, local) for each in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return constant(node.value, known, local)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.BitOr, ast.LShift, ast.Pow, ast.Sub)):
+        return constant(node.left, known, local) and constant(node.right, known, local)
+    if isinstance(node, ast.Tuple):
+        return all(constant(each, known, local) for each in node.elts)
+    if isinstance(node, ast.Subscript):  # one of several constants
+        return isinstance(node.value, ast.Name) and constant(node.value, known)
+    if isinstance(node, ast.DictComp):
+        loop = node.generators[0]
+        names = frozenset({loop.target.id}) if isinstance(loop.target, ast.Name) else frozenset()
+        return constant(loop.iter, known) and constant(node.value, known, names)
+    if isinstance(node, ast.Call):
+        method = isinstance(node.func, ast.Attribute) and node.func.attr in ("replace", "from_bytes")
+        builtin = name_of(getattr(node.func, "value", None)) == "int"
+        return method and (builtin or constant(node.func.value, known)) and all(constant(a, known) for a in node.args)
+    return False
+
+
+def statements(module: ast.Module) -> Iterator[ast.expr]:
+    """Yield what each call in *module* executes; of functions that only pass it on, what those are given."""
+    passing = {
+        id(inner) for node in ast.walk(module) if isinstance(node, ast.FunctionDef) and node.name in PASSING
+        for inner in ast.walk(node)
+    }  # fmt: skip
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr in EXECUTES:
+            if id(node) not in passing:
+                yield node.args[0]
+        elif name_of(node.func) in PASSING:
+            yield node.args[PASSING[str(name_of(node.func))]]
+        for at, argument in enumerate(node.args):
+            if name_of(argument) in PASSING and at + 1 < len(node.args):  # self._run(context, seq, rows, statement, …)
+                yield node.args[at + 1]
+
+
+def test_every_statement_is_a_constant():
+    """No statement is put together from values: all that varies is bound."""
+    trees = {path: tree(path) for path in SQL}
+    known = constants(trees)
+
+    odd = [
+        f"{path.relative_to(PACKAGE)}:{each.lineno}: {ast.unparse(each)}"
+        for path, module in trees.items()
+        for each in statements(module)
+        if not constant(each, known)
+    ]
+    some = [each for module in trees.values() for each in statements(module)]
+
+    assert odd == []
+    assert len(some) > 40, "the statements are where they were"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'c.execute(f"SELECT {name}")',
+        'c.execute("SELECT " + name)',
+        'c.execute("SELECT %s" % name)',
+        'c.execute("SELECT {}".format(name))',
+        "c.execute(statement)",
+        'run(context, 0, rows, f"SELECT {name}")',
+        'rows(c, f"SELECT {_A}{name}")',
+        "c.execute(_A.replace(name, name))",
+        "c.execute(_B)",
+    ],
+)
+def test_statement_that_is_put_together_is_noticed(source):
+    """The rule above has teeth."""
+    module = ast.parse(f'_A = "SELECT"\n_B = _A + name\n{source}')
+
+    found = list(statements(module))
+
+    assert found and not all(constant(each, constants({PACKAGE: module})) for each in found)
+
+
+# -- S15: no regular expression takes more than linear time for each place that it begins at
+
+
+def modules() -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(memci.__path__, "memci."):
+        if not found.name.endswith("__main__") and ".testing" not in found.name:
+            yield importlib.import_module(found.name)
+
+
+def patterns() -> dict[str, re.Pattern[str]]:
+    """Return every compiled pattern of the library, by its name."""
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules()
+        for name, value in vars(module).items()
+        if isinstance(value, re.Pattern)
+    }
+
+
+def nested(parsed: object, *, inside: bool = False) -> bool:
+    """Tell whether an unbounded repeat stands inside another one, so that a text can be split in 2ⁿ ways."""
+    for op, argument in parsed:
+        kind = str(op)
+        if kind == "ATOMIC_GROUP":
+            continue
+        if kind in ("MAX_REPEAT", "MIN_REPEAT"):
+            _, most, body = argument
+            endless = int(most) >= _UNBOUNDED
+            if (endless and inside) or nested(body, inside=inside or endless):
+                return True
+        elif (
+            (kind == "SUBPATTERN" and nested(argument[-1], inside=inside))
+            or (kind == "BRANCH" and any(nested(branch, inside=inside) for branch in argument[1]))
+            or (kind in ("ASSERT", "ASSERT_NOT") and nested(argument[1]))
+        ):
+            return True
+    return False
+
+
+def parse(pattern: str, flags: int = 0) -> object:
+    from re import _parser
+
+    return _parser.parse(pattern, flags)
+
+
+def test_no_pattern_has_a_repeat_within_a_repeat():
+    """No pattern can be made to try exponentially many ways."""
+
+    found = {name: each.pattern for name, each in patterns().items() if nested(parse(each.pattern, each.flags))}
+
+    assert set(found) == DELIMITED
+    assert len(patterns()) > 20
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a*)*", "((ab)*c*)*", "(?:a|b+)*x", "(x+x+)+y"])
+def test_pattern_with_a_repeat_within_a_repeat_is_noticed(pattern):
+    """The rule above has teeth."""
+
+    assert nested(parse(pattern))

@@ -4,8 +4,9 @@
     python -m tests.faults --tier long           an hour; --times 8 makes it a night
     python -m tests.faults --only power --seed 7 one harness again, as it was
 
-The seed comes from the commit, so that the same commit runs the same faults. What one harness leaves of its time goes
-to those after it. This module knows nothing of what a harness does.
+The seed comes from the commit, so that the same commit meets the same faults. What one harness leaves of its time goes
+to those after it. Whoever breaks a promise, or can't be started, makes the exit code 1; the others run all the same.
+This module knows nothing of what a harness does.
 """
 
 import argparse
@@ -16,19 +17,20 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
+from .display import Display, table, told
 from .tally import Harness, Order, Tally
 
 ROOT = Path(__file__).parent.parent.parent
-SECONDS = {"short": 120.0, "long": 3_600.0}
+MINUTES = {"short": 2.0, "long": 60.0}
+HOURS = "MEMCI_TORTURE_HOURS"
+"""the variable that says how long the long tier takes"""
 
 
 class Slot(NamedTuple):
@@ -58,82 +60,95 @@ class Outcome(NamedTuple):
     tally: Tally
     aim: int
     seconds: float
+    failure: str = ""
+    """why it could not be started, or did not come to its end"""
+
+    @property
+    def idle(self) -> bool:
+        """Whether it had time, and an aim, and made no run."""
+        return not self.tally.runs and not self.failure
+
+    @property
+    def bad(self) -> bool:
+        return bool(self.failure or self.idle or self.tally.violations)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+class Run(NamedTuple):
+    """What was asked for, and where: all that a figure depends on."""
+
+    tier: str
+    times: int
+    minutes: float
+    seed: int
+    commit: str
+    workers: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tier} tier × {self.times}, seed {self.seed}, commit {self.commit}, "
+            f"at most {self.minutes:g} minutes; {machine()}"
+        )
+
+
+def main(
+    arguments: Sequence[str] | None = None, slots: Mapping[str, Slot] = SLOTS, console: Console | None = None
+) -> int:
     """Run what the command line asks for; return 1 if a promise was broken, or a harness could not run."""
-    asked = _asked(arguments)
-    console = Console(highlight=False)
-    commit = _commit()
-    seed = asked.seed if asked.seed is not None else int(commit[:8], 16)
-    seconds = (asked.minutes * 60 if asked.minutes else SECONDS[asked.tier]) * asked.times
-    names = asked.only or list(SLOTS)
-    _say(
-        console, f"tier {asked.tier}, seed {seed}, commit {commit[:7]}, at most {seconds / 60:.0f} minutes: {machine()}"
-    )
-    outcomes = []
-    until = time.monotonic() + seconds
-    with _progress(console) as progress:
+    asked = _asked(arguments, slots)
+    run, names = _run(asked), [name for name in slots if not asked.only or name in asked.only]
+    console = console or Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    console.print(str(run), markup=False, soft_wrap=True)
+    outcomes: list[Outcome] = []
+    until = time.monotonic() + run.minutes * 60
+    interrupted = False
+    with Display(console) as display:
         for at, name in enumerate(names):
-            left = sum(SLOTS[each].share for each in names[at:])
-            share = (until - time.monotonic()) * SLOTS[name].share / left
-            outcomes.append(_one(name, asked, seed, share, progress))
-            _say(console, line(outcomes[-1]))
-    if asked.json:
-        Path(asked.json).write_text(json.dumps(figures(outcomes, asked, seed, commit), indent=1) + "\n", "utf-8")
-    console.print(table(outcomes))
+            left = sum(slots[each].share for each in names[at:])
+            seconds = max(until - time.monotonic(), 1.0) * slots[name].share / left
+            try:
+                outcomes.append(_one(name, slots[name], run, seconds, display))
+            except KeyboardInterrupt:
+                interrupted = True
+                break
+            display.say(told(outcomes[-1]))
+            if asked.json:
+                # After each one: a night that is cut short leaves the figures of those that are over.
+                Path(asked.json).write_text(json.dumps(figures(outcomes, run), indent=1) + "\n", "utf-8")
+    return 130 if interrupted else _concluded(outcomes, run, console)
+
+
+def _concluded(outcomes: Sequence[Outcome], run: Run, console: Console) -> int:
+    console.print(table(outcomes, str(run)))
     broken = [violation for outcome in outcomes for violation in outcome.tally.violations]
     for violation in broken[:40]:
-        console.print(f"✗ {violation}", markup=False)
-    idle = [outcome.tally.name for outcome in outcomes if not outcome.tally.runs]
-    if idle:
-        console.print(f"✗ no run at all: {', '.join(idle)}", markup=False)
+        first, _, more = violation.partition("\n")
+        console.print(f"✗ {first:.1000}{' … (--json has all of it)' * bool(more)}", markup=False, soft_wrap=True)
+    for outcome in outcomes:
+        if outcome.failure or outcome.idle:
+            why = outcome.failure or "it had no time for a single run"
+            console.print(f"✗ {outcome.tally.name} did not run: {why}", markup=False, soft_wrap=True)
     console.print(f"{len(broken)} promises broken" if broken else "no promise broken")
-    return 1 if broken or idle else 0
+    return 1 if any(outcome.bad for outcome in outcomes) else 0
 
 
-def _one(name: str, asked: argparse.Namespace, seed: int, seconds: float, progress: Progress | None) -> Outcome:
-    slot = SLOTS[name]
-    harness: Harness = getattr(importlib.import_module(f"tests.faults.{slot.module}"), slot.kind)()
-    aim = (harness.short if asked.tier == "short" else harness.long) * asked.times
-    begin = time.monotonic()
-    task = progress.add_task(name, total=aim) if progress is not None else None
-
-    def tell(runs: int) -> None:
-        if progress is not None and task is not None:
-            progress.update(task, completed=runs)
-
-    tally = harness.run(Order(seed, aim, seconds, asked.workers), tell)
+def _one(name: str, slot: Slot, run: Run, seconds: float, display: Display) -> Outcome:
+    begin, aim, tally = time.monotonic(), 0, Tally(name, "")
+    try:
+        harness: Harness = getattr(importlib.import_module(f"tests.faults.{slot.module}"), slot.kind)()
+        aim = (harness.short if run.tier == "short" else harness.long) * run.times
+        tally.unit = harness.unit
+        with display.shown(name, harness.unit, aim, seconds) as tell:
+            tally = harness.run(Order(run.seed, aim, seconds, run.workers), tell)
+    except Exception as error:
+        traceback.print_exc()
+        return Outcome(tally, aim, time.monotonic() - begin, f"{error!r:.500}")
     return Outcome(tally, aim, time.monotonic() - begin)
 
 
-def line(outcome: Outcome) -> str:
-    """Return what *outcome* is in one line."""
-    tally = outcome.tally
-    counts = ", ".join(f"{name} {number:,}" for name, number in sorted(tally.counts.items())[:12])
-    return (
-        f"{tally.name}: {tally.runs:,} of {outcome.aim:,} {tally.unit}, {len(tally.violations)} broken promises, "
-        f"{outcome.seconds:.0f} s ({counts})"
-    )
-
-
-def table(outcomes: Sequence[Outcome]) -> Table:
-    """Return *outcomes* as a table."""
-    made = Table("harness", "runs", "aim", "what a run is", "broken", "seconds")
-    for tally, aim, seconds in outcomes:
-        made.add_row(
-            tally.name, f"{tally.runs:,}", f"{aim:,}", tally.unit, str(len(tally.violations)), f"{seconds:.0f}"
-        )
-    return made
-
-
-def figures(outcomes: Sequence[Outcome], asked: argparse.Namespace, seed: int, commit: str) -> dict[str, object]:
+def figures(outcomes: Sequence[Outcome], run: Run) -> dict[str, Any]:
     """Return *outcomes* as JSON values, with all that is needed to see them again."""
     return {
-        "tier": asked.tier,
-        "times": asked.times,
-        "seed": seed,
-        "commit": commit,
+        **run._asdict(),
         "machine": machine(),
         "harnesses": [
             {
@@ -144,8 +159,9 @@ def figures(outcomes: Sequence[Outcome], asked: argparse.Namespace, seed: int, c
                 "seconds": round(seconds, 1),
                 "counts": dict(sorted(tally.counts.items())),
                 "violations": tally.violations,
+                "failure": failure,
             }
-            for tally, aim, seconds in outcomes
+            for tally, aim, seconds, failure in outcomes
         ],
     }
 
@@ -158,36 +174,32 @@ def machine() -> str:
     return f"{cores} cores, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {platform.system()}"
 
 
-def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _run(asked: argparse.Namespace) -> Run:
+    minutes = asked.minutes
+    if minutes is None:
+        hours = os.environ.get(HOURS) if asked.tier == "long" else None
+        minutes = float(hours) * 60 if hours else MINUTES[asked.tier]
+    commit = _git("rev-parse", "HEAD")
+    seed = asked.seed if asked.seed is not None else int(commit[:8] or "0", 16)
+    changed = " and changes" if commit and _git("status", "--porcelain", "--", "memci", "tests") else ""
+    return Run(asked.tier, asked.times, minutes * asked.times, seed, (commit[:7] or "unknown") + changed, asked.workers)
+
+
+def _asked(arguments: Sequence[str] | None, slots: Mapping[str, Slot]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description="Make things go wrong, and count.")
-    parser.add_argument("--tier", choices=SECONDS, default="short")
-    parser.add_argument("--minutes", type=float, help="the box of time; default: 2, or 60 for the long tier")
+    parser.add_argument("--tier", choices=MINUTES, default="short")
+    parser.add_argument("--minutes", type=float, help=f"the box of time; default: 2, or 60 (or ${HOURS}) for long")
     parser.add_argument("--times", type=int, default=1, help="multiply aims and time")
     parser.add_argument("--seed", type=int, help="default: from the commit")
-    parser.add_argument("--only", nargs="+", choices=SLOTS, help="these harnesses only")
+    parser.add_argument("--only", nargs="+", choices=slots, help="these harnesses only")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--json", help="write the figures to this file")
     return parser.parse_args(arguments)
 
 
-def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "0" * 40
-
-
-def _progress(console: Console) -> AbstractContextManager[Progress | None]:
-    if not console.is_terminal or console.is_dumb_terminal:
-        return nullcontext()
-    return Progress(
-        TextColumn("{task.description:>9}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-    )
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, markup=False, soft_wrap=True)
-    sys.stdout.flush()
+def _git(*command: str) -> str:
+    try:
+        done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:  # no git here
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,196 @@
+"""Files of a store with a bit flipped, a byte changed or an end cut off, and what is read from them then.
+
+    agent.db, bit 3 of byte 8123 flipped    ──▶  as it was · an error of ours · found by a check; never just different
+
+Everything is read that the public API gives: messages, pages, renderings, recalls, the past. Damage is done in a folder
+in RAM. This module knows nothing of how a store writes its files.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apsw
+
+from memci import Context, SQLiteStorage
+from memci.errors import MemciError
+from memci.storage.filesystem import FilesystemStorage
+from memci.storage.protocol import Storage
+from memci.verifying import problems
+
+from .fuzz_targets import opened
+from .worker import room
+
+_AT = (0, 4)
+_MAIN, _FORK = "alice", "alice-2"
+
+Make = Callable[[Path], Storage]
+Check = Callable[[Storage, str], Iterator[str]]
+Seen = dict[str, Any]
+"""what was read, by what it is; None for what can't be read"""
+
+
+STORES: Mapping[str, Make] = {
+    "sqlite": lambda folder: SQLiteStorage(folder / "agent.db"),
+    "files": lambda folder: FilesystemStorage(folder / "agent"),
+}
+
+
+def sqlite(rng: Random) -> str | None:
+    """A damaged file is as it was, or an error, or found by a check."""
+    return damaged(rng, "sqlite")
+
+
+def files(rng: Random) -> str | None:
+    """A folder with a damaged file is as it was, or an error, or found by a check."""
+    return damaged(rng, "files")
+
+
+def damaged(
+    rng: Random, store: str, read: Callable[[Storage], Seen] | None = None, check: Check = problems
+) -> str | None:
+    """Return what is read from a damaged copy of a *store* that is neither as it was, nor an error, nor found."""
+    make, read = STORES[store], read or seen
+    whole, expected = _golden(store)
+    with room() as made:
+        folder = Path(made)
+        shutil.copytree(whole, folder, dirs_exist_ok=True)
+        damage = _damage(rng, folder)
+        try:
+            storage = make(folder)
+        except MemciError:
+            outcomes[f"{store}: refused"] += 1
+            return None
+        try:
+            found = read(storage)
+            changed = {name: value for name, value in found.items() if value != expected[name] and value is not None}
+            if not changed:
+                outcomes[f"{store}: {'identical' if found == expected else 'refused'}"] += 1
+                return None
+            if any(any(check(storage, name)) for name in (_MAIN, _FORK)):
+                outcomes[f"{store}: found by problems()"] += 1
+                return None
+        finally:
+            storage.close()
+        if store == "sqlite" and _unsound(folder / "agent.db"):
+            outcomes["sqlite: found by integrity_check"] += 1
+            return None
+        name, value = changed.popitem()
+        return f"{store}, {damage}: {name} was {expected[name]!r:.300} and is {value!r:.300}, and nothing says so"
+
+
+outcomes: Counter[str] = Counter()
+"""what came of the damage, since this was last cleared"""
+
+
+def seen(storage: Storage) -> Seen:
+    """Return all that can be read of the contexts in *storage*, by what it is; None for what can't be read."""
+    found: Seen = {"contexts": _outcome(storage.contexts)}
+    for name in (_MAIN, _FORK):
+        found |= _seen(storage, name, None)
+    for turn in _AT:
+        found |= _seen(storage, _MAIN, turn)
+    return found
+
+
+def _seen(storage: Storage, name: str, at: int | None) -> Seen:
+    of = f"{name}: " if at is None else f"{name} at {at}: "
+    keys = ("messages", "pages", "rendering", *(f"page #{index}" for index in range(1, 9)))
+    try:
+        context = Context.open(storage, id=name, counter=_count, read_only=True, at=at)
+    except MemciError:
+        return dict.fromkeys(of + key for key in keys)
+    acts: list[Callable[[], Any]] = [
+        lambda: list(context.messages()),
+        lambda: list(context.pages()),
+        lambda: context.render(strict=False),
+        *((lambda index=index: context.recall_page(index)) for index in range(1, 9)),
+    ]
+    return {of + key: _outcome(act) for key, act in zip(keys, acts, strict=True)}
+
+
+def _outcome(act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except MemciError:
+        return None
+
+
+def _count(said: str) -> int:
+    return len(said) // 4
+
+
+@cache
+def _golden(store: str) -> tuple[str, Seen]:
+    """Return a folder with a whole store in it, and what is read from it."""
+    kept = TemporaryDirectory()
+    _kept.append(kept)
+    storage = STORES[store](Path(kept.name))
+    context = opened(storage, 1_000)
+    for at in range(8):
+        context.append_turn(*_turn(at), op_id=f"op {at}")
+        context.render()
+    context.archive(keep=2)
+    context.recall_page(2)
+    fork = context.fork(_FORK)
+    fork.append_turn("And by train?", {"role": "assistant", "content": "Nineteen hours."}, op_id="fork")
+    context.append_turn(*_turn(8))
+    storage.close()
+    storage = STORES[store](Path(kept.name))
+    expected = seen(storage)
+    assert not any(any(problems(storage, name)) for name in (_MAIN, _FORK)), "a whole store has no problems"
+    storage.close()
+    return kept.name, expected
+
+
+_kept: list[TemporaryDirectory[str]] = []
+
+
+def _turn(at: int) -> list[dict[str, Any]]:
+    call = {"id": f"c{at}", "type": "function", "function": {"name": "find", "arguments": f'{{"day": {at}}}'}}
+    return [
+        {"role": "user", "content": f"What is there on day {at}? " + "Please. " * at},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {
+            "role": "tool",
+            "tool_call_id": f"c{at}",
+            "content": f"HAT{at} at {at}:30, half: \ud83d. " + "Seats left. " * 12,
+        },
+        {"role": "assistant", "content": f"HAT{at}."},
+    ]
+
+
+def _damage(rng: Random, folder: Path) -> str:
+    every = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size]
+    path = rng.choice(every)
+    body = bytearray(path.read_bytes())
+    at = rng.randrange(len(body))
+    chance = rng.random()
+    if chance < 0.6:
+        bit = rng.randrange(8)
+        body[at] ^= 1 << bit
+        told = f"bit {bit} of byte {at} flipped"
+    elif chance < 0.8:
+        body[at] = rng.randrange(256)
+        told = f"byte {at} made {body[at]}"
+    else:
+        del body[at:]
+        told = f"cut to {at} bytes"
+    path.write_bytes(body)
+    return f"{path.relative_to(folder)} {told}"
+
+
+def _unsound(path: Path) -> bool:
+    try:
+        connection = apsw.Connection(str(path))
+        try:
+            return list(connection.execute("PRAGMA integrity_check")) != [("ok",)]
+        finally:
+            connection.close()
+    except apsw.Error:
+        return True

@@ -1,0 +1,93 @@
+"""A quick look at `bombs`: they find nothing wrong with a store that keeps its promises, and have teeth."""
+
+import itertools
+import sys
+
+import pytest
+
+from memci import messages
+from tests.faults.acts import ACTS
+from tests.faults.bombs import KINDS, Bomb, Bombs, Case, exploded, known, spread
+from tests.faults.tally import Order
+
+KINDS_RAISED = [kind for kind, raises in KINDS.items() if raises is not None]
+
+
+def checked() -> None:
+    messages.check({"role": "user", "content": "Book me a flight."})
+
+
+@pytest.mark.slow
+def test_every_promise_holds_wherever_a_bomb_goes_off():
+    """Whatever is raised, at whatever line: the handle goes on or says what to do, and nothing is lost or repeated."""
+
+    tally = Bombs(("ephemeral", "sqlite")).run(Order(seed=1, aim=60, seconds=60), lambda _: None)
+
+    assert tally.violations == []
+    assert tally.runs == 60
+    assert tally.counts["the handle goes on"] > 20
+    assert tally.counts["the handle goes on after refresh()"] > 2
+    assert not tally.counts["did not go off"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["KeyboardInterrupt", "killed"])
+def test_a_transition_in_two_transactions_is_noticed(kind):
+    """A store that makes two transactions of a transition is found out, if a bomb goes off between them."""
+    lines = known("split", "archive").lines
+
+    found = [exploded(Case("split", "archive", kind, line))[1] for line in range(lines, lines // 2, -25)]
+
+    assert any("archived but not listed" in violation for each in found for violation in each)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("store", "act"), [("ephemeral", "pin"), ("sqlite", "recall")])
+def test_an_act_executes_the_same_lines_each_time(store, act):
+    """The number of a line is that of the same line in each run, and the first line of all is a new one."""
+
+    lines, firsts, legal = known(store, act)
+
+    assert known.__wrapped__(store, act) == (lines, firsts, legal)
+    assert 1 in firsts
+    assert max(firsts) <= lines
+
+
+@pytest.mark.parametrize("kind", KINDS_RAISED)
+def test_a_bomb_goes_off_at_its_line(kind):
+    """A bomb raises its exception at the line that it is for, and tells which one that is."""
+    counted = Bomb()
+    counted.around(checked)
+
+    bombs = [Bomb(line, KINDS[kind]) for line in (1, counted.lines, counted.lines + 1)]
+    raised = [bomb.around(checked) for bomb in bombs]
+
+    assert [type(error).__name__ for error in raised] == [kind, kind, "NoneType"]
+    assert [bomb.went_off for bomb in bombs] == [True, True, False]
+    assert bombs[0].place.startswith("/messages.py:")
+
+
+def test_nothing_is_watched_afterwards():
+    """A call that no bomb is around executes no line that one counts."""
+    bomb = Bomb(1, KeyboardInterrupt)
+    bomb.around(checked)
+    before = bomb.lines
+
+    checked()
+
+    assert bomb.lines == before
+    assert sys.gettrace() is None or "bombs" not in str(sys.gettrace())
+
+
+@pytest.mark.slow
+def test_all_acts_come_early_and_all_lines_come_once():
+    """The first bombs meet each act with each kind; no bomb comes twice; lines that are executed again come last."""
+    cases = list(spread(3, ["ephemeral"]))
+    firsts = {act: known("ephemeral", act).firsts for act in ACTS}
+
+    early = cases[: len(ACTS) * len(KINDS_RAISED)]
+    pins = [case.line in firsts["pin"] for case in cases if case.act == "pin" and case.kind == "MemoryError"]
+
+    assert {(case.act, case.kind) for case in early} == set(itertools.product(ACTS, KINDS_RAISED))
+    assert len(set(cases)) == len(cases) == len(KINDS_RAISED) * sum(known("ephemeral", act).lines for act in ACTS)
+    assert pins == sorted(pins, reverse=True)

@@ -28,7 +28,7 @@ from ..errors import StorageError, StorageFull, StorageReadOnly
 from .filesystem_context import Kept, folder_name, is_folder_name
 from .filesystem_erasing import JOURNAL, Staged, dumps, finish, involved, loads, scrub, stage
 from .filesystem_loading import CONTEXTS, load, revision
-from .filesystem_locks import STORE, locked
+from .filesystem_locks import STORE, Locks
 from .filesystem_opening import Durability, opened
 from .filesystem_reading import Reading, owners
 from .filesystem_writing import commit, make_final
@@ -61,9 +61,9 @@ class FilesystemStorage:
     ) -> None:
         self._path = os.path.abspath(folder)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
         self._full = durability == "full"
-        self._seconds = busy_timeout_seconds
         self._read_only = read_only
         self._files = opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
+        self._locks = Locks(self._files, busy_timeout_seconds)
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last edition of *context*, or None if there is no such context."""
@@ -93,7 +93,7 @@ class FilesystemStorage:
             hindered = self._begin()
             if hindered is not None:
                 raise hindered
-            with locked(self._files, names, self._seconds):
+            with self._locks.held(names):
                 if self._files.read(JOURNAL) is None:
                     return commit(self._files, transition, full=self._full)
 
@@ -137,10 +137,10 @@ class FilesystemStorage:
             check(transition)
         self._check_writable()
         self._begin()
-        with locked(self._files, [STORE], self._seconds):
+        with self._locks.held([STORE]):
             self._finish()
             folders = involved(self._files, erasure)
-            with locked(self._files, sorted(folders), self._seconds):
+            with self._locks.more(sorted(folders)):
                 staged, erased = stage(self._files, erasure)
                 if staged:
                     self._files.write(JOURNAL, dumps(staged))
@@ -188,7 +188,7 @@ class FilesystemStorage:
             shown = loads(left)
             if not self._read_only:
                 try:
-                    with locked(files, [STORE], self._seconds):
+                    with self._locks.held([STORE]):
                         self._finish()
                         shown = {}
                 except (StorageReadOnly, StorageFull) as error:
@@ -202,14 +202,14 @@ class FilesystemStorage:
         if left is not None:
             self._files.sync("")
             staged = loads(left)
-            with locked(self._files, sorted({path.split("/")[1] for path in staged}), self._seconds):
+            with self._locks.more(sorted({path.split("/")[1] for path in staged})):
                 finish(self._files, staged)
 
     def _scrub_all(self) -> None:
         self._files.remove_unfinished("")
         names = {name.strip(".").removesuffix(".tmp") for name in self._files.names(CONTEXTS, hidden=True)}
         for folder in sorted(filter(is_folder_name, names)):
-            with locked(self._files, [folder], self._seconds):
+            with self._locks.more([folder]):
                 scrub(self._files, [folder])
 
     def _reading(self, context: str) -> Reading | None:

@@ -1,9 +1,10 @@
 """Locks on the files of a folder: one holder at a time, among threads and processes.
 
-    with locked(files, ["store", "0f3a…"], 5.0): …      in this order, each waited for
+    with locks.held(["store", "0f3a…"], 5.0): …      in this order, each waited for
 
 A lock is a file of its own in locks/, empty, and never removed: one that another process waits for would let two in.
-The operating system gives it back when its holder dies.
+The operating system gives it back when its holder dies. An exception that strikes while one is given back (a Ctrl-C)
+can leave it held: then the next call of this handle gives it back, or whoever drops the last reference to it.
 
 This module knows nothing of what is done under a lock.
 """
@@ -11,9 +12,11 @@ This module knows nothing of what is done under a lock.
 import fcntl
 import os
 import random
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import FileIO
 
 from ..errors import StorageBusy
 from .filesystem_files import Files
@@ -23,23 +26,49 @@ STORE = "store"
 """the lock of whoever changes several contexts at once; it is taken before theirs"""
 
 
-@contextmanager
-def locked(files: Files, names: Sequence[str], seconds: float) -> Iterator[None]:
-    """Hold the locks *names*, taken in this order.
+class Locks:
+    """The locks that one handle holds: those of one of its threads at a time."""
 
-    Raises:
-        StorageBusy: If another one has held one of them for *seconds*.
-    """
-    files.make_folder(LOCKS)
-    held: list[int] = []
-    try:
-        for name in names:
-            held.append(files.open_lock(f"{LOCKS}/{name}.lock"))
-            _wait(held[-1], seconds, f"another one has held {files.path!r} for {seconds:g} s: try again later")
-        yield
-    finally:
-        for file in reversed(held):
-            _let_go(file)
+    def __init__(self, files: Files, seconds: float) -> None:
+        self._files = files
+        self._seconds = seconds
+        self._mutex = threading.Lock()
+        self._held: list[FileIO] = []
+
+    @contextmanager
+    def held(self, names: Sequence[str]) -> Iterator[None]:
+        """Hold the locks *names*, taken in this order.
+
+        Raises:
+            StorageBusy: If another one has held one of them for as long as this handle waits.
+        """
+        with self._mutex:
+            self._let_go(0)  # what an exception left behind
+            self._files.make_folder(LOCKS)
+            with self.more(names):
+                yield
+
+    @contextmanager
+    def more(self, names: Sequence[str]) -> Iterator[None]:
+        """Hold the locks *names* too, within `held`."""
+        before = len(self._held)
+        try:
+            for name in names:
+                self._held.append(FileIO(self._files.open_lock(f"{LOCKS}/{name}.lock")))
+                _wait(self._held[-1], self._seconds, self._told())
+            yield
+        finally:
+            self._let_go(before)
+
+    def _let_go(self, before: int) -> None:
+        while len(self._held) > before:
+            with suppress(OSError, ValueError):  # closing alone would leave it to a child that was forked meanwhile
+                fcntl.flock(self._held[-1], fcntl.LOCK_UN)
+            self._held[-1].close()
+            self._held.pop()
+
+    def _told(self) -> str:
+        return f"another one has held {self._files.path!r} for {self._seconds:g} s: try again later"
 
 
 @contextmanager
@@ -50,17 +79,12 @@ def locked_whole(path: str, seconds: float) -> Iterator[None]:
         _wait(file, seconds, f"another process makes {path!r} a store: try again later")
         yield
     finally:
-        _let_go(file)
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)
+        os.close(file)
 
 
-def _let_go(file: int) -> None:
-    # Closing alone would leave it to a child that was forked meanwhile.
-    with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_UN)
-    os.close(file)
-
-
-def _wait(file: int, seconds: float, message: str) -> None:
+def _wait(file: FileIO | int, seconds: float, message: str) -> None:
     end, pause = time.monotonic() + seconds, 0.000_5
     while True:
         try:

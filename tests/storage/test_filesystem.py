@@ -1,6 +1,7 @@
 """FilesystemStorage keeps the promises of a store in plain files, and fails loudly."""
 
 import copy
+import fcntl
 import json
 import os
 import pickle
@@ -11,6 +12,7 @@ import signal
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ from memci.errors import (
 from memci.storage import FilesystemStorage, filesystem_files
 from memci.storage.filesystem_context import folder_name
 from memci.storage.filesystem_erasing import dumps, stage
-from memci.storage.filesystem_locks import locked
+from memci.storage.filesystem_locks import Locks
 from memci.storage.protocol import ContextRecord, Erasure, OpRow, PageRow, Place, Transition
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage_rows import append, appended, current, entry
@@ -559,7 +561,7 @@ def test_held_context_is_busy(storage: FilesystemStorage, path: Path) -> None:
     """While another process writes a context, a write to it is StorageBusy; reading and other contexts go on."""
     append(storage, "a", b"1")
     transition = appended(current(storage, "a"), b"2")
-    lock = locked(storage._files, [folder_name("a")], 5)
+    lock = Locks(storage._files, 5).held([folder_name("a")])
     child = dozing(lambda: lock.__enter__() is None)
     try:
         with pytest.raises(StorageBusy) as caught:
@@ -571,6 +573,19 @@ def test_held_context_is_busy(storage: FilesystemStorage, path: Path) -> None:
     finally:
         end(child)
     assert storage.commit(transition) is None
+
+
+def test_lock_that_an_exception_left_behind_is_given_back(storage: FilesystemStorage) -> None:
+    """A Ctrl-C while a lock is given back leaves it held: the next call of the handle gives it back."""
+    append(storage, "a", b"1")
+    left = FileIO(storage._files.open_lock(f"locks/{folder_name('a')}.lock"))
+    fcntl.flock(left, fcntl.LOCK_EX)
+    storage._locks._held.append(left)
+
+    append(storage, "a", b"2")
+
+    assert len(list(storage.entries("a"))) == 2
+    assert left.closed
 
 
 def dozing(begin: Callable[[], object]) -> int:

@@ -96,10 +96,15 @@ def open_file(
     return connection
 
 
-def network_file_system(path: str) -> str | None:
-    """Return the type of the network file system that *path* is on, None if it is local or nobody can tell."""
+def network_file_system(path: str, mounts: str | None = None) -> str | None:
+    """Return the type of the network file system that *path* is on, None if it is local or nobody can tell.
+
+    Args:
+        path: A file or folder, there or not.
+        mounts: What is mounted where, as Linux tells it; default: what it tells now.
+    """
     try:
-        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+        mounts = mounts or Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     try:

@@ -6,10 +6,11 @@ import re
 import shutil
 from pathlib import Path
 
+import apsw
 import pytest
 
 import memci
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import CorruptRecord, HandlePoisoned, MemciError, StorageBusy, StorageUnavailable
 
 from .kit import again, call, opened, talked, turn, words
@@ -98,6 +99,36 @@ def left(path: Path, number: int = 4) -> list[dict]:
     context.close()
     shutil.rmtree(other)
     return messages
+
+
+def test_damage_in_the_window_is_told_and_all_else_can_be_read(tmp_path):
+    """One changed byte in the window keeps its context from being opened; nothing around it is hidden by that."""
+    path = tmp_path / "agent.db"
+    with opened(path) as context, opened(path, id="bob") as bob:
+        for number in range(6):
+            context.append_turn(*turn(number))
+            bob.append_turn(*turn(number))
+        expected = list(context.messages())
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "UPDATE entry SET body = zeroblob(length(body)) WHERE id % 1099511627776 = 8 AND id < 2199023255552"
+    )
+    connection.close()
+
+    with pytest.raises(CorruptRecord, match="seq 8"):
+        again(path)
+    with again(path, at=3) as past:
+        assert list(past.messages()) == expected[:8]
+    with again(path, id="bob") as bob:
+        assert list(bob.messages()) == expected
+    storage = SQLiteStorage(path)
+    assert [entry.seq for entry in (*storage.entries("alice", 0, 8), *storage.entries("alice", 9))] == [
+        *range(8),
+        9,
+        10,
+        11,
+    ]
+    storage.close()
 
 
 def deleted(file: Path) -> None:

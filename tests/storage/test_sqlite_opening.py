@@ -10,7 +10,7 @@ import pytest
 
 from memci.errors import InvalidSetting, SchemaTooNew, StorageReadOnly, StorageUnavailable
 from memci.storage import SQLiteStorage
-from memci.storage.sqlite_file import check_library
+from memci.storage.sqlite_file import check_library, network_file_system
 from memci.testing.storage_rows import append
 
 
@@ -178,3 +178,17 @@ def test_sqlite_that_loses_commits_is_refused(version: str) -> None:
 def test_sqlite_without_that_bug_is_taken(version: str) -> None:
     """A SQLite with the fix is used."""
     check_library(version)
+
+
+def test_network_file_systems_are_known(tmp_path: Path) -> None:
+    """The innermost mount decides; a name with a space is told as the kernel tells it."""
+    mounts = (
+        "/dev/sda1 / ext4 rw 0 0\n"
+        "server:/home /home nfs4 rw 0 0\n"
+        "/dev/sdb1 /home/local ext4 rw 0 0\n"
+        "//server/share /mnt/our\\040share cifs rw 0 0\n"
+    )
+    places = ("/var/agent.db", "/home/a/agent.db", "/home/local/agent.db", "/mnt/our share/agent.db", "/homes/agent.db")
+
+    assert [network_file_system(place, mounts) for place in places] == [None, "nfs4", None, "cifs", None]
+    assert network_file_system("agent\0.db", mounts) is None

@@ -190,6 +190,17 @@ def test_links_lead_to_files_and_headings(path: Path) -> None:
 
 
 @each_file(*FILES)
+def test_named_tests_are_where_they_are_said_to_be(path: Path) -> None:
+    """A link whose text is the name of a test leads to the file that has it."""
+    missing = []
+    for name, target in re.findall(r"\[`(test_\w+)`\]\(([^)\s]+\.py)\)", path.read_text("utf-8")):
+        if f"def {name}(" not in (path.parent / target).read_text("utf-8"):
+            missing.append(f"{target}: {name}")
+
+    assert missing == []
+
+
+@each_file(*FILES)
 def test_names_exist(path: Path) -> None:
     """What follows `memci.`, `context.`, `Context.` or `report.` is a name of the package."""
     text = path.read_text("utf-8")

@@ -1,0 +1,109 @@
+"""What went wrong elsewhere when a process died or a disk was full, and can't here. The numbers are public issues."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from memci.errors import CorruptRecord, MemciError
+from memci.storage import FilesystemStorage
+from tests.context.kit import again, calling, opened, result, talked, turn
+from tests.machine.chat_grammars import problems as refused
+
+
+def cut(path, size):
+    with path.open("r+b") as file:
+        file.truncate(size)
+
+
+def test_torn_end_of_a_file_is_never_joined_to_what_comes_next(tmp_path):
+    """oh-my-pi#8596: a full disk left half a line, and the next append was fused with it. Half a line is damage."""
+    with opened(FilesystemStorage(tmp_path / "agent")) as context:
+        for number in range(3):
+            context.append_turn(*turn(number))
+    [file] = (tmp_path / "agent").rglob("context.jsonl")
+    whole = file.stat().st_size
+
+    for lost in (2, 7, 40):
+        cut(file, whole - lost)
+        with pytest.raises(MemciError):
+            again(FilesystemStorage(tmp_path / "agent")).append_turn(*turn(3))
+
+
+def test_empty_file_is_no_empty_conversation(tmp_path):
+    """opencode#7607: a full disk left files of 0 bytes, and no session opened. Here it says what is damaged."""
+    with opened(FilesystemStorage(tmp_path / "agent")) as context:
+        context.append_turn(*turn(0))
+    [file] = (tmp_path / "agent").rglob("context.jsonl")
+    cut(file, 0)
+
+    with pytest.raises(CorruptRecord):
+        again(FilesystemStorage(tmp_path / "agent"))
+
+
+def test_killed_in_the_middle_of_a_tool_the_next_turn_is_accepted(storage):
+    """openclaw PR#106935: killed mid-tool, the orphan call made every request fail. It is answered as interrupted."""
+    context = opened(storage)
+    context.append_turn("go", calling("a", "b"), result("a"))
+
+    with again(storage) as other:  # the process died here
+        other.append_turn("And now?")
+        rendering = other.render()
+
+    assert refused(rendering) == []
+    assert sum(message.get("role") == "tool" for message in rendering) == 2
+
+
+def test_damaged_store_is_not_an_empty_one(tmp_path):
+    """hermes-agent#72046: a corrupt database was shown as "no sessions". Here it is an error."""
+    path = tmp_path / "agent.db"
+    talked(40, storage=path).close()
+    body = bytearray(path.read_bytes())
+    for at in range(4096, len(body), 256):
+        body[at] ^= 0xFF
+    path.write_bytes(body)
+
+    with pytest.raises(MemciError):
+        list(again(path).messages())
+
+
+def test_sound_file_is_not_put_aside(tmp_path):
+    """codebase-memory#1037, metis PR#312: a healthy file was put aside since it was busy. It stays where it is."""
+    path = tmp_path / "agent.db"
+    context = talked(3, storage=path)
+    inode = path.stat().st_ino
+    context._parts.reader._storage._connection.execute("BEGIN IMMEDIATE")
+
+    with again(path, read_only=True) as reader:
+        assert len(list(reader.messages())) == 6
+
+    assert path.stat().st_ino == inode
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["agent.db", "agent.db-shm", "agent.db-wal"]
+
+
+def test_ended_by_a_signal_the_last_turn_is_there(tmp_path):
+    """gemini-cli#27277: recording had stopped silently. What an append returned from is there, or it raised."""
+    code = """
+import os, signal, sys
+from tests.context.kit import opened, turn
+context = opened(sys.argv[1])
+for number in range(100):
+    context.append_turn(*turn(number))
+    print(number, flush=True)
+    if number == 20:
+        os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "agent.db")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+    assert done.returncode == -signal.SIGTERM
+    with again(tmp_path / "agent.db") as context:
+        assert len(list(context.messages())) == 2 * len(done.stdout.split())

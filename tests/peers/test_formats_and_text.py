@@ -1,0 +1,76 @@
+"""What went wrong elsewhere with formats, odd text and size, and can't here. The numbers are public issues."""
+
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memci import Context
+from memci.errors import LimitExceeded, SchemaTooNew
+from tests.context.kit import again, opened, talked, turn
+
+GOLDEN = Path(__file__).parent.parent / "storage" / "golden"
+
+
+def test_upgrade_deletes_no_history(tmp_path):
+    """openai-agents#4729: an upgrade deleted all old history. A file of the first version shows all that it held."""
+    path = shutil.copy(GOLDEN / "schema1.db", tmp_path / "old.db")
+    connection = apsw.Connection(str(path))
+    held = connection.execute("SELECT count(*) FROM entry").fetchall()[0][0]
+    connection.close()
+
+    store = Context.open(path, id="alice")._parts.reader._storage
+
+    assert sum(len(list(store.entries(record.id))) for record in store.contexts()) == held > 0
+
+
+@pytest.mark.parametrize("version", [3, 99])
+def test_other_version_is_not_deleted(tmp_path, version):
+    """maka#2357: a version that did not match made the file be unlinked: 40 sessions gone. Here no byte changes."""
+    path = tmp_path / "agent.db"
+    talked(2, storage=path).close()
+    connection = apsw.Connection(str(path))
+    connection.pragma("user_version", version)
+    connection.close()
+    before = path.read_bytes()
+
+    with pytest.raises(SchemaTooNew):
+        again(path)
+
+    assert path.read_bytes() == before
+
+
+def test_nothing_of_long_ago_is_replayed_as_an_order(tmp_path):
+    """houston PR#878: a migration replayed an order of months ago as a live one. Old text stays where it stood."""
+    path = shutil.copy(GOLDEN / "schema1.db", tmp_path / "old.db")
+    with Context.open(path, id="alice", read_only=False) as context:
+        rendering = context.render()
+        newest = list(context.messages())[-1]
+
+        assert [message for message in rendering if message["role"] != "system"][-1]["content"] == newest["content"]
+        assert Context.open(path, id="alice", read_only=True).render() == rendering
+
+
+def test_half_a_surrogate_pair_is_stored(storage):
+    """llm#546, cognee#275: half an emoji made every request fail. It is kept exactly, and sent as what can be sent."""
+    message = {"role": "user", "content": "half \ud83d of it \udc4d"}
+    context = opened(storage)
+    context.append_turn(message)
+
+    assert list(again(storage).messages()) == [message]
+    context.archive(keep=0)
+    assert context.recall_page(1) == [message]
+    "".join(str(each) for each in context.render()).encode("utf-8")
+
+
+def test_image_that_is_too_large_wedges_nothing(storage):
+    """claude-code#43056, senpi#302: an image of 101 MiB made every later request fail. It is refused at the door."""
+    context = talked(1, storage=storage)
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 9_000_000}}
+
+    with pytest.raises(LimitExceeded):
+        context.append_turn({"role": "user", "content": [image]})
+
+    context.append_turn(*turn(2))
+    assert len(list(again(storage).messages())) == 4

@@ -37,9 +37,8 @@ def test_ids_that_collide_hide_nothing(storage):
     rendering = context.render()
 
     assert refused(rendering) == []
-    assert [message["content"] for message in rendering if message["role"] == "tool"] == [
-        f"result {n}" for n in range(5)
-    ]
+    shown = [message["content"] for message in rendering if message["role"] == "tool"]
+    assert shown == [f"result {number}" for number in range(5)]
 
 
 def test_id_used_again_is_paired_with_its_own_turn(storage):

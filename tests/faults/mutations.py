@@ -60,7 +60,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _SQLITE,
         "if self._stat() != self._inodes:",
         "if False:",
-        "tests/storage -k 'sqlite and (moved or replaced)'",
+        "tests/storage/test_sqlite.py -k swapped",
     ),
     # -- one writer after the other
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "memci/storage/holding.py",
         "    def release() -> None:\n",
         "    lock.release(force=True)\n\n    def release() -> None:\n",
-        "tests/context/test_context_fencing.py",
+        "tests/context/test_context_turns.py",
     ),
     Mutant(
         "an op is applied once",
@@ -159,8 +159,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "an append is stored before it is shown",
         _WRITER,
         "        known = self._commit(Transition(window.record.head, record, entries, rows, op=op))\n",
-        "        before = window.record.head\n        if op is None:\n            window.append(draft, record, rows)\n"
-        "        known = self._commit(Transition(before, record, entries, rows, op=op))\n        if op is None:\n"
+        "        before = window.record.head\n        window.append(draft, record, rows)\n"
+        "        known = self._commit(Transition(before, record, entries, rows, op=op))\n        if known is None:\n"
         "            return None\n",
         "bombs",
     ),
@@ -185,14 +185,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "memci/async_context.py",
         "    running = asyncio.get_running_loop()",
         "    return await asyncio.to_thread(work)\n    running = asyncio.get_running_loop()",
-        "tests/test_async_context.py",
+        "tests/test_async_cancelling.py",
     ),
     Mutant(
         "a cancellation is raised",
         "memci/async_context.py",
         "    if cancelled is None:\n        return running.result()",
         "    if True:\n        return running.result()",
-        "tests/test_async_context.py",
+        "tests/test_async_cancelling.py",
         quick=True,
     ),
     # -- the past, forks
@@ -224,14 +224,14 @@ MUTANTS: tuple[Mutant, ...] = (
         _FILE,
         'connection.pragma("secure_delete", True)',
         'connection.pragma("secure_delete", False)',
-        "tests/context/test_context_erase.py",
+        "tests/context/test_context_erase_bytes.py",
     ),
     Mutant(
         "the log is emptied after an erasure",
         _WRITE,
         "        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)",
         "        pass",
-        "tests/context/test_context_erase.py",
+        "tests/context/test_context_erase_bytes.py",
         quick=True,
     ),
     Mutant(
@@ -246,7 +246,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ERASING,
         "            if any(seq in seqs and seq >= start for seq in told[origin]):",
         "            if False:",
-        "tests/context/test_context_erase.py",
+        "tests/context/test_context_erase_spread.py",
     ),
     Mutant(
         "a line of the contents is told anew",

@@ -29,7 +29,7 @@ def test_chain_has_no_end_that_dangles(storage):
 
 
 def test_ids_that_collide_hide_nothing(storage):
-    """claude-code#36583: equal ids made 25 % unreachable. An id of a call is data: messages are found by their number."""
+    """claude-code#36583: equal ids made 25 % unreachable. An id of a call is data; messages have numbers."""
     context = opened(storage)
     for number in range(5):
         context.append_turn(f"go {number}", calling("same"), result("same", f"result {number}"))

@@ -156,7 +156,13 @@ class EphemeralStorage:
             turn = self._turns.setdefault(context, Lock())
         if not turn.acquire(timeout=seconds):
             raise busy(context, seconds)
-        return turn.release
+        held = [turn]
+
+        def release() -> None:
+            if held:  # it may be another's by the second call
+                held.pop().release()
+
+        return release
 
     def close(self) -> None:
         """Forget everything."""

@@ -255,7 +255,7 @@ class Storage(Protocol):
         ...
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Wait for the exclusive turn of *context*, and return what gives it back.
+        """Wait for the exclusive turn of *context*, and return what gives it back; calling that twice is fine.
 
         It is exclusive among those who ask for it, in this process and in others, and given back when a process dies.
 

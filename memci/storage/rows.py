@@ -69,5 +69,7 @@ def check_text(name: str, text: str) -> None:
         return
     try:
         text.encode()
-    except UnicodeEncodeError:
-        raise InvalidSetting(name, f"{text[:80]!r} holds half of a surrogate pair, it can't be kept exactly") from None
+    except UnicodeEncodeError as error:
+        raise InvalidSetting(
+            name, f"character {error.start} is half of a surrogate pair: it can't be kept exactly"
+        ) from None

@@ -44,6 +44,18 @@ class StorageTurns:
 
         storage.hold("a", 0)()
 
+    def test_turn_is_given_back_once(self, storage: Storage) -> None:
+        """Giving it back a second time takes it from nobody who has it by then."""
+        release = storage.hold("a", 0)
+        release()
+        theirs = storage.hold("a", 0)
+
+        release()
+
+        with pytest.raises(StorageBusy):
+            storage.hold("a", 0)
+        theirs()
+
     def test_turn_comes_to_who_waits(self, storage: Storage) -> None:
         """Who waits for a turn gets it once it is given back."""
         release = storage.hold("a", 0)

@@ -295,7 +295,8 @@ class SQLiteStorage:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except apsw.Error as error:
-            self._poison = f"{self._path!r} can't be trusted, a ROLLBACK failed: {error}"
+            if self._connection.in_transaction:  # else a full disk has rolled it back meanwhile
+                self._poison = f"{self._path!r} can't be trusted, a ROLLBACK failed: {error}"
 
     def _stat(self) -> tuple[tuple[int, int] | None, ...]:
         """Return which files the store consists of: another one in their place would take what is written here."""

@@ -16,6 +16,7 @@ This module knows nothing of transitions.
 """
 
 import zlib
+from contextlib import suppress
 from typing import Final
 
 import apsw
@@ -104,6 +105,11 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 
+_SELECT_VERSION = """
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+FROM pragma_application_id, pragma_user_version"""
+"""in one statement: another process may be making the tables just now"""
+
 
 def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
     """Make the tables if *path* has none, and bring those of an earlier version up to date. O(contexts) then.
@@ -126,7 +132,7 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
             _migrate_1(connection)
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
+        with suppress(apsw.SQLError):  # a full disk may have rolled it back meanwhile
             connection.execute("ROLLBACK")
         raise
 
@@ -138,9 +144,8 @@ def version(connection: apsw.Connection, path: str) -> int:
         SchemaTooNew: If a later memci wrote it.
         StorageUnavailable: If another program did.
     """
-    with connection:  # one moment: another process may be making the tables
-        application, found = connection.pragma("application_id"), connection.pragma("user_version")
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()[0][0]
+    told: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
+    application, found, tables = told[0]
     if application == APPLICATION_ID:
         if not 1 <= found <= SCHEMA_VERSION:
             raise SchemaTooNew(

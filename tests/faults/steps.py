@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -113,7 +114,10 @@ def lived(batch: Batch) -> tuple[int, Counter[str], list[str]]:
         pass
     except BaseException as error:  # a failing example, whatever it raises
         steps = "\n".join([*getattr(error, "__notes__", []), told.getvalue()])
-        violations.append(f"{name}, seed {batch.seed}: {error!r:.1000}\n{steps:.4000}")
+        places = " ← ".join(
+            f"{Path(at.filename).name}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__)[:-7:-1]
+        )
+        violations.append(f"{name}, seed {batch.seed}: {error!r:.1000} at {places}\n{steps:.4000}")
     met = Counter({f"steps in {name}": counted.steps})
     met.update({f"met: {what}": times for what, times in counted.seen.items()})
     return counted.steps, met, violations

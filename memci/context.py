@@ -243,7 +243,7 @@ class Context(Lifetime):
     def functions(self) -> dict[str, Callable[..., str]]:
         """The same tools as Python functions, for a text protocol such as `memci.attp`."""
 
-        def text(arguments: str) -> str:
+        def text(arguments: object) -> str:
             with self._usable():
                 return self._parts.answerer.text(arguments)
 

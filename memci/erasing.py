@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from . import moments
 from .chapters.contents import Block, ContentsPage, Line, Range
 from .editions import StoredPage, line
-from .errors import Erased, InvalidSetting, PageNotFound
+from .errors import Erased, InvalidSetting, PageNotFound, brief
 from .groups import late_result
 from .messages import tool_calls
 from .opening import Wanted, opened
@@ -89,7 +89,7 @@ def erased(
     if entry is not None:
         seq = reader.base(row, record) + entry - 1 if type(entry) is int else -1
         if seq not in seqs:
-            raise PageNotFound(f"{index}, entry {entry!r:.40}", (1, record.next_page - 1))
+            raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
         if next(iter(storage.entries(record.id, seq, seq + 1))).codec == ERASED:
             raise Erased(f"page #{index}, entry {entry}")
         seqs = {seq}

@@ -29,6 +29,14 @@ A call that failed has changed nothing. This module knows nothing of the rest.
 from collections.abc import Mapping, Sequence
 
 
+def brief(value: object) -> str:
+    """Return a caller's *value* as an error names it: at most 60 characters, whatever it is."""
+    try:
+        return repr(value)[:60]
+    except (ValueError, RecursionError):  # an integer of more digits than Python writes; a list in a list in a …
+        return f"of type {type(value).__name__}"
+
+
 class MemciError(Exception):
     """The root of all errors that memci raises on purpose."""
 
@@ -108,7 +116,7 @@ class PageNotFound(MemciError, KeyError):
 
     def __init__(self, index: object, valid: tuple[int, int] | None) -> None:
         known = f"pages are #{valid[0]} to #{valid[1]}" if valid else "there are no pages yet"
-        super().__init__(f"no page {index!r}: {known}")
+        super().__init__(f"no page {brief(index)}: {known}")
         self.index = index
         self.valid = valid
 

@@ -16,11 +16,19 @@ _UNSPEAKABLE = re.compile(
     "[<>\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 """What may close a frame, end a line, turn the reading direction or not be sent at all."""
+_JOINER = "\u200d"
+"""what makes several symbols one: it stays in lines"""
 
 
 def framed(kind: str, nonce: str, body: str) -> str:
     """Return *body* inside a frame; *body* must hold no `<` or `>` that others wrote."""
     return f"<memci:{kind} {nonce}>\n{body}\n</memci:{kind} {nonce}>"
+
+
+def confined(text: str) -> bool:
+    """Tell whether *text* stays on its line and in its frame as it is, and hides nothing."""
+    bare = text.replace(_JOINER, "")
+    return min(bare, default=" ") >= " " and not _UNSPEAKABLE.search(bare)
 
 
 def quoted(text: str) -> str:

@@ -68,7 +68,7 @@ class Lifetime:
         self._storage = _storage(store, read_only=wanted.read_only)
         try:
             check_seconds(wait)
-            if wait:
+            if wait and not wanted.read_only:  # who only reads needs no turn
                 self._release = self._storage.hold(wanted.id, wait)
             if at is not None:
                 self._storage = Past(self._storage, wanted.id, at)
@@ -111,9 +111,12 @@ class Lifetime:
         O(messages in the window). What was appended here is in the store and stays.
 
         Raises:
+            HandlePoisoned: If it was erased meanwhile: nothing is made in its place.
             StorageError: If it can't be read.
         """
         with self._usable():
+            if not self._storage.revision(self.id):
+                raise HandlePoisoned(f"the context {self.id!r:.60} was erased: there is nothing to read any more")
             self._read(self._parts.renderer.meter)
 
     def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> Self:  # noqa: A002

@@ -13,7 +13,7 @@ with one. This module knows nothing of windows, tokens or storage.
 from collections.abc import Mapping
 from typing import Any
 
-from .errors import InvalidMessage
+from .errors import InvalidMessage, brief
 
 Message = dict[str, Any]
 """One chat message: a JSON object."""
@@ -96,7 +96,9 @@ def _refuse_role(message: Message, path: str) -> None:
         raise InvalidMessage(f"{path}.role", "is missing: expected 'user', 'assistant' or 'tool'")
     if isinstance(role, str) and role in _ELSEWHERE:
         raise InvalidMessage(f"{path}.role", _ELSEWHERE[role])
-    raise InvalidMessage(f"{path}.role", f"expected 'user', 'assistant' or 'tool', got {role!r:.60}")
+    short = isinstance(role, str | int) and len(brief(role)) <= 20
+    given = brief(role) if short else f"a {type(role).__name__} that is none"
+    raise InvalidMessage(f"{path}.role", f"expected 'user', 'assistant' or 'tool', got {given}")
 
 
 def _check_assistant(message: Message, path: str) -> None:

@@ -9,7 +9,7 @@ This module knows nothing of why a page comes back.
 from collections.abc import Sequence
 
 from .editions import StoredPage
-from .errors import PageNotFound
+from .errors import PageNotFound, brief
 from .groups import late_result
 from .messagelist import MessageNode
 from .messages import Message, tool_calls
@@ -57,7 +57,7 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
     row = window.row(index) or reader.page(index, record)
     if entry is not None:
         if type(entry) is not int:
-            raise PageNotFound(f"{index}, entry {entry!r:.40}", (1, record.next_page - 1))
+            raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
         row = reader.holding(row, entry, record)
     page = window.active.page(row.index) if row.place is Place.ACTIVE else None
     if page is not None:
@@ -72,5 +72,5 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
         )
         clipped = ()
     if entry is not None and all(each.ordinal != entry for each, _ in told):
-        raise PageNotFound(f"{index}, entry {entry}", (1, record.next_page - 1))
+        raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
     return PageText(row.index, row.turn, told, page is not None, clipped)

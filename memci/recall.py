@@ -100,8 +100,7 @@ def request(arguments: object) -> Request | str:
         if type(value) is int and 0 <= value < 2**53:
             continue
         if value is not None or name == "index":
-            said = value if isinstance(value, str) else repr(value)
-            return _mistake(f"{name} must be a plain integer from 0, not {quoted(said[:40])}")
+            return _mistake(f"{name} must be a plain integer from 0, not {quoted(_said(value)[:40])}")
     return Request(given["index"], given.get("entry"), given.get("offset"))
 
 
@@ -150,8 +149,8 @@ def answer(
     return _quotation(page, chosen, start, room=room, count=count, nonce=nonce), page.index
 
 
-def functions(answer_text: Callable[[str], str]) -> dict[str, Callable[..., str]]:
-    """Return the tools as Python functions for a text protocol; *answer_text* answers arguments given as JSON."""
+def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., str]]:
+    """Return the tools as Python functions for a text protocol; *answer_text* answers arguments."""
 
     def recall_page(index: int, entry: int | None = None, offset: int | None = None) -> str:
         """Read an archived page of this conversation word for word.
@@ -167,7 +166,7 @@ def functions(answer_text: Callable[[str], str]) -> dict[str, Callable[..., str]
         Example:
             __result__ = recall_page(42)
         """
-        return answer_text(json.dumps({"index": index, "entry": entry, "offset": offset}))
+        return answer_text({"index": index, "entry": entry, "offset": offset})
 
     return {"recall_page": recall_page}
 
@@ -257,6 +256,13 @@ def _shown(page: PageText) -> str:
 
 def _mistake(what: str) -> str:
     return f'error: {what}. Call it like this: recall_page({{"index": 42, "entry": null, "offset": null}})'
+
+
+def _said(value: object) -> str:
+    try:
+        return value if isinstance(value, str) else repr(value)
+    except (ValueError, RecursionError):  # an integer of more digits than Python writes; a list in a list in a …
+        return type(value).__name__
 
 
 def _without_media(value: Any) -> Any:

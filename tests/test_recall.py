@@ -386,7 +386,7 @@ def test_entry_that_is_shown_clipped_is_given():
 def test_functions_call_the_same_recall():
     """For a text protocol the tool is a Python function with the same arguments and answers."""
     asked = []
-    recall = functions(lambda arguments: asked.append(json.loads(arguments)) or "told")["recall_page"]
+    recall = functions(lambda arguments: asked.append(arguments) or "told")["recall_page"]
 
     assert recall(7) == recall(7, entry=2, offset=5) == "told"
     assert asked == [{"index": 7, "entry": None, "offset": None}, {"index": 7, "entry": 2, "offset": 5}]

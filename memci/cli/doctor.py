@@ -164,7 +164,7 @@ def _file(path: str) -> Iterator[Finding]:
     if journal in {"wal", "truncate"}:
         yield Finding("journal", "ok", journal)
     else:
-        yield Finding("journal", "warning", journal, "it becomes wal when memci opens it for writing")
+        yield Finding("journal", "warning", journal, "memci opens it with a truncate journal; wal is quicker")
     yield from _beside(path, size)
 
 

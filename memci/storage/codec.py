@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import orjson
 
-from ..errors import InvalidMessage, LimitExceeded, SchemaTooNew
+from ..errors import InvalidMessage, LimitExceeded, SchemaTooNew, brief
 
 ORJSON: Final = 1
 STDLIB: Final = 2
@@ -134,6 +134,8 @@ _READERS: Mapping[int, Callable[[bytes], Any]] = {
 }
 
 
+_LONGEST_KEY = 40
+"""what is longer is text, and no error repeats text"""
 _TOO_DEEP = f"more than {MAX_DEPTH} dicts and lists inside one another"
 
 
@@ -156,7 +158,8 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
         if isinstance(value, dict):
             for key, each in value.items():
                 if not isinstance(key, str):
-                    raise InvalidMessage(path or _ROOT, f"the key {key!r} is a {_kind(key)}: JSON keys are strings")
+                    named = f"the key {brief(key)}" if isinstance(key, int | float | None) else "a key"
+                    raise InvalidMessage(path or _ROOT, f"{named} is a {_kind(key)}: JSON keys are strings")
                 size = _check(each, _key_path(path, key), above, size + len(key))
         else:
             for i, each in enumerate(value):
@@ -169,6 +172,8 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
 
 
 def _key_path(path: str, key: str) -> str:
+    if len(key) > _LONGEST_KEY:
+        return f"{path}[a key of {len(key):,} characters]"
     if not re.fullmatch(r"\w+", key):
         return f"{path}[{key!r}]"
     return f"{path}.{key}" if path else key

@@ -67,7 +67,7 @@ def loads(content: bytes, context: str | None, folder: str) -> Kept:
         found, told = kept.counts, fields["counts"]
         kept.hurt = frozenset(kind for kind in {*found, *told} if found.get(kind) != told.get(kind))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise CorruptRecord(name, 0, f"its context.jsonl is none of ours: {error!r}") from error
+        raise CorruptRecord(name, 0, f"its context.jsonl is none of ours: {type(error).__name__}") from error
     if record.id != name and (context is not None or folder_name(record.id) != folder):
         raise CorruptRecord(name, 0, f"its folder holds the context {record.id!r:.60}")
     return kept

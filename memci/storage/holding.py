@@ -28,7 +28,9 @@ def hold(folder: Path, context: str, seconds: float) -> Callable[[], None]:
     name = blake2b(context.encode(), digest_size=16).hexdigest()
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        lock = FileLock(folder / f"{name}.lock", thread_local=False, fallback_to_soft=False, poll_interval=0.02)
+        lock = FileLock(
+            folder / f"{name}.lock", mode=0o600, thread_local=False, fallback_to_soft=False, poll_interval=0.02
+        )
         lock.acquire(timeout=seconds)
     except Timeout:
         raise busy(context, seconds) from None

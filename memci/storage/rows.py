@@ -58,9 +58,10 @@ def check_lease(transition: Transition, head: int, revision: int) -> None:
     if head == transition.head == revision and transition.history:
         return
     if head != transition.head:
-        raise LeaseLost(f"context {record.id!r} is at seq {head}, not {transition.head}: open it again")
+        raise LeaseLost(f"context {record.id!r} is at seq {head}, not {transition.head}: refresh() reads it")
     if revision != record.revision - 1:
-        raise LeaseLost(f"context {record.id!r} is at revision {revision}, not {record.revision - 1}: open it again")
+        before = record.revision - 1
+        raise LeaseLost(f"context {record.id!r} is at revision {revision}, not {before}: refresh() reads it")
 
 
 def check_text(name: str, text: str) -> None:

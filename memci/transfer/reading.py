@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import orjson
 
 from .. import moments
+from ..chapters.contents import ContentsPage
 from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LeaseLost, LimitExceeded, MemciError, SchemaTooNew
+from ..frames import confined
 from ..opening import Wanted, opened
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _ORDER: Final = ("context", "entry", "page", "edition", "op", "end")
 _NONSENSE: Final = (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError)
 """what reading JSON that was made up may raise"""
+_SPEAKERS: Final = ("user", "assistant", "tool")
 _AGAIN: Final = "export the context again, or take another copy of the file"
 
 
@@ -254,11 +257,23 @@ def _edition(number: int, edition: "Edition", rows: _Rows) -> EditionRow:
     text = written("text", edition.text)
     try:
         moment = moments.loads(text, _record(rows.header), nonce="", weigh=None, head=edition.head, turn=edition.turn)
+        _check_lines(moment.contents)
         if moment.record is not None:
             _check_state(moment.record)
     except _NONSENSE as error:
         raise _wrong(number, f"the edition can't be read: {error!r:.200}") from None
     return EditionRow(edition.revision, edition.head, edition.turn, text)
+
+
+def _check_lines(contents: ContentsPage) -> None:
+    """Raise ValueError where a line of the Contents Page is none that memci would have written."""
+    for block in contents.blocks:
+        titles = [line.title for line in block.lines] + [title for each in block.ranges for _, title in each.titles]
+        entries = [entry for line in block.lines for entry in line.entries]
+        if not all(type(text) is str and confined(text) for text in (*titles, *(entry.summary for entry in entries))):
+            raise ValueError("a line of the contents is not one line of plain text")
+        if not all(type(entry.ordinal) is int and entry.role in _SPEAKERS for entry in entries):
+            raise ValueError("an entry of the contents is nobody's")
 
 
 def _op(number: int, op: "Op", rows: _Rows) -> OpRow:

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from memci.errors import BudgetExceeded, LeaseLost
+from memci.erasing import erase
+from memci.errors import BudgetExceeded, HandlePoisoned, LeaseLost
 
 from .kit import STORES, again, opened, seen, store, talked, turn, where, words
 
@@ -267,3 +268,16 @@ def test_two_threads_with_handles_of_their_own_never_interleave(storage):
     assert [each for each in said[::2] if each[0] == "a"] == [f"a {number}" for number in range(25)]
     assert [each for each in said[::2] if each[0] == "b"] == [f"b {number}" for number in range(25)]
     assert again(storage).verify() == []
+
+
+@pytest.mark.parametrize("window", [None, 4_000])
+def test_refresh_of_what_was_erased_makes_nothing_in_its_place(storage, window):
+    """Who still holds a context that was erased is told; no empty one takes its name, whatever the program gave."""
+    talked(2, storage=storage)
+    context = opened(storage, window=window, nonce=None)
+    erase(storage, context="alice")
+
+    with pytest.raises(HandlePoisoned, match="erased"):
+        context.refresh()
+
+    assert storage.revision("alice") == 0

@@ -12,7 +12,7 @@ import pytest
 
 import memci
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.errors import MemciError, StorageUnavailable
+from memci.errors import MemciError, StorageBusy, StorageUnavailable
 from memci.frames import quoted
 from memci.storage import FilesystemStorage
 from tests.faults.fuzz_files import STORES
@@ -90,6 +90,13 @@ BAD: dict[str, Callable[[], object]] = {
     "a call without an id": lambda: {"role": "assistant", "tool_calls": [call(7)]},
     "a result without a call": lambda: {"role": "tool", "tool_call_id": "nobody", "content": secret("z")},
     "a result without an id": lambda: {"role": "tool", "content": secret("z")},
+    "a long key": lambda: {"role": "user", "content": "Hi.", "x": {secret("z"): {1, 2}}},
+    "a key that is a tuple": lambda: {"role": "user", "content": "Hi.", "x": {(secret("z"),): 1}},
+    "a key that is bytes": lambda: {"role": "user", "content": "Hi.", "x": {secret("z").encode(): 1}},
+    "a role that is text": lambda: {"role": secret("z"), "content": "Hi."},
+    "a role that is a list": lambda: {"role": [secret("z")], "content": "Hi."},
+    "a type that is a list": lambda: {"role": "user", "content": [{"type": [secret("z")]}]},
+    "a key of many digits": lambda: {"role": "user", "content": secret("z"), "x": {10**5_000: 1}},
     "an object": lambda: [secret("z")],
     "itself": lambda: endless(),  # noqa: PLW0108 -- it is defined below
 }  # fmt: skip
@@ -220,7 +227,7 @@ def test_damaged_store_repeats_nothing(store, folder):
     whole = path.read_bytes()
     told: list[str] = []
 
-    for at in range(0, len(whole), max(1, len(whole) // 150)):
+    for at in range(0, len(whole), max(1, len(whole) // 80)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x20]) + whole[at + 1 :])
         for log in folder.glob("agent.db-*"):
             log.unlink()
@@ -284,25 +291,35 @@ def test_repr_of_what_an_agent_holds_repeats_nothing(folder):
         assert not [each for each in printed if CANARY in each]
 
 
-def test_edition_that_fails_in_the_background_is_logged_without_text(caplog):
-    """What a log tells of a failed edition is its kind."""
+def test_log_of_what_fails_in_the_background_has_no_text(caplog):
+    """What a log tells of a page that could not be counted or read is which, and the kind of the error."""
     caplog.set_level(logging.DEBUG)
 
     class Failing(EphemeralStorage):
-        fails = False
+        fails = unreadable = False
 
         def commit(self, transition):
-            if self.fails and transition.edition is not None:
-                raise StorageUnavailable("no disk")
+            if self.fails and not transition.entries:
+                raise StorageBusy(secret("disk"))
             return super().commit(transition)
 
+        def entries(self, context, first=0, end=None, *, containing=None):
+            if self.unreadable:
+                raise StorageBusy(secret("disk"))
+            return super().entries(context, first, end, containing=containing)
+
     storage = Failing()
-    context = agent(storage, window=1_200)
+    context = talked(storage, window=1_200)
     storage.fails = True
 
+    context.recall_page(2)
     for at in range(30):
-        context.append_turn(*turn(f"c{at}"))
+        context.append_turn(*turn(f"d{at}"))
+    storage.unreadable = True
+    context.functions["recall_page"](2)
 
+    told = [record.message for record in caplog.records]
+    assert [each.rpartition(": ")[2] for each in told] == ["StorageBusy"] * 2, told
     assert CANARY not in caplog.text
 
 

@@ -16,7 +16,7 @@ from memci.summarizers import LINE_COLUMNS, extract, one_line, titled
 from .kit import NONCE, agent
 
 EMPTY = len(b'{"role":"user","content":""}')
-SMALL, LARGE = 2**16, 2**18
+SMALL, LARGE = 2**15, 2**17
 WORST = 9.0
 """how many times longer four times the text may take: 4 is linear, 16 quadratic"""
 NOTHING_SECONDS = 0.004
@@ -76,7 +76,7 @@ ATTACKS = {
     "keyed": "a=1 ",
     "mail": "a@b.",
 }
-"""what a quarter of a million characters are made of"""
+"""what 131,072 characters are made of"""
 
 
 def repeated(piece: str, size: int) -> str:
@@ -239,8 +239,8 @@ def test_batch_at_its_limit():
 
 @pytest.mark.parametrize(
     "index",
-    [-1, 0, 4, 2**31, 2**32, 2**53 - 1, 2**53, 2**63, 10**400, True, 1.0, "1", None],
-    ids=lambda value: str(value)[:20],
+    [-1, 0, 4, 2**31, 2**32, 2**53 - 1, 2**53, 2**63, 10**400, 10**5_000, True, 1.0, "1", None, [1], {}],
+    ids=lambda value: hex(value)[:12] if type(value) is int else repr(value),
 )
 def test_page_beyond_the_ends_is_not_found(index):
     """Pages are from 1 to the newest, and an index is an int: all else is an error that says so."""
@@ -255,7 +255,11 @@ def test_page_beyond_the_ends_is_not_found(index):
     assert [context.recall_page(each)[0]["content"] for each in (1, 3)] == ["0", "2"]
 
 
-@pytest.mark.parametrize("entry", [-1, 0, 3, 2**63, 10**400, True, 1.0, "1"], ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize(
+    "entry",
+    [-1, 0, 3, 2**63, 10**400, 10**5_000, True, 1.0, "1", [1]],
+    ids=lambda value: hex(value)[:12] if type(value) is int else repr(value),
+)
 def test_entry_beyond_the_ends_is_not_found(entry):
     """Entries are from 1 to the last of the page."""
     context = agent()

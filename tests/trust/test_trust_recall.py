@@ -48,6 +48,13 @@ def answer(context, arguments: object, name: str = "recall_page") -> dict:
     return context.answer({"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}})
 
 
+def nested() -> dict:
+    made: object = 1
+    for _ in range(10**5):
+        made = [made]
+    return {"index": made}
+
+
 def told_as_data(said: str) -> None:
     """Check that *said* is one line of ours, or a frame that only ours could have closed."""
     if not said.startswith(OPENING):
@@ -84,10 +91,27 @@ def test_arguments_that_are_no_object_are_answered(context):
     before = state(context)
 
     given = [*WHOLE, None, 1, [], {"index": True}, {"index": 1.0}, {"index": float("nan")}, {1: 2}, b"{}", object()]
+    given += [{"index": 10**5_000}, {"index": 1, "entry": [10**5_000]}, {"index": {"a": 10**5_000}}, nested()]
     for arguments in given:
         told_as_data(answer(context, arguments)["content"])
 
     assert state(context) == before
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [None, True, 1.0, float("nan"), "1", b"1", [1], {1: 2}, object(), 10**400, 10**5_000, -1],
+    ids=lambda odd: type(odd).__name__,
+)
+def test_function_for_a_text_protocol_answers_anything(context, odd):
+    """The function that a text protocol calls answers as the tool does, whatever it is given."""
+    recall = context.functions["recall_page"]
+
+    answers = [recall(odd), recall(1, odd), recall(1, None, odd)]
+
+    for told in answers:
+        told_as_data(told)
+    assert answers[0].startswith("error: ")
 
 
 def test_call_of_another_tool_is_answered_as_data(context):

@@ -5,17 +5,17 @@ from contextlib import suppress
 from random import Random
 
 from memci import EphemeralStorage
-from memci.errors import Undone
+from memci.errors import BudgetExceeded, Undone
 from tests.faults.fuzz_targets import text
 
 from .kit import PAYLOADS, agent, hostile_turn
 
 
 def test_system_message_is_the_same_bytes_in_every_state():
-    """Whatever is said, archived, recalled, pinned, undone and forked, the system message keeps its bytes."""
+    """Whatever is said, archived, recalled, answered late, pinned, undone or forked, the system message stays."""
     rng, said = Random(1), set()
 
-    for life in range(12):
+    for life in range(8):
         context = agent(nonce=f"{life:08x}")
         for turn in range(60):
             payload = text(rng, 30) + rng.choice(PAYLOADS)
@@ -29,7 +29,15 @@ def test_system_message_is_the_same_bytes_in_every_state():
             elif act < 0.25:
                 context.undo()
                 context.append_turn(payload)
-            elif act < 0.3:
+            elif act < 0.28:
+                with suppress(Undone, BudgetExceeded):
+                    context.pin(rng.randrange(1, max(2, turn // 2)))
+            elif act < 0.33:
+                body = {"name": "recall_page", "arguments": '{"index": 1}'}
+                call = {"id": f"r{turn}", "type": "function", "function": body}
+                asking = {"role": "assistant", "content": None, "tool_calls": [call]}
+                context.append_turn(asking, payload, context.answer(call))
+            elif act < 0.38:
                 context = context.fork(f"fork {turn}")
             shown = context.render(payload) if rng.random() < 0.3 else context.render()
             said.add(json.dumps(shown[0]))

@@ -269,7 +269,7 @@ def members(statement: ast.stmt, owner: str = "") -> list[tuple[str, ast.stmt]]:
         case ast.ClassDef(name=name, body=body):
             inner = [each for member in body for each in members(member, f"{owner}{name}.")]
             return [(f"{owner}{name}", statement), *inner]
-        case ast.FunctionDef(name=name):
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return [(f"{owner}{name}", statement)]
         case ast.AnnAssign(target=ast.Name(id=name)):
             return [(f"{owner}{name}", statement)]
@@ -286,10 +286,10 @@ def documented(name: str) -> object:
     return value
 
 
-MODULES = ("memci.errors", "memci.reader", "memci.pages", "memci.attp", "memci.tokens", "memci.summarizers")
+MODULES = ("memci.storage", "memci.erasing", "memci.errors", "memci.reader", "memci.pages", "memci.attp", "memci.tokens", "memci.summarizers")
 
 
-def signature(statement: ast.FunctionDef) -> str:
+def signature(statement: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     returns = ast.unparse(statement.returns) if statement.returns else "None"
     return f"({ast.unparse(statement.args)}) -> {returns}"
 

@@ -286,7 +286,16 @@ def documented(name: str) -> object:
     return value
 
 
-MODULES = ("memci.storage", "memci.erasing", "memci.errors", "memci.reader", "memci.pages", "memci.attp", "memci.tokens", "memci.summarizers")
+MODULES = (
+    "memci.storage",
+    "memci.erasing",
+    "memci.errors",
+    "memci.reader",
+    "memci.pages",
+    "memci.attp",
+    "memci.tokens",
+    "memci.summarizers",
+)
 
 
 def signature(statement: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

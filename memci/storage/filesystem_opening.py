@@ -53,9 +53,9 @@ def opened(path: str, durability: str, busy_timeout_seconds: float, *, read_only
 def _make(path: str, *, read_only: bool) -> None:
     if os.path.isdir(path):  # noqa: PTH112
         return
-    if os.path.lexists(path):
+    if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112 -- another process may have made it just now
         raise StorageUnavailable(f"{path!r} is no folder: name one, or a SQLiteStorage for a file")
-    if read_only:
+    if read_only and not os.path.isdir(path):  # noqa: PTH112
         raise StorageUnavailable(f"there is no folder {path!r}: nothing is made where only reading is wanted")
     try:
         with suppress(FileExistsError):

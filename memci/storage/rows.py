@@ -32,8 +32,11 @@ def check(transition: Transition) -> None:
     check_text("state", record.state)
     if transition.edition is not None:
         check_text("edition", transition.edition)
-    if transition.op is not None:
-        check_text("op_id", transition.op.op_id)
+    for edition in transition.history:
+        check_text("edition", edition.text)
+    for op in (*transition.ops, transition.op):
+        if op is not None:
+            check_text("op_id", op.op_id)
     forked = record.parent is not None and transition.head == 0 and record.revision == 1
     head = record.base if forked else transition.head
     for row in transition.entries:

@@ -24,6 +24,7 @@ from ..opening import Wanted, opened
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
 from ..storage.protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Place, Transition
+from ..storage.rows import check_text
 from ..verifying import problems
 from .lines import FORMAT, Checksum, fields_of, written
 
@@ -109,6 +110,10 @@ class _Rows(NamedTuple):
 def _numbered(lines: Iterable[str]) -> Iterator[_Line]:
     for number, line in enumerate(lines, 1):
         text = line.rstrip("\r\n")
+        try:
+            check_text("file", text)
+        except InvalidSetting as error:
+            raise _wrong(number, f"{error.reason}: write such a half as an escape") from None
         if text.strip():
             yield _Line(number, text)
 

@@ -217,3 +217,21 @@ def test_import_when_it_is_no_export(first):
 
     assert told.startswith("file: line 1: ") or "is empty" in told
     assert not is_native(first)
+
+
+def test_half_of_a_surrogate_pair_outside_an_escape_is_refused():
+    """Such a half can't be in a file of UTF-8; a line that was put together otherwise is told by its number."""
+    position = at("entry")
+    lines = [*LINES]
+    lines[position] = lines[position].replace("question", "question \ud83d")
+
+    assert f"line {position + 1}: " in refused(lines)
+
+
+@pytest.mark.parametrize(("kind", "field"), [("edition", "text"), ("op", "op_id"), ("context", "owner")])
+def test_half_of_a_surrogate_pair_in_a_name_is_refused(kind, field):
+    """A message may hold one; a name or an edition is kept as UTF-8, in which it has no form."""
+    value = json.loads(LINES[at(kind)])[field]
+    odd = json.loads(json.dumps(value).replace('"', '"\\ud83d', 1)) if isinstance(value, str) else "\ud83d"
+
+    refused(forged(at(kind), **{field: odd}))

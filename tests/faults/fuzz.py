@@ -4,28 +4,38 @@
                input 1: seed 7000001, graphs     ──▶ refused, or what three providers accept
                input 2: seed 7000002, sqlite     ──▶ a file with one bit flipped: the same, or an error, or found
 
-Which target an input goes to comes from its seed too: `Fuzz.again(7000002)` is that input again. This
-module knows nothing of what is tried: texts and calls (`fuzz_targets`), graphs (`fuzz_graphs`), files (`fuzz_files`).
+Which target an input goes to comes from its seed too: `Fuzz.again(7000002)` is that input again. Most inputs go where
+they cost least. This module knows nothing of what is tried: messages, lines and frames (`fuzz_targets`), replies and
+recalls (`fuzz_calls`), names (`fuzz_names`), graphs of calls (`fuzz_graphs`), imports (`fuzz_imports`), files
+(`fuzz_files`).
 """
 
+import faulthandler
 import signal
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from itertools import chain, islice
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from time import monotonic
+from typing import NamedTuple
 
-from . import fuzz_files, fuzz_graphs, fuzz_targets
+from . import fuzz_calls, fuzz_files, fuzz_graphs, fuzz_imports, fuzz_names, fuzz_targets, fuzz_texts
 from .tally import Order, Tally, Tell
 
 HANGS_SECONDS = 20
+DIES_SECONDS = 120
+"""after which a worker that hears no signal is ended"""
 BATCH = 250
 """inputs that a worker tries at a time"""
 _SEEDS = 10**6
+_DIED = "workers that died"
+_MOST_DEATHS = 10
+"""after which no other worker is started"""
 
 
 class Hang(BaseException):
@@ -40,25 +50,34 @@ class Fuzz:
     short = 20_000
     long = 1_000_000
 
+    def __init__(self, batch: "Callable[[range, float], Tried] | None" = None) -> None:
+        self._batch = batch or tried_all
+
     def run(self, order: Order, tell: Tell) -> Tally:
         """Try inputs until *order* is done, and return what they broke."""
         tally = Tally(self.name, self.unit)
         until = monotonic() + order.seconds
         first = order.seed * _SEEDS
-        starts = iter(range(first, first + order.aim, BATCH))
-        with ProcessPoolExecutor(order.workers, mp_context=get_context("spawn")) as pool:
-            running = [
-                pool.submit(_batch, at, min(at + BATCH, first + order.aim), until)
-                for at in islice(starts, order.workers * 2)
-            ]
-            while running:
-                runs, counts, violations = running.pop(0).result()
-                tally.runs += runs
-                tally.counts.update(counts)
-                tally.violations += violations
-                tell(tally.runs)
-                if monotonic() < until and (at := next(starts, None)) is not None:
-                    running.append(pool.submit(_batch, at, min(at + BATCH, first + order.aim), until))
+        waiting = iter(range(first, first + order.aim, BATCH))
+        while tally.counts[_DIED] < _MOST_DEATHS and (start := next(waiting, None)) is not None and monotonic() < until:
+            # A worker that dies takes its pool with it: what the others were at is lost as well, the rest goes on.
+            starts = chain([start], waiting)
+            running: list[tuple[range, Future[Tried]]] = []
+            with ProcessPoolExecutor(order.workers, mp_context=get_context("spawn")) as pool:
+                try:
+                    for at in starts:
+                        seeds = range(at, min(at + BATCH, first + order.aim))
+                        running.append((seeds, pool.submit(self._batch, seeds, until)))
+                        if len(running) >= order.workers * 2:
+                            _take(running, tally, tell)
+                        if monotonic() > until:
+                            break
+                    while running:
+                        _take(running, tally, tell)
+                except BrokenProcessPool:
+                    lost = ", ".join(f"{seeds[0]} to {seeds[-1]}" for seeds, _ in running)
+                    tally.violations.append(f"a worker died, or hung, at one of the inputs with the seeds {lost}")
+                    tally.counts[_DIED] += 1
         return tally
 
     @staticmethod
@@ -67,17 +86,36 @@ class Fuzz:
         return tried(seed)[1]
 
 
+def _take(running: "list[tuple[range, Future[Tried]]]", tally: Tally, tell: Tell) -> None:
+    done = running[0][1].result()
+    del running[0]
+    tally.runs += done.runs
+    tally.counts.update(done.counts)
+    tally.violations += done.violations
+    tell(tally.runs)
+
+
+class Tried(NamedTuple):
+    """What a batch of inputs showed."""
+
+    runs: int
+    counts: Counter[str]
+    violations: list[str]
+
+
 Target = Callable[[Random], str | None]
 
 TARGETS: Mapping[str, tuple[Target, int]] = {
-    "codec": (fuzz_targets.codec, 300),
-    "lines": (fuzz_targets.lines, 250),
-    "frames": (fuzz_targets.frames, 200),
-    "replies": (fuzz_targets.replies, 156),
-    "recalls": (fuzz_targets.recalls, 50),
-    "graphs": (fuzz_graphs.graphs, 30),
-    "sqlite": (fuzz_files.sqlite, 10),
-    "files": (fuzz_files.files, 4),
+    "codec": (fuzz_targets.codec, 373),
+    "lines": (fuzz_targets.lines, 200),
+    "frames": (fuzz_targets.frames, 180),
+    "replies": (fuzz_calls.replies, 160),
+    "recalls": (fuzz_calls.recalls, 40),
+    "names": (fuzz_names.names, 15),
+    "graphs": (fuzz_graphs.graphs, 20),
+    "imports": (fuzz_imports.imports, 6),
+    "sqlite": (fuzz_files.sqlite, 5),
+    "files": (fuzz_files.files, 1),
 }
 """each target, and how many of a thousand inputs go to it"""
 
@@ -110,19 +148,21 @@ def _hangs(*_: object) -> None:
     raise Hang
 
 
-def _batch(first: int, end: int, until: float) -> tuple[int, Counter[str], list[str]]:
-    """Try the inputs with the seeds from *first* to *end*, as far as the time goes."""
+def tried_all(seeds: range, until: float) -> Tried:
+    """Try the inputs with *seeds*, as far as the time goes."""
     signal.signal(signal.SIGALRM, _hangs)
+    faulthandler.dump_traceback_later(DIES_SECONDS, exit=True)  # what hangs in C hears no signal
     counts: Counter[str] = Counter()
     violations = []
-    for seed in range(first, end):
+    for seed in seeds:
         if monotonic() > until:
             break
         name, broken = tried(seed)
         counts[name] += 1
         if broken is not None:
             violations.append(broken)
+    faulthandler.cancel_dump_traceback_later()
     runs = counts.total()
-    counts.update(fuzz_files.outcomes)
-    fuzz_files.outcomes.clear()
-    return runs, counts, violations
+    counts.update(fuzz_texts.outcomes)
+    fuzz_texts.outcomes.clear()
+    return Tried(runs, counts, violations)

@@ -15,7 +15,7 @@ from memci import Context, EphemeralStorage
 from memci.errors import BudgetExceeded, InvalidMessage, OpenToolGroup
 from tests.machine import chat_grammars
 
-from .fuzz_targets import opened, said, text
+from .fuzz_texts import opened, outcomes, said, text
 
 
 def graphs(
@@ -57,6 +57,7 @@ def _shown(context: Context, render: Callable[..., list[dict[str, Any]]]) -> str
         return None if waiting and refusal.missing else f"refused, but nothing waits: {refusal}"
     if waiting:
         return f"{waiting} wait for results in what is shown"
+    outcomes["graphs: renderings"] += 1
     if strict != loose:
         return "strict and not are two renderings"
     found = chat_grammars.problems(strict)

@@ -5,9 +5,10 @@
               ──▶ …          each append has an op_id and a text of its own, each writer a log of its own
 
 Some contexts are shared, by writers that refresh and by writers that open again; in one they take turns; and each
-writer has one to itself. When all are dead the history is examined (`histories`). The conductor is a process that has
-imported everything: a writer that is forked from it appends at once. This module knows nothing of how a store keeps its
-promises.
+writer has one to itself. When all are dead the history is examined (`histories`), and the next store has its round. The
+conductor has done all of this itself before: a writer that is forked from it appends at once. It waits for appends
+rather than for time, so that a busy machine sees as many of them between two kills as an idle one. This module knows
+nothing of how a store keeps its promises.
 """
 
 import contextlib
@@ -21,27 +22,33 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import memci
 from memci import Context, SQLiteStorage
 from memci.errors import CommitUnknown, LeaseLost, StorageBusy
+from memci.storage.filesystem import FilesystemStorage
 from memci.storage.protocol import Storage
 
 from .histories import examined, history, said
 from .scenario import count
 from .tally import Order, Tally, Tell
-from .worker import room
+from .worker import frozen, room
 
 WRITERS = 8
 PATIENT = 6
 """the first writer of those that take turns; those before it share without asking"""
-SHARED = ("shared a", "shared b")
+SHARED = ("shared a", "shared b", "shared c")
 TURNS = "in turns"
 ROUND_KILLS = 50
 """kills after which the store is examined and a new one begun"""
+KILL_BYTES = 1_000
+"""what the logs grow by between two kills, on average: an append and its acknowledgement are some 40"""
+PATIENCE_SECONDS = 0.4
+"""how long the conductor waits for that: who is stopped may hold up all the others"""
 WAIT_SECONDS = 30.0
 THOUGHT_SECONDS = 0.004
 
@@ -51,6 +58,19 @@ Make = Callable[[Path], Storage]
 def sqlite(folder: Path) -> Storage:
     """Open the store that the writers share."""
     return SQLiteStorage(folder / "shared.db", busy_timeout_seconds=WAIT_SECONDS)
+
+
+def truncate(folder: Path) -> Storage:
+    """Open one that has a rollback journal."""
+    return SQLiteStorage(folder / "shared.db", journal="truncate", busy_timeout_seconds=WAIT_SECONDS)
+
+
+def files(folder: Path) -> Storage:
+    """Open one that is a folder of plain files."""
+    return FilesystemStorage(folder / "shared", busy_timeout_seconds=WAIT_SECONDS)
+
+
+STORES = ("tests.faults.nemesis:sqlite", "tests.faults.nemesis:truncate", "tests.faults.nemesis:files")
 
 
 class Life(NamedTuple):
@@ -86,7 +106,7 @@ class Writer:
         parent, number = os.getppid(), len(past.started)
         while True:
             name = self._chosen()
-            for _ in range(self._random.randint(1, 5)):
+            for _ in range(self._random.randint(2, 9)):
                 number += 1
                 op = f"{self._life.writer}-{number}"
                 self._say(f"start {op} {name}")
@@ -97,7 +117,7 @@ class Writer:
                 os._exit(0)
 
     def _chosen(self) -> str:
-        if self._random.random() < 0.2:
+        if self._random.random() < 0.35:
             return f"of writer {self._life.writer}"
         return TURNS if self._life.writer >= PATIENT else self._random.choice(SHARED)
 
@@ -121,7 +141,7 @@ class Writer:
 
     def _think(self) -> None:
         """Let others be first: a model takes its time between what it reads and what it says."""
-        if self._random.random() < 0.5:
+        if self._random.random() < 0.25:
             time.sleep(self._random.random() * THOUGHT_SECONDS)
 
     def _look_around(self, name: str) -> None:
@@ -130,15 +150,15 @@ class Writer:
             try:
                 context = self._context(name)
                 self._think()
-                if what < 0.1:
+                if what < 0.05:
                     context.recall_page(1)
-                elif what < 0.2:
+                elif what < 0.1:
                     context.pin(1)
-                elif what < 0.3:
+                elif what < 0.15:
                     context.unpin(1)
-                elif what < 0.4:
+                elif what < 0.2:
                     context.archive()
-                if what < 0.6:
+                if what < 0.3:
                     self._compare(context)
             except LeaseLost:
                 self._say(f"lost {name}")
@@ -188,7 +208,7 @@ def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = Fa
     """Open one of the contexts: so small that editions come all the time."""
     while True:
         try:
-            return Context.open(storage, id=name, window=900, reply=100, counter=count, nonce="1f9a03c2", wait=wait,
+            return Context.open(storage, id=name, window=1_500, reply=100, counter=count, nonce="1f9a03c2", wait=wait,
                                 read_only=read_only)  # fmt: skip
         except (LeaseLost, StorageBusy):  # another one made it, or changes it all the time
             continue
@@ -197,53 +217,57 @@ def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = Fa
 class Conductor:
     """Starts writers, and ends them."""
 
-    def __init__(self, seed: int, make: Make) -> None:
-        self._seed, self._make = seed, make
+    def __init__(self, seed: int, stores: Mapping[str, Make]) -> None:
+        self._seed, self._stores = seed, stores
         self._lives = 0
 
     def rounds(self, kills: int, seconds: float) -> Iterator[tuple[int, Counter[str], list[str]]]:
         """Yield what happened since the last time: kills, counts, broken promises."""
         until = time.monotonic() + seconds
-        number = 0
-        while kills > 0 and (time.monotonic() < until or not number):
-            number += 1
-            with room() as folder:
-                for killed, counts in self._round(Path(folder), number, min(kills, ROUND_KILLS), until):
+        size = min(ROUND_KILLS, -(-kills // len(self._stores)))
+        for store in self._stores.values():
+            _warmed(store)
+        for number, (name, store) in enumerate(cycle(self._stores.items()), 1):
+            with room() as made:
+                folder, rng, pace = Path(made), random.Random(f"{self._seed} {number}"), _Pace(kills, size, until)
+                for killed, counts in self._round(folder, store, rng, pace):
                     kills -= killed
                     yield killed, counts, []
-                counts, found = examined(Path(folder), self._make, opened, apart={TURNS}, writers=WRITERS)
-                yield 0, counts, [f"seed {self._seed}, round {number}: {each}" for each in found]
+                counts, found = examined(folder, store, opened, apart={TURNS}, writers=WRITERS)
+                acknowledged = counts.pop("appends acknowledged")
+                counts[f"appends acknowledged, {name}"] = acknowledged
+                if not acknowledged and pace.done == pace.kills:
+                    found.append("nobody could append")
+                yield 0, counts, [f"{name}, seed {self._seed}, round {number}: {each}" for each in found]
+            if kills <= 0 or time.monotonic() > until:
+                return
 
-    def _round(self, folder: Path, number: int, kills: int, until: float) -> Iterator[tuple[int, Counter[str]]]:
-        rng = random.Random(f"{self._seed} {number}")
+    def _round(self, folder: Path, make: Make, rng: random.Random, pace: "_Pace") -> Iterator[tuple[int, Counter[str]]]:
         stopped: set[int] = set()
         writers: dict[int, int] = {}
         try:
             for writer in range(WRITERS):
-                writers[writer] = self._begun(folder, writer, rng)
-            time.sleep(0.5)
-            done = 0
-            while done < kills and (time.monotonic() < until or not done):
-                time.sleep(rng.uniform(0.005, 0.12))
+                writers[writer] = self._begun(folder, writer, make, rng)
+            while pace.on:
+                pace.wait(folder, rng)
                 writer, what = rng.randrange(WRITERS), rng.random()
-                if writer in stopped and what < 0.7:
-                    os.kill(writers[writer], signal.SIGCONT)
-                    stopped.discard(writer)
-                elif writer not in stopped and len(stopped) < 2 and what < 0.25:
+                if stopped and what < 0.4:
+                    os.kill(writers[stopped.pop()], signal.SIGCONT)
+                elif writer not in stopped and len(stopped) < 2 and 0.3 < what < 0.55:
                     os.kill(writers[writer], signal.SIGSTOP)
                     stopped.add(writer)
                     yield 0, Counter({"stops": 1})
                 else:
                     _end(writers.pop(writer))
                     stopped.discard(writer)
-                    writers[writer] = self._begun(folder, writer, rng)
-                    done += 1
-                    yield 1, Counter({"restarts": 1})
+                    writers[writer] = self._begun(folder, writer, make, rng)
+                    pace.done += 1
+                    yield 1, Counter()
         finally:
             for process in writers.values():
                 _end(process)
 
-    def _begun(self, folder: Path, writer: int, rng: random.Random) -> int:
+    def _begun(self, folder: Path, writer: int, make: Make, rng: random.Random) -> int:
         self._lives += 1
         life = Life(folder, writer, self._lives, rng.randrange(2**32))
         process = os.fork()
@@ -251,10 +275,61 @@ class Conductor:
             return process
         try:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            Writer(life, self._make).live()
+            Writer(life, make).live()
         except BaseException:  # whatever it is, the child must not go on as its parent
             (folder / f"error-{life.number}.txt").write_text(traceback.format_exc(), "utf-8")
         os._exit(1)
+
+
+class _Pace:
+    """When it is time for the next death.
+
+    Args:
+        left: Kills that are to fit into the time.
+        kills: Those of one round.
+        until: When the time is over.
+    """
+
+    def __init__(self, left: int, kills: int, until: float) -> None:
+        self.kills = min(kills, left)
+        self._left, self._until = left, until
+        self.done = 0
+
+    @property
+    def on(self) -> bool:
+        """Whether this round has another one."""
+        return self.done < self.kills and (time.monotonic() < self._until or not self.done)
+
+    def wait(self, folder: Path, rng: random.Random) -> None:
+        """Return when the writers have appended, or can't; at any point of what they do next."""
+        now = time.monotonic()
+        share = (self._until - now) / max(self._left - self.done, 1)
+        until = now + min(PATIENCE_SECONDS, max(share / 2, 0.01))  # there are stops between the kills
+        wanted = _logged(folder) + rng.uniform(0, 2 * KILL_BYTES)
+        while time.monotonic() < until and _logged(folder) < wanted:
+            time.sleep(0.003)
+        time.sleep(rng.uniform(0, 0.006))
+
+
+def _logged(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("writer-*.log"))
+
+
+def _warmed(make: Make) -> None:
+    """Do all that a writer does, so that those that are forked have it imported."""
+    with room() as folder, contextlib.closing(make(Path(folder))) as storage:
+        for wait in (0, 1):
+            with opened(storage, TURNS, wait=wait) as context:
+                for number in range(5):
+                    context.append_turn(*said(f"{wait}-{number}"), op_id=f"{wait}-{number}")
+                context.archive()
+                context.recall_page(1)
+                context.pin(1)
+                context.unpin(1)
+                context.refresh()
+                context.render()
+                opened(storage, TURNS, read_only=True).close()
+    frozen()
 
 
 def _end(process: int) -> None:
@@ -266,7 +341,7 @@ class Nemesis:
     """Kills and stops writers.
 
     Args:
-        store: The module and the function that opens the store in a folder.
+        stores: For each store its module and the function that opens it in a folder.
     """
 
     name = "nemesis"
@@ -274,8 +349,8 @@ class Nemesis:
     short = 40
     long = 1_000
 
-    def __init__(self, store: str = "tests.faults.nemesis:sqlite") -> None:
-        self._store = store
+    def __init__(self, stores: Sequence[str] = STORES) -> None:
+        self._stores = tuple(stores)
 
     def run(self, order: Order, tell: Tell) -> Tally:
         """Kill until *order* is done, and return what the histories show."""
@@ -283,7 +358,7 @@ class Nemesis:
         # The memci under test may be a copy, with these tests linked beside it.
         roots = [str(Path(memci.__file__).parents[1]), str(Path(__file__).parents[2])]
         conductor = subprocess.Popen(
-            [sys.executable, "-m", __name__, json.dumps([self._store, order.seed, order.aim, order.seconds])],
+            [sys.executable, "-m", __name__, json.dumps([self._stores, order.seed, order.aim, order.seconds])],
             env={**os.environ, "PYTHONPATH": os.pathsep.join([*roots, os.environ.get("PYTHONPATH", "")])},
             stdout=subprocess.PIPE,
             text=True,
@@ -306,10 +381,13 @@ class Nemesis:
 
 def _main(job: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that it ends its writers
-    store, seed, kills, seconds = json.loads(job)
-    module, _, function = store.partition(":")
-    make = getattr(importlib.import_module(module), function)
-    for happened in Conductor(seed, make).rounds(kills, seconds):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the runner, which ends this with a SIGTERM
+    stores, seed, kills, seconds = json.loads(job)
+    makes = {}
+    for store in stores:
+        module, _, function = store.partition(":")
+        makes[function] = getattr(importlib.import_module(module), function)
+    for happened in Conductor(seed, makes).rounds(kills, seconds):
         print(json.dumps(happened), flush=True)  # noqa: T201 -- that is how it reports
 
 

@@ -5,7 +5,8 @@
     python -m tests.faults --only power --seed 7 one harness again, as it was
 
 The seed comes from the commit, so that the same commit meets the same faults. What one harness leaves of its time goes
-to those after it. Whoever breaks a promise, or can't be started, makes the exit code 1; the others run all the same.
+to those after it. Whoever breaks a promise, or can't be started, makes the exit code 1; the others run all the same. A
+Ctrl-C ends the run, with the figures of those that are over.
 This module knows nothing of what a harness does.
 """
 
@@ -31,6 +32,10 @@ ROOT = Path(__file__).parent.parent.parent
 MINUTES = {"short": 2.0, "long": 60.0}
 HOURS = "MEMCI_TORTURE_HOURS"
 """the variable that says how long the long tier takes"""
+
+
+INTERRUPTED = 130
+"""the exit code after a Ctrl-C, as shells have it"""
 
 
 class Slot(NamedTuple):
@@ -100,7 +105,7 @@ def main(
     console.print(str(run), markup=False, soft_wrap=True)
     outcomes: list[Outcome] = []
     until = time.monotonic() + run.minutes * 60
-    interrupted = False
+    interrupted = ""
     with Display(console) as display:
         for at, name in enumerate(names):
             left = sum(slots[each].share for each in names[at:])
@@ -108,13 +113,17 @@ def main(
             try:
                 outcomes.append(_one(name, slots[name], run, seconds, display))
             except KeyboardInterrupt:
-                interrupted = True
+                interrupted = name
                 break
             display.say(told(outcomes[-1]))
             if asked.json:
                 # After each one: a night that is cut short leaves the figures of those that are over.
                 Path(asked.json).write_text(json.dumps(figures(outcomes, run), indent=1) + "\n", "utf-8")
-    return 130 if interrupted else _concluded(outcomes, run, console)
+    code = _concluded(outcomes, run, console)
+    if interrupted:
+        console.print(f"interrupted: {interrupted} did not come to its end, and what follows did not begin")
+        return INTERRUPTED
+    return code
 
 
 def _concluded(outcomes: Sequence[Outcome], run: Run, console: Console) -> int:
@@ -139,7 +148,7 @@ def _one(name: str, slot: Slot, run: Run, seconds: float, display: Display) -> O
         tally.unit = harness.unit
         with display.shown(name, harness.unit, aim, seconds) as tell:
             tally = harness.run(Order(run.seed, aim, seconds, run.workers), tell)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         traceback.print_exc()
         return Outcome(tally, aim, time.monotonic() - begin, f"{error!r:.500}")
     return Outcome(tally, aim, time.monotonic() - begin)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from memci import messages
-from tests.faults.acts import ACTS
+from memci import SQLiteStorage, messages
+from tests.faults.acts import ACTS, ON_DISK
 from tests.faults.bombs import KINDS, Bomb, Bombs, Case, exploded, known, spread
 from tests.faults.tally import Order
 
@@ -21,12 +21,12 @@ def checked() -> None:
 def test_every_promise_holds_wherever_a_bomb_goes_off():
     """Whatever is raised, at whatever line: the handle goes on or says what to do, and nothing is lost or repeated."""
 
-    tally = Bombs(("ephemeral", "sqlite")).run(Order(seed=1, aim=60, seconds=60), lambda _: None)
+    tally = Bombs(("ephemeral", "sqlite")).run(Order(seed=1, aim=40, seconds=60), lambda _: None)
 
     assert tally.violations == []
-    assert tally.runs == 60
-    assert tally.counts["the handle goes on"] > 20
-    assert tally.counts["the handle goes on after refresh()"] > 2
+    assert tally.runs == 40
+    assert tally.counts["the handle goes on"] > 10
+    assert tally.counts["the handle goes on after refresh()"] > 1
     assert not tally.counts["did not go off"]
 
 
@@ -34,11 +34,47 @@ def test_every_promise_holds_wherever_a_bomb_goes_off():
 @pytest.mark.parametrize("kind", ["KeyboardInterrupt", "killed"])
 def test_a_transition_in_two_transactions_is_noticed(kind):
     """A store that makes two transactions of a transition is found out, if a bomb goes off between them."""
-    lines = known("split", "archive").lines
+    lines = range(known("split", "archive").lines, 0, -40)
 
-    found = [exploded(Case("split", "archive", kind, line))[1] for line in range(lines, lines // 2, -25)]
+    found = (violation for line in lines for violation in exploded(Case("split", "archive", kind, line))[1])
 
-    assert any("archived but not listed" in violation for each in found for violation in each)
+    assert any("archived but not listed" in violation for violation in found)
+
+
+class Forgetful(SQLiteStorage):
+    """Does not keep what was done under which op_id."""
+
+    def commit(self, transition):
+        return super().commit(transition._replace(op=None))
+
+
+class Deaf(SQLiteStorage):
+    """Goes on whatever happens."""
+
+    def commit(self, transition):
+        try:
+            return super().commit(transition)
+        except BaseException:
+            return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flaw", "kind", "expected"),
+    [
+        (Forgetful, "killed", "not as before or after"),
+        (Forgetful, "KeyboardInterrupt", "lost or repeated"),
+        (Deaf, "KeyboardInterrupt", "it was swallowed"),
+    ],
+)
+def test_a_flaw_of_a_store_is_noticed(flaw, kind, expected, monkeypatch):
+    """A store that appends a repeated turn again, or swallows what is raised in it, is found out."""
+    monkeypatch.setitem(ON_DISK, flaw.__name__, lambda folder: flaw(folder / "agent.db"))
+    lines = range(known(flaw.__name__, "append").lines, 0, -5)
+
+    found = (violation for line in lines for violation in exploded(Case(flaw.__name__, "append", kind, line))[1])
+
+    assert any(expected in violation for violation in found)
 
 
 @pytest.mark.slow
@@ -77,6 +113,15 @@ def test_nothing_is_watched_afterwards():
 
     assert bomb.lines == before
     assert sys.gettrace() is None or "bombs" not in str(sys.gettrace())
+
+
+def test_acts_unload_pages():
+    """Among what a bomb goes off in is an append that unloads pages."""
+
+    before, *_, after = known("ephemeral", "append, edition").legal
+
+    assert "unloaded" not in before.pages
+    assert "unloaded" in after.pages
 
 
 @pytest.mark.slow

@@ -1,38 +1,73 @@
 """A quick look at `fuzz`: it runs, finds nothing wrong, and each target has teeth."""
 
 import json
+import os
+import re
 from random import Random
 
 import pytest
 
-from memci import Context
+from memci import Context, EphemeralStorage
 from memci.attp import Reply
+from memci.errors import InvalidSetting
 from memci.frames import quoted
 from memci.storage import codec
 from memci.summarizers import Summary, one_line
-from tests.faults import fuzz_files, fuzz_graphs, fuzz_targets
-from tests.faults.fuzz import Fuzz
+from tests.faults import (
+    fuzz_calls,
+    fuzz_files,
+    fuzz_graphs,
+    fuzz_imports,
+    fuzz_names,
+    fuzz_targets,
+    fuzz_texts,
+)
+from tests.faults.fuzz import BATCH, TARGETS, Fuzz, Tried, tried_all
 from tests.faults.tally import Order
 
 
-def broken(target, *, tries: int = 400, **instead) -> list[str]:
-    return [found for seed in range(tries) if (found := target(Random(seed), **instead)) is not None]
+def broken(target, *, tries: int = 400, **instead) -> str | None:
+    """The first thing that is found."""
+    return next((found for seed in range(tries) if (found := target(Random(seed), **instead)) is not None), None)
 
 
 @pytest.mark.slow
 def test_every_promise_holds_for_hostile_input():
     """Two thousand hostile inputs break nothing."""
 
-    tally = Fuzz().run(Order(seed=1, aim=2_000, seconds=60), lambda _: None)
+    tally = Fuzz().run(Order(seed=2, aim=2_000, seconds=60), lambda _: None)
 
     assert tally.violations == []
-    assert tally.runs == 2_000
+    assert tally.runs == 2_000 == sum(tally.counts[name] for name in TARGETS)
+    assert all(tally.counts[name] for name in TARGETS)
+
+
+def dying(seeds: range, until: float) -> Tried:
+    if seeds[0] % (4 * BATCH) == BATCH:
+        os._exit(1)
+    return tried_all(seeds[:1], until)
+
+
+def test_worker_that_dies_is_told_and_the_rest_goes_on():
+    """A crash of the interpreter is a broken promise, with the seeds to look at; the other inputs are still tried."""
+
+    tally = Fuzz(batch=dying).run(Order(seed=0, aim=12 * BATCH, seconds=60), lambda _: None)
+
+    assert len(tally.violations) == tally.counts["workers that died"] == 3
+    assert f"{BATCH} to {2 * BATCH - 1}" in tally.violations[0]
+    assert tally.runs >= 1
+
+
+def test_shares_are_of_a_thousand():
+    """The weights say how many of a thousand inputs go to a target."""
+
+    assert sum(weight for _, weight in TARGETS.values()) == 1_000
 
 
 def test_same_seed_is_the_same_input():
     """What a seed tries is tried again by the same seed."""
 
-    texts = [fuzz_targets.text(Random(seed)) for seed in (5, 5, 6)]
+    texts = [fuzz_texts.text(Random(seed)) for seed in (5, 5, 6)]
 
     assert texts[0] == texts[1] != texts[2]
 
@@ -92,14 +127,14 @@ def test_recall_that_is_answered_badly_is_noticed():
         context.recall_page(3)
         return context.answer(call)
 
-    assert broken(fuzz_targets.recalls, answer=bare)
-    assert broken(fuzz_targets.recalls, answer=counting)
+    assert broken(fuzz_calls.recalls, answer=bare)
+    assert broken(fuzz_calls.recalls, answer=counting)
 
 
 def test_reply_that_is_read_badly_is_noticed():
     """A call without code is no call."""
 
-    assert broken(fuzz_targets.replies, parse=lambda text: Reply(text, "success"))
+    assert broken(fuzz_calls.replies, parse=lambda text: Reply(text, "success"))
 
 
 def test_rendering_that_no_provider_accepts_is_noticed():
@@ -110,6 +145,63 @@ def test_rendering_that_no_provider_accepts_is_noticed():
         return [message for message in shown for _ in range(1 + (message["role"] == "tool"))]
 
     assert broken(fuzz_graphs.graphs, tries=40, render=doubling)
+
+
+@pytest.mark.parametrize(
+    "flaw",
+    [str.casefold, str.strip, lambda name: name.replace("/", "_"), lambda name: name[:200], lambda name: name or "x"],
+    ids=["casefold", "strip", "slash", "length", "empty"],
+)
+def test_names_that_fall_together_are_noticed(flaw):
+    """A store that makes two names one, or takes what is no name, is found out."""
+
+    def flawed(storage, **given):
+        if isinstance(given["id"], str):
+            given["id"] = flaw(given["id"])
+        return Context.open(storage, **given)
+
+    assert broken(fuzz_names.names, tries=300, open_context=flawed)
+
+
+def test_name_that_is_refused_without_need_is_noticed():
+    """What is safe on some disks only is still a name."""
+
+    def careful(storage, **given):
+        if not re.fullmatch(r"\w*", str(given["id"])):
+            raise InvalidSetting("id", "no")
+        return Context.open(storage, **given)
+
+    assert broken(fuzz_names.names, tries=60, open_context=careful)
+
+
+def test_import_that_believes_what_was_changed_is_noticed():
+    """One that asks for no digest, and one that keeps half of what it refuses, are found out."""
+
+    def trusting(storage, lines, **given):
+        lines = [line.encode("utf-8", "replace").decode() for line in lines]
+        if len(lines) > 1 and "memci" in lines[0]:
+            fuzz_imports.seal(lines)
+        return Context.import_(storage, lines, **given)
+
+    def hasty(storage, lines, **given):
+        Context.open(storage, id="half", window=4_000)
+        return Context.import_(storage, lines, **given)
+
+    assert broken(fuzz_imports.imports, tries=300, take=trusting)
+    assert broken(fuzz_imports.imports, tries=20, take=hasty)
+
+
+def test_import_that_loses_something_is_noticed():
+    """A chat without its last message is found out."""
+
+    def short(storage, lines, **given):
+        whole = Context.import_(EphemeralStorage(), lines, **given)
+        if not given.get("id") or len(list(whole.messages())) < 2:
+            return Context.import_(storage, lines, **given)
+        kept = [json.dumps(message) for message in whole.messages()]
+        return Context.import_(storage, kept[:-1], **given)
+
+    assert broken(fuzz_imports.imports, tries=150, take=short)
 
 
 @pytest.mark.parametrize("store", fuzz_files.STORES)
@@ -125,3 +217,17 @@ def test_silent_change_is_noticed(store):
     found = [fuzz_files.damaged(Random(seed), store, read=forgetful, check=blind) for seed in range(12)]
 
     assert any(found)
+
+
+@pytest.mark.parametrize("store", fuzz_files.STORES)
+def test_row_that_is_skipped_is_noticed_though_a_check_finds_it(store):
+    """A message that can't be read is an error where it is read; that verify() knows it is not enough."""
+
+    def skipping(storage):
+        found = fuzz_files.seen(storage)
+        return found | {"alice: messages": found["alice: messages"] and found["alice: messages"][1:]}
+
+    def thorough(storage, context):
+        return iter(["a message is missing"])
+
+    assert any(fuzz_files.damaged(Random(seed), store, read=skipping, check=thorough) for seed in range(12))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from rich.console import Console
 
-from tests.faults.runner import HOURS, MINUTES, SLOTS, Slot, main
+from tests.faults.runner import HOURS, INTERRUPTED, MINUTES, SLOTS, Slot, main
 from tests.faults.steps import LIVES, STEPS, Batch, MachineSteps, lived
 from tests.faults.tally import Order, Tally
 
@@ -45,6 +45,20 @@ class Raises(Fine):
         raise RuntimeError("there is no compiler")
 
 
+class Exits(Fine):
+    """Thinks that it is a program."""
+
+    def run(self, order, tell):
+        raise SystemExit(0)
+
+
+class Interrupted(Fine):
+    """Is cut short by a Ctrl-C."""
+
+    def run(self, order, tell):
+        raise KeyboardInterrupt
+
+
 class Idle(Fine):
     """Has no time."""
 
@@ -54,6 +68,8 @@ class Idle(Fine):
 
 SLOTS_HERE = {kind.__name__.lower(): Slot(MODULE, kind.__name__, 0.25) for kind in (Fine, Broken, Raises, Idle)}
 SLOTS_HERE |= {"second": Slot(MODULE, "Fine", 0.25), "missing": Slot("not_there", "Missing", 0.25)}
+SLOTS_HERE |= {kind.__name__.lower(): Slot(MODULE, kind.__name__, 0.25) for kind in (Exits, Interrupted)}
+SLOTS_HERE |= {"last": Slot(MODULE, "Fine", 0.25)}
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +78,9 @@ def orders():
     return Fine.orders
 
 
-def ran(*arguments: str) -> tuple[int, str]:
+def ran(*arguments: str, **console: bool) -> tuple[int, str]:
     written = io.StringIO()
-    code = main(arguments, SLOTS_HERE, Console(file=written, width=200))
+    code = main(arguments, SLOTS_HERE, Console(file=written, width=200, **console))
     return code, written.getvalue()
 
 
@@ -74,6 +90,7 @@ def ran(*arguments: str) -> tuple[int, str]:
         (["fine", "second"], 0, "no promise broken"),
         (["fine", "broken"], 1, "✗ it was acknowledged, and is lost … (--json has all of it)"),
         (["raises", "fine"], 1, "did not run: RuntimeError('there is no compiler')"),
+        (["exits", "fine"], 1, "did not run: SystemExit(0)"),
         (["missing", "fine"], 1, "missing did not run: ModuleNotFoundError"),
         (["idle"], 1, "did not run: it had no time"),
     ],
@@ -90,11 +107,36 @@ def test_exit_code_says_whether_all_is_well(names, code, said):
 def test_others_run_after_one_that_failed(orders):
     """A harness that can't be started, or raises, keeps none of the others from running."""
 
-    _, text = ran()
+    _, text = ran("--only", *(name for name in SLOTS_HERE if name != "interrupted"))
 
-    assert len(orders) == 3
+    assert len(orders) == 4
     assert "4 / 4" in text
     assert "tried in vain 3" in text
+
+
+def test_interrupted_run_tells_what_is_over(orders, tmp_path):
+    """A Ctrl-C ends the run, with its own exit code and the figures of what is over; what follows does not begin."""
+    path = tmp_path / "figures.json"
+
+    code, text = ran("--only", "broken", "interrupted", "last", "--json", str(path))
+
+    assert code == INTERRUPTED
+    assert "interrupted did not come to its end" in text
+    assert len(orders) == 1
+    assert "✗ it was acknowledged, and is lost" in text
+    assert [each["name"] for each in json.loads(path.read_text("utf-8"))["harnesses"]] == ["fine"]
+
+
+def test_terminal_shows_how_far_each_one_is():
+    """On a terminal each harness has a bar with its runs and its pace, elsewhere a line."""
+
+    _, bars = ran("--only", "fine", force_terminal=True)
+    _, lines = ran("--only", "fine", force_terminal=False)
+
+    assert "4/4" in bars
+    assert "/s, 0:00 left" in bars
+    assert "4/4" not in lines
+    assert "fine: 4 of 4 tries, 0 broken promises" in lines
 
 
 def test_time_that_is_left_goes_to_the_rest(orders):

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
+from memci import Context, EphemeralStorage
 from memci.errors import BudgetExceeded
-from tests.context.kit import again, calling, opened, result, talked, turn, where
+from tests.context.kit import again, calling, opened, result, talked, turn, where, words
 
 
 def digests(context):
@@ -14,7 +15,7 @@ def digests(context):
 
 
 def test_compaction_rewrites_no_message_that_is_stored(storage):
-    """codex#44363, #42311: compaction rewrote the log in place, 3,777 replies became 0. An edition changes none."""
+    """codex#44363, #42311, maki#814: compaction rewrote the log, 3,777 replies became 0. An edition changes none."""
     context = talked(40, storage=storage, window=600)
     before = digests(context)
 
@@ -24,6 +25,19 @@ def test_compaction_rewrites_no_message_that_is_stored(storage):
 
     assert digests(context)[: len(before)] == before
     assert context.report().editions > 3
+
+
+def test_export_after_a_compaction_has_everything(storage):
+    """hermes-agent#92080: compaction exported the parent session with `messages: []`. Whoever is exported is whole."""
+    context = talked(30, storage=storage, window=600)
+    said = list(context.messages())
+    context.archive(keep=0)
+    child = context.fork("child")
+
+    for each in (context, child):
+        copy = Context.import_(EphemeralStorage(), each.export(), counter=words)
+        assert list(copy.messages()) == list(each.messages()) == said
+        assert copy.recall_page(1) == list(turn(1))
 
 
 def test_interrupted_compaction_loses_nothing(storage):
@@ -115,6 +129,26 @@ def test_messages_that_arrive_while_the_window_shrinks_stay(storage):
     with again(storage) as other:
         assert list(other.messages()) == list(context.messages())
         assert other.verify() == []
+
+
+def test_what_is_erased_while_the_window_shrinks_stays_erased(storage):
+    """openai-agents#4679: a clear during a compaction was undone by it. Erased in the middle is erased."""
+    context = talked(6, storage=storage)
+    told = []
+
+    def listener(event):
+        if not told:
+            told.append(event)
+            context.erase(2)
+
+    context.on_event = listener
+    context.archive(keep=0)
+
+    assert told
+    for each in (context, again(storage)):
+        assert "question 2 " not in json.dumps(each.render(strict=False)) + json.dumps(list(each.messages()))
+        assert where(each)[2] == "erased"
+        assert each.verify() == []
 
 
 def test_tool_results_survive_as_what_they_were(storage):

@@ -1,12 +1,18 @@
 """What went wrong elsewhere when two did something at once, and can't here. The numbers are public issues."""
 
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from memci import AsyncContext
 from memci.errors import LeaseLost, StorageBusy
-from tests.context.kit import again, calling, opened, result, talked, turn
+from tests.context.kit import ON_DISK, again, calling, opened, result, store, talked, turn, where
 
 
 def test_parallel_tool_results_are_all_kept(storage):
@@ -84,6 +90,74 @@ def test_two_that_undo_take_back_two_pages(storage):
 
     assert sorted(taken) == sorted([message["content"] for message in turn(number)] for number in (5, 6, 7, 8))
     assert len(list(context.messages())) == 8
+
+
+def test_erasures_of_many_threads_all_happen(storage):
+    """agent-os#891: on a shared connection 19 of 20 concurrent deletes failed. Each of twenty erases its page."""
+    context = talked(21, storage=storage)
+
+    with ThreadPoolExecutor(8) as pool:
+        receipts = list(pool.map(context.erase, range(1, 21)))
+
+    assert [receipt.pages for receipt in receipts] == [1] * 20
+    assert {index for index, place in where(again(storage)).items() if place == "erased"} == set(range(1, 21))
+
+
+def test_append_that_is_cancelled_is_stored_whole_or_absent(storage):
+    """openai-agents#1658: cleaning up a stream cancelled the append in it. What is cancelled is whole, or absent."""
+
+    async def live() -> list:
+        context = AsyncContext(opened(storage))
+        for number in range(12):
+            task = asyncio.ensure_future(context.append_turn(*turn(number)))
+            for _ in range(number % 4):
+                await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await context.append_turn(*turn(99))
+        return [message["content"] async for message in context.messages()]
+
+    kept = asyncio.run(live())
+
+    assert kept[-2:] == [message["content"] for message in turn(99)]
+    assert kept == [each["content"] for said in kept[::2] for each in turn(int(said.split()[1]))]
+    assert len(list(again(storage).messages())) == len(kept)
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_closing_another_handle_gives_no_lock_back(kind, tmp_path):
+    """hermes-agent#100313, #100368, PR#71724, PR#100519: closing a file of its own gave up the locks of the process,
+    and two wrote at once. The turn of one handle outlives all others of its process.
+    """
+    talked(2, storage=store(kind, tmp_path)).close()
+    holder = again(store(kind, tmp_path), wait=1)
+    for _ in range(3):
+        with contextlib.closing(store(kind, tmp_path)) as other, again(other, read_only=True) as reader:
+            list(reader.messages())
+            reader.verify()
+    code = """
+import sys, pathlib
+from memci.errors import StorageBusy
+from tests.context.kit import again, store
+try:
+    again(store(sys.argv[1], pathlib.Path(sys.argv[2])), wait=0.05)
+except StorageBusy:
+    print("busy")
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, kind, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env=environment,
+    )
+
+    assert done.stdout == "busy\n"
+    holder.append_turn(*turn(3))
 
 
 def test_turn_that_is_held_does_not_block_readers(storage):

@@ -1,15 +1,18 @@
 """What went wrong elsewhere when a process died or a disk was full, and can't here. The numbers are public issues."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 
+import apsw
 import pytest
 
-from memci.errors import CorruptRecord, MemciError
+from memci import SQLiteStorage
+from memci.errors import CommitUnknown, CorruptRecord, MemciError, StorageBusy, StorageError
 from memci.storage import FilesystemStorage
-from tests.context.kit import again, calling, opened, result, talked, turn
+from tests.context.kit import ON_DISK, again, calling, opened, result, store, talked, turn
 from tests.machine.chat_grammars import problems as refused
 
 
@@ -70,21 +73,54 @@ def test_damaged_store_is_not_an_empty_one(tmp_path):
 
 
 def test_sound_file_is_not_put_aside(tmp_path):
-    """codebase-memory#1037, metis PR#312: a healthy file was put aside since it was busy. It stays where it is."""
+    """codebase-memory-mcp#1037, metis PR#312: a sound file was put aside, or unlinked, since it was busy. It stays."""
     path = tmp_path / "agent.db"
-    context = talked(3, storage=path)
+    context = talked(3, storage=SQLiteStorage(path, busy_timeout_seconds=0.05))
     inode = path.stat().st_ino
-    context._parts.reader._storage._connection.execute("BEGIN IMMEDIATE")
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
 
+    with pytest.raises(StorageBusy):
+        context.append_turn(*turn(4))
     with again(path, read_only=True) as reader:
         assert len(list(reader.messages())) == 6
 
+    other.execute("ROLLBACK")
+    context.append_turn(*turn(4))
     assert path.stat().st_ino == inode
     assert sorted(each.name for each in tmp_path.iterdir()) == ["agent.db", "agent.db-shm", "agent.db-wal"]
+    other.close()
+
+
+@pytest.mark.parametrize("kind", ON_DISK)
+def test_full_disk_is_told_and_forgotten_when_there_is_room(kind, tmp_path):
+    """gemini-cli#27277: a full disk stopped the recording in silence. kimi-code PR#3695: two minutes of it became
+    twelve hours. Here the append raises, what came before is there, and with room again the same turn is stored.
+    """
+    context = talked(3, storage=store(kind, tmp_path))
+    long = turn(4, 20_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, hard))
+    try:
+        with pytest.raises(StorageError) as told:
+            context.append_turn(*long, op_id="4")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert told.value.data_safe
+    if isinstance(told.value, CommitUnknown):
+        context = again(store(kind, tmp_path))
+    context.append_turn(*long, op_id="4")
+    context.append_turn(*turn(5))
+    assert list(again(store(kind, tmp_path)).messages()) == [
+        *(each for number in (1, 2, 3) for each in turn(number)),
+        *long,
+        *turn(5),
+    ]
 
 
 def test_ended_by_a_signal_the_last_turn_is_there(tmp_path):
-    """gemini-cli#27277: recording had stopped silently. What an append returned from is there, or it raised."""
+    """gemini-cli#27277: recording had stopped in silence. What an append returned from is there after a kill."""
     code = """
 import os, signal, sys
 from tests.context.kit import opened, turn

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memci import Context
+from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import LimitExceeded, SchemaTooNew
 from tests.context.kit import again, opened, talked, turn
 
@@ -20,7 +20,7 @@ def test_upgrade_deletes_no_history(tmp_path):
     held = connection.execute("SELECT count(*) FROM entry").fetchall()[0][0]
     connection.close()
 
-    store = Context.open(path, id="alice")._parts.reader._storage
+    store = SQLiteStorage(path)
 
     assert sum(len(list(store.entries(record.id))) for record in store.contexts()) == held > 0
 
@@ -74,3 +74,28 @@ def test_image_that_is_too_large_wedges_nothing(storage):
 
     context.append_turn(*turn(2))
     assert len(list(again(storage).messages())) == 4
+
+
+class Counting(EphemeralStorage):
+    """Counts the messages that are read."""
+
+    reads = 0
+
+    def entries(self, context, first=0, end=None):
+        for entry in super().entries(context, first, end):
+            self.reads += 1
+            yield entry
+
+
+def test_long_history_does_not_make_opening_slow():
+    """DeepSeek-Reasonix#10226: a log of 146 MB wedged the session. Opening reads the window, not the history."""
+    storage = Counting()
+    context = opened(storage, window=600)
+    for number in range(400):
+        context.append_turn(*turn(number))
+        context.render()
+    storage.reads = 0
+
+    assert again(storage).render() == context.render()
+
+    assert 0 < storage.reads < 100

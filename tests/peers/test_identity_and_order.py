@@ -18,7 +18,7 @@ def test_reply_with_parallel_calls_is_one_message(storage):
 
 
 def test_chain_has_no_end_that_dangles(storage):
-    """claude-code#22526, #58554: a parent that was missing made 95 % unreachable. Order is a number without gaps."""
+    """claude-code#22526, #31330, #58554: a parent that was missing made 95 % unreachable. Order has no gaps."""
     context = talked(20, storage=storage, window=600)
     context.archive(keep=0)
     context.undo()
@@ -26,6 +26,20 @@ def test_chain_has_no_end_that_dangles(storage):
 
     assert [entry.seq for entry in storage.entries("alice")] == list(range(42))
     assert context.verify() == []
+
+
+def test_side_branches_hide_nothing_of_the_main_one(storage):
+    """claude-code#35024: entries beside forked the chain, and 80 % were lost. A fork is a context of its own."""
+    context = talked(4, storage=storage)
+    sides = [context.fork(f"side {number}") for number in range(3)]
+    for number, side in enumerate(sides):
+        side.append_turn(*turn(10 + number))
+    context.append_turn(*turn(5))
+
+    main = [message for number in range(1, 6) for message in turn(number)]
+    assert list(again(storage).messages()) == main
+    for number, side in enumerate(sides):
+        assert list(side.messages()) == [*main[:8], *turn(10 + number)]
 
 
 def test_ids_that_collide_hide_nothing(storage):

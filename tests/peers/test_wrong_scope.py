@@ -62,7 +62,9 @@ def test_failed_append_for_one_shows_nothing_of_another(storage):
 
 
 def test_names_that_look_alike_are_apart(storage):
-    """langgraph#8300, CVE-2026-71433: `_` matched any character, `acme` matched `acme-corp`. A name is itself alone."""
+    """langgraph#8300: `_` matched any character. langgraphjs#2721, ai-memory-mcp#217, context-mode#646: `acme` matched
+    `acme-corp` (CVE-2026-71433). A name is itself alone.
+    """
     names = [name for name in ALIKE if name]
     for name in names:
         opened(storage, id=name).append_turn(f"I am {name!r}")

@@ -58,7 +58,8 @@ def test_no_call_drops_the_locks_of_the_file(tmp_path):
     path = tmp_path / "agent.db"
     with opened(path) as context:
         context.append_turn(*turn(0))
-        inodes = {f":{each.stat().st_ino} " for each in tmp_path.iterdir()}
+        stats = [each.stat() for each in tmp_path.iterdir()]
+        inodes = {f" {os.major(s.st_dev):02x}:{os.minor(s.st_dev):02x}:{s.st_ino} " for s in stats}
 
         def held():
             lines = LOCKS.read_text("utf-8").splitlines()
@@ -82,7 +83,7 @@ def test_no_call_drops_the_locks_of_the_file(tmp_path):
             lambda: context.erase(1),
         ):
             act()
-            assert held() == before
+            assert held() >= before, "one that is dropped takes all of them along"
 
 
 def left(path: Path, number: int = 4) -> list[dict]:

@@ -28,6 +28,7 @@ from .recall import RECALL_PAGE
 from .segments.budget import CONTENTS_FLOOR
 from .storage import Storage
 from .storage.protocol import ContextRecord, PageRow, Place, Transition
+from .storage.rows import check_text
 from .tokens import TokenCounter, counter_for, message_tokens, tools_tokens
 from .window import Memo, Window
 
@@ -91,6 +92,7 @@ def _check(wanted: Wanted) -> None:
     for name, value in (("id", wanted.id), ("owner", wanted.owner)):
         if (value is not None or name == "id") and (not isinstance(value, str) or not value):
             raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
+        check_text(name, value or "")
     if wanted.nonce is not None and not (isinstance(wanted.nonce, str) and re.fullmatch("[0-9a-f]{8}", wanted.nonce)):
         raise InvalidSetting("nonce", f"expected 8 hex digits, got {wanted.nonce!r:.60}")
 

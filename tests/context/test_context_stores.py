@@ -140,6 +140,8 @@ def test_closed_context_says_so():
     [
         ({"id": ""}, "id"),
         ({"id": 5}, "id"),
+        ({"id": "half \ud83d"}, "id"),
+        ({"owner": "half \ud83d"}, "owner"),
         ({"window": None}, "window"),
         ({"window": 10}, "window"),
         ({"preset": "fast"}, "preset"),

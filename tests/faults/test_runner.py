@@ -80,7 +80,7 @@ def orders():
 
 def ran(*arguments: str, **console: bool) -> tuple[int, str]:
     written = io.StringIO()
-    code = main(arguments, SLOTS_HERE, Console(file=written, width=200, **console))
+    code = main(arguments, SLOTS_HERE, Console(file=written, width=200, _environ={"TERM": "xterm"}, **console))
     return code, written.getvalue()
 
 

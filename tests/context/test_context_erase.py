@@ -1,6 +1,5 @@
 """Erasing: bytes that do not exist any more, and nothing left that tells of them."""
 
-import contextlib
 import json
 import sys
 from pathlib import Path
@@ -9,15 +8,13 @@ import pytest
 
 from memci.errors import Erased, LeaseLost, PageNotFound, Undone
 
+from .erasures import secret, shown, well
 from .kit import (
-    STORES,
     again,
-    call,
     calling,
     opened,
     result,
     seen,
-    store,
     talked,
     turn,
     where,
@@ -25,37 +22,6 @@ from .kit import (
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "machine"))
 from chat_grammars import problems
-
-
-@pytest.fixture(params=STORES)
-def storage(request, tmp_path):
-    with contextlib.closing(store(request.param, tmp_path)) as made:
-        yield made
-
-
-def shown(context):
-    return json.dumps(context.render(strict=False))
-
-
-def secret(number=1):
-    """Return a turn with something to be erased in every place of a message."""
-    name = f"canary{number}"
-    return [
-        {"role": "user", "content": f"{name}-question please", "name": f"{name}-name"},
-        calling(call(f"{name}-id", f"{name}-tool", {f"{name}-key": f"{name}-argument"}), call("plain")),
-        result(f"{name}-id", f"{name}-result"),
-        result("plain", "other"),
-        {"role": "assistant", "content": f"{name}-answer.", f"{name}-extra": [f"{name}-deep"]},
-    ]
-
-
-def well(*contexts):
-    """Check what must hold of every context, whatever was erased."""
-    for context in contexts:
-        assert context.verify() == []
-        context._parts.window._check()
-        assert problems(context.render()) == []
-
 
 PLACES = ("active", "open", "archived", "folded", "unloaded")
 

@@ -1,6 +1,5 @@
 """Fencing: two writers of one context never interleave; the older one is told, and can go on."""
 
-import contextlib
 import threading
 
 import pytest
@@ -8,13 +7,7 @@ import pytest
 from memci.erasing import erase
 from memci.errors import BudgetExceeded, HandlePoisoned, LeaseLost
 
-from .kit import STORES, again, opened, seen, store, talked, turn, where, words
-
-
-@pytest.fixture(params=STORES)
-def storage(request, tmp_path):
-    with contextlib.closing(store(request.param, tmp_path)) as made:
-        yield made
+from .kit import again, opened, seen, talked, turn, where, words
 
 
 def stored(storage):

@@ -1,6 +1,5 @@
 """Forks: a context that shares the past of another one, and goes its own way."""
 
-import contextlib
 import json
 
 import pytest
@@ -8,14 +7,12 @@ import pytest
 from memci.errors import InvalidSetting, OpConflict, Undone
 
 from .kit import (
-    STORES,
     again,
     calling,
     opened,
     own_entries,
     result,
     seen,
-    store,
     talked,
     turn,
     where,
@@ -25,12 +22,6 @@ from .kit import (
 
 def shown(context):
     return json.dumps(context.render(strict=False))
-
-
-@pytest.fixture(params=STORES)
-def storage(request, tmp_path):
-    with contextlib.closing(store(request.param, tmp_path)) as made:
-        yield made
 
 
 def test_fork_shares_the_past_and_copies_no_message(storage):

@@ -11,7 +11,6 @@ from memci.storage.protocol import Place
 
 from .kit import (
     ON_DISK,
-    STORES,
     again,
     call,
     calling,
@@ -27,12 +26,6 @@ from .kit import (
 
 def shown(context):
     return json.dumps(context.render(strict=False))
-
-
-@pytest.fixture(params=STORES)
-def storage(request, tmp_path):
-    with contextlib.closing(store(request.param, tmp_path)) as made:
-        yield made
 
 
 @pytest.mark.parametrize("name", ["alice", "taken"])

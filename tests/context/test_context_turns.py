@@ -14,15 +14,8 @@ import pytest
 from memci import Context
 from memci.errors import HandlePoisoned, InvalidSetting, LeaseLost, StorageBusy, StorageUnavailable
 
-from .kit import ON_DISK, STORES, again, call, calling, opened, result, store, talked, turn
+from .kit import ON_DISK, again, call, calling, opened, result, store, talked, turn
 from .test_context_fencing import CHANGES
-
-
-@pytest.fixture(params=STORES)
-def storage(request, tmp_path):
-    with contextlib.closing(store(request.param, tmp_path)) as made:
-        yield made
-
 
 # What another process does, by the store's kind and folder.
 _CHILD = """

@@ -185,14 +185,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "memci/async_context.py",
         "    running = asyncio.get_running_loop()",
         "    return await asyncio.to_thread(work)\n    running = asyncio.get_running_loop()",
-        "tests/test_async_cancelling.py",
+        "tests/async_context/test_async_cancelling.py",
     ),
     Mutant(
         "a cancellation is raised",
         "memci/async_context.py",
         "    if cancelled is None:\n        return running.result()",
         "    if True:\n        return running.result()",
-        "tests/test_async_cancelling.py",
+        "tests/async_context/test_async_cancelling.py",
         quick=True,
     ),
     # -- the past, forks

@@ -1,7 +1,6 @@
 """AsyncContext: the same context, awaited; whenever a call is cancelled, it is stored whole or not at all."""
 
 import asyncio
-import gc
 import inspect
 import json
 import threading
@@ -11,51 +10,8 @@ import pytest
 from memci import AsyncContext, Context, EphemeralStorage
 from memci.errors import HandlePoisoned, InvalidMessage, InvalidSetting, LeaseLost
 
-from .context.kit import again, call, calling, seen, store, turn, where, words
-
-GIVEN = {"id": "alice", "window": 4_000, "counter": words, "nonce": "00000000"}
-
-
-class Gated(EphemeralStorage):
-    """A store whose commits wait at a gate, while it is shut; `entered` tells that one is there."""
-
-    def __init__(self):
-        super().__init__()
-        self.entered = threading.Semaphore(0)
-        self.gate = threading.Event()
-        self.gate.set()
-
-    def commit(self, transition):
-        self.entered.release()
-        assert self.gate.wait(30)
-        return super().commit(transition)
-
-    async def reached(self):
-        """Wait until a commit is at the gate."""
-        while not self.entered.acquire(blocking=False):  # noqa: ASYNC110 -- what a thread does is seen by looking
-            await asyncio.sleep(0)
-
-
-@pytest.fixture
-def quiet():
-    """Fail if the loop is told of an exception that nobody took."""
-    told = []
-
-    def run(main):
-        async def watched():
-            asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-            return await main
-
-        made = asyncio.run(watched())
-        gc.collect()
-        assert told == []
-        return made
-
-    return run
-
-
-def said(storage):
-    return [each["content"] for each in again(storage).messages()]
+from ..context.kit import again, call, calling, seen, store, turn, where
+from .kit import GIVEN, Gated, said
 
 
 def test_every_method_of_a_context_is_there():

@@ -2,60 +2,15 @@
 
 import asyncio
 import contextlib
-import gc
 import random
-import threading
 
 import pytest
 
 from memci import AsyncContext, Context, EphemeralStorage, SQLiteStorage
 from memci.errors import InvalidSetting, StorageBusy
 
-from .context.kit import again, store, turn, words
-
-GIVEN = {"id": "alice", "window": 4_000, "counter": words, "nonce": "00000000"}
-
-
-class Gated(EphemeralStorage):
-    """A store whose commits wait at a gate, while it is shut; `entered` tells that one is there."""
-
-    def __init__(self):
-        super().__init__()
-        self.entered = threading.Semaphore(0)
-        self.gate = threading.Event()
-        self.gate.set()
-
-    def commit(self, transition):
-        self.entered.release()
-        assert self.gate.wait(30)
-        return super().commit(transition)
-
-    async def reached(self):
-        """Wait until a commit is at the gate."""
-        while not self.entered.acquire(blocking=False):  # noqa: ASYNC110 -- what a thread does is seen by looking
-            await asyncio.sleep(0)
-
-
-@pytest.fixture
-def quiet():
-    """Fail if the loop is told of an exception that nobody took."""
-    told = []
-
-    def run(main):
-        async def watched():
-            asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-            return await main
-
-        made = asyncio.run(watched())
-        gc.collect()
-        assert told == []
-        return made
-
-    return run
-
-
-def said(storage):
-    return [each["content"] for each in again(storage).messages()]
+from ..context.kit import again, store, turn
+from .kit import GIVEN, Gated, said
 
 
 def test_call_that_is_cancelled_in_its_turn_is_stored_whole_first(quiet):

@@ -6,36 +6,42 @@ r"""Answering: the calls that a model makes of the context's tools.
 A recall is counted as a use of the page, which keeps its line alive. This module knows nothing of providers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .frames import quoted
+from .memory.backend import Recollection
 from .messages import Message, call_name
 from .readback import page_text
 from .reader import Reader
 from .recall import RECALL_PAGE, answer
+from .searching import SEARCH_MEMORY
+from .searching import answer as found_answer
 from .window import Window
 from .writer import Writer
 
-NAMES = frozenset({str(RECALL_PAGE["function"]["name"])})
-"""The names of the context's tools."""
+RECALL, SEARCH = (str(tool["function"]["name"]) for tool in (RECALL_PAGE, SEARCH_MEMORY))
 
 
 class Answerer:
     """Answers calls from the pages of one context."""
 
-    def __init__(self, window: Window, reader: Reader, writer: Writer) -> None:
+    def __init__(self, window: Window, reader: Reader, writer: Writer, search: Callable[..., Recollection]) -> None:
         self._window = window
         self._reader = reader
         self._writer = writer
+        self._search = search
+        """searches the memory for a `Wish`, for pages of at most `budget` tokens"""
 
     def answers(self, calls: Sequence[Message]) -> list[Message]:
         """Return a tool message for each of *calls*, which share the room that there is."""
-        own = max(1, sum(call_name(call) in NAMES for call in calls))
+        own = max(1, sum(call_name(call) in self._window.tools for call in calls))
         answers = []
         for call in calls:
             name, body = call_name(call), call.get("function") or {}
-            if name in NAMES:
+            if name == RECALL:
                 text = self.text(body.get("arguments"), own)
+            elif name == SEARCH and SEARCH in self._window.tools:
+                text = self.found(body.get("arguments"), own)
             else:
                 text = f"error: there is no tool {quoted(name[:60])} here"
             answers.append({"role": "tool", "tool_call_id": call.get("id") or "", "content": text})
@@ -58,3 +64,16 @@ class Answerer:
         if index is not None and index not in window.rows:
             self._writer.recalled(index)
         return text
+
+    def found(self, arguments: object, parts: int = 1) -> str:
+        """Return the text that answers a search with *arguments* (JSON), one of *parts* that share the room."""
+        window = self._window
+        room = window.answer_room // parts
+        return found_answer(
+            arguments,
+            lambda wanted: self._search(wanted, budget=room),
+            context=window.record.id,
+            room=room,
+            count=window.count,
+            nonce=window.memo.nonce,
+        )

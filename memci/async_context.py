@@ -26,6 +26,7 @@ from .context import Context
 from .erasing import ErasureReceipt
 from .errors import StorageBusy
 from .lifetime import Store
+from .memory.backend import Recollection
 from .messages import Message
 from .reader import PageInfo
 from .report import Receipt, Report
@@ -89,6 +90,18 @@ class AsyncContext:
     async def recall_page(self, index: int, entry: int | None = None) -> list[Message]:
         """Return the messages of page *index*, whole and exact (see `Context.recall_page`)."""
         return await self._call(self.context.recall_page, index, entry)
+
+    async def search_memory(
+        self,
+        query: str,
+        *,
+        k: int = 5,
+        budget: int | None = None,
+        since: datetime | str | float | None = None,
+        until: datetime | str | float | None = None,
+    ) -> Recollection:
+        """Return what is known of *query* (see `Context.search_memory`)."""
+        return await self._call(self.context.search_memory, query, k=k, budget=budget, since=since, until=until)
 
     async def pin(self, index: int) -> None:
         """Keep page *index* verbatim in the window (see `Context.pin`)."""

@@ -11,28 +11,26 @@ it knows nothing of how things are decided (`window`, `drafting`, `editions`) an
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Self
 
-from .answering import NAMES
+from .calls import Calls
 from .chapters.unload import UnloadRule
 from .drafting import Draft, draft, moment
 from .errors import InvalidSetting
-from .lifetime import Lifetime, Store, kept_open
-from .messages import Message, call_name, plain, tool_calls
+from .lifetime import Store, kept_open
+from .memory.backend import MemoryBackend, NullMemory
+from .messages import Message
 from .opening import Wanted
 from .pages import Entry
 from .presets import Preset
-from .readback import page_text
 from .reader import PageInfo
-from .recall import RECALL_PAGE, functions
 from .report import Event, Receipt, Report, report
 from .storage import Storage
 
 
-class Context(Lifetime):
+class Context(Calls):
     """One conversation and its window. Thread-safe. Made by `Context.open`, closed by `close` or a `with` block."""
 
     @classmethod
@@ -58,6 +56,7 @@ class Context(Lifetime):
         read_only: bool = False,
         at: int | None = None,
         wait: float = 0,
+        memory: MemoryBackend | None = None,
         nonce: str | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> Self:
@@ -90,6 +89,8 @@ class Context(Lifetime):
             at: Show the context as it stood at the close of this turn (from 0, as `PageInfo.turn`); only for reading.
             wait: Seconds to wait for the exclusive turn of this context, which is held until it is closed: no other
                 one that asks for it gets it meanwhile. 0 asks for none.
+            memory: Where pages go that leave the window, and what is searched; default: `TieredMemory`, in the same
+                store. `NullMemory()` remembers nothing, and the model is offered no search then.
             nonce: 8 hex digits in the frames of a new context; for tests that compare bytes.
             on_event: Called with every `Event`.
 
@@ -112,8 +113,11 @@ class Context(Lifetime):
             "notice": notice,
         }
         read_only = read_only or at is not None
-        wanted = Wanted(id, owner, system, counter, nonce, given, read_only)
-        return cls(store, wanted, rules=rules, at=at, wait=wait, on_event=on_event)
+        if memory is not None and not isinstance(memory, MemoryBackend):
+            raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
+        searchable = not isinstance(memory, NullMemory)
+        wanted = Wanted(id, owner, system, counter, nonce, given, read_only, searchable)
+        return cls(store, wanted, rules=rules, memory=memory, at=at, wait=wait, on_event=on_event)
 
     @classmethod
     def import_(
@@ -230,64 +234,10 @@ class Context(Lifetime):
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):
                 self._parts.renderer.edition_after_append()
+            self._remembering.used()
             return receipt
 
-    # -- what the model may call
-
-    @property
-    def tools(self) -> list[Message]:
-        """The schemas of the tools that the model may call; constant bytes. [] without the notice."""
-        return [copy.deepcopy(RECALL_PAGE)] if self._parts.window.settings.notice else []
-
-    @property
-    def functions(self) -> dict[str, Callable[..., str]]:
-        """The same tools as Python functions, for a text protocol such as `memci.attp`."""
-
-        def text(arguments: object) -> str:
-            with self._usable():
-                return self._parts.answerer.text(arguments)
-
-        return functions(text)
-
-    def handles(self, call: object) -> bool:
-        """Tell whether *call* (a tool call of a reply) is for a tool of the context."""
-        return call_name(plain(call, "call")) in NAMES
-
-    def answer(self, call: object) -> Message:
-        """Return the tool message that answers one *call*; a model's mistake is answered, never raised.
-
-        A page that is stored but can't be read is answered as that, never as one that does not exist.
-
-        Raises:
-            HandlePoisoned: If the store has to be opened again.
-        """
-        with self._usable():
-            return self._parts.answerer.answers([plain(call, "call")])[0]
-
-    def answers(self, reply: object) -> list[Message]:
-        """Return a tool message for each call in *reply* (an assistant's message) that is for the context, else []."""
-        with self._usable():
-            return self._parts.answerer.answers(
-                [call for call in tool_calls(plain(reply, "reply")) if self.handles(call)]
-            )
-
     # -- pages
-
-    def recall_page(self, index: int, entry: int | None = None) -> list[Message]:
-        """Return the messages of page *index*, whole and exact, or its one *entry*. O(messages of the page).
-
-        Counts as a use of the page, once per turn, if it is not in the window.
-
-        Raises:
-            PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back, `Erased` if
-                it was erased.
-        """
-        with self._usable():
-            page = page_text(self._parts.window, self._parts.reader, index, entry)
-            chosen = [message for found, message in page.entries if entry is None or found.ordinal == entry]
-            if not page.in_window:
-                self._parts.writer.recalled(page.index)
-            return chosen
 
     def pin(self, index: int) -> None:
         """Keep page *index* verbatim in the window; an archived page comes back at the next edition.

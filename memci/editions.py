@@ -58,6 +58,12 @@ class Edition:
     unloaded: tuple[int, ...] = ()
     next_page: int = 1
 
+    @property
+    def fates(self) -> tuple[int, ...]:
+        """Pages that the memory has to be told of: unloaded, or open with a part split off that closed before it."""
+        growing = tuple(row.index for row in self.changed if row.place is Place.ACTIVE and row.end is None)
+        return self.unloaded + growing
+
 
 def edition(
     window: Window,

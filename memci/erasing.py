@@ -12,6 +12,7 @@ Copies in backups, exports and a provider's cache are out of reach. This module 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from . import moments
 from .chapters.contents import Block, ContentsPage, Line, Range
@@ -45,6 +46,8 @@ class ErasureReceipt:
     physical: str
     """"done": no byte is left in the store's own files; "pending": somebody still reads an older state from them, erase
     again (nothing but the scrubbing is left to do)"""
+    memory: Literal["done", "pending"] = "done"
+    """whether the memory has forgotten it; "pending": it could not be reached, and is told with the next change"""
 
 
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
@@ -64,7 +67,10 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     if not gone:
         name, value = ("context", context) if context is not None else ("owner", owner)
         raise InvalidSetting(name, f"there is no {name} {value!r:.60} in this store")
-    return _receipt(store, Erasure(contexts=tuple(gone)))
+    left = {record.parent for record in store.contexts() if record.id not in gone}
+    scrubbed = left.isdisjoint(gone) and not _forgotten(store, gone)
+    receipt = _receipt(store, Erasure(contexts=tuple(gone)))
+    return receipt if scrubbed else replace(receipt, memory="pending")
 
 
 def erased(
@@ -104,6 +110,24 @@ def erased(
                 role = str(decode(stored.codec, stored.body)["role"])
                 tombstones.append((each.id, _tombstone(window, seq, role)))
     return _receipt(storage, Erasure(entries=tuple(tombstones), transitions=tuple(transitions)))
+
+
+def _forgotten(storage: Storage, contexts: Sequence[str]) -> bool:
+    """Let the memory beside *storage* forget *contexts*, first: it can be told again of what is there still.
+
+    Return whether bytes of it are left, since another reader holds them.
+    """
+    from .memory.store import MemoryStore  # noqa: PLC0415 -- apsw, which other stores do without
+
+    memory = MemoryStore.beside(storage)
+    try:
+        if not memory.there:
+            return False
+        from .memory.forgetting import forget_contexts  # noqa: PLC0415 -- numpy
+
+        return not forget_contexts(memory, contexts)
+    finally:
+        memory.close()
 
 
 def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
@@ -206,7 +230,7 @@ def _without(storage: Storage, window: Window, record: ContextRecord, seqs: set[
         waiting=(),
         erased=window.memo.erased + len(gone),
         since=record.head,
-    )
+    ).posting([*gone, *(row.index for row in touched)])
     after = record._replace(
         state=memo.dumps(),
         revision=record.revision + 1,

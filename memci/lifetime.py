@@ -12,6 +12,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -20,11 +22,14 @@ from .chapters.unload import UnloadRule
 from .erasing import ErasureReceipt, erased
 from .errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly
 from .forking import forked
+from .memory.backend import MemoryBackend
 from .opening import Wanted, opened
 from .past import Past
 from .reader import Reader
+from .remembering import Remembering
 from .rendering import Renderer
 from .report import CacheMeter, Event
+from .searching import ANSWERED
 from .storage import SQLiteStorage, Storage
 from .storage.holding import check_seconds
 from .verifying import problems
@@ -54,13 +59,14 @@ class Lifetime:
         wanted: Wanted,
         *,
         rules: Sequence[UnloadRule] | None,
+        memory: MemoryBackend | None,
         at: int | None,
         wait: float,
         on_event: Callable[[Event], None] | None,
     ) -> None:
         self._lock = threading.RLock()
         self._closed = False
-        self._store, self._wanted, self._rules = store, wanted, rules
+        self._store, self._wanted, self._rules, self._memory = store, wanted, rules, memory
         self._release: Callable[[], None] | None = None
         self.on_event = on_event
         """called with every `Event`, after it was committed; what it raises reaches the caller"""
@@ -72,6 +78,9 @@ class Lifetime:
                 self._release = self._storage.hold(wanted.id, wait)
             if at is not None:
                 self._storage = Past(self._storage, wanted.id, at)
+            self._remembering = Remembering(
+                memory, self._tiers, self._lock, read_only=wanted.read_only, past=at is not None
+            )
             self._read()
         except BaseException:
             self._let_go()
@@ -92,7 +101,8 @@ class Lifetime:
         renderer = Renderer(window, writer, meter or CacheMeter())
         if meter is not None:
             meter.breaks(window)
-        answerer = Answerer(window, reader, writer)
+        answerer = Answerer(window, reader, writer, partial(self._remembering.search, k=ANSWERED))
+        self._remembering.follows(self._storage, window)
         self._parts = Parts(window, reader, writer, renderer, answerer)
 
     @property
@@ -147,7 +157,8 @@ class Lifetime:
                 self._parts.writer.check_lease()
                 forked(self._storage, writable, self._parts.window, id, owner)
             store = self._store if self._owned else writable
-            return type(self)(store, wanted, rules=self._rules, at=None, wait=0, on_event=None)
+            memory = self._memory if owner is None else None
+            return type(self)(store, wanted, rules=self._rules, memory=memory, at=None, wait=0, on_event=None)
 
     def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:
         """Erase page *page*, or its one *entry*, for good: the bytes go from this context and from all its forks.
@@ -174,6 +185,8 @@ class Lifetime:
                     self._read()
                 raise
             self._read()
+            if not self._remembering.tell_fates():
+                receipt = replace(receipt, memory="pending")
             return receipt
 
     def export(self) -> Iterator[str]:
@@ -197,9 +210,16 @@ class Lifetime:
             return [*damage, *problems(self._storage, self.id)]
 
     def flush(self) -> None:
-        """Wait until all that was appended is stored. Appending waits for that anyway: this returns at once."""
+        """Tell the memory of all closed pages, and let it do what is due. O(pages that it was not told of).
+
+        What was appended is stored anyway when `append_turn` returns. The worker does the same, in moments in which
+        the context is left alone; tests and jobs by the clock call this.
+
+        Raises:
+            StorageError: If the memory can't keep it; it is told again then.
+        """
         with self._usable():
-            return
+            self._remembering.flush()
 
     def close(self) -> None:
         """Close the context, give its turn back, and close its store if it opened it. Closing twice is fine."""
@@ -223,6 +243,8 @@ class Lifetime:
     def _let_go(self) -> None:
         release, self._release = self._release, None
         try:
+            if (remembering := getattr(self, "_remembering", None)) is not None:
+                remembering.close()
             if self._owned:
                 self._storage.close()
         finally:
@@ -238,6 +260,18 @@ class Lifetime:
         if self._closed:
             raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
         return self._lock
+
+    def _tiers(self) -> MemoryBackend:
+        """Return the memory that a context has if it was opened without one."""
+        from .memory.tiered import TieredMemory  # noqa: PLC0415 -- numpy, which nobody needs who never searches
+
+        window, storage = self._parts.window, self._storage
+        return TieredMemory(
+            storage.storage if isinstance(storage, Past) else storage,
+            owner=window.record.owner,
+            counter=window.count,
+            read_only=self._wanted.read_only,
+        )
 
     def _notify(self, event: Event) -> None:
         if self.on_event is not None:

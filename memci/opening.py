@@ -25,11 +25,12 @@ from .messages import Message
 from .readback import as_nodes
 from .reader import Reader
 from .recall import RECALL_PAGE
+from .searching import SEARCH_MEMORY
 from .segments.budget import CONTENTS_FLOOR
 from .storage import Storage
 from .storage.protocol import ContextRecord, PageRow, Place, Transition
 from .storage.rows import check_text
-from .tokens import TokenCounter, counter_for, message_tokens, tools_tokens
+from .tokens import TokenCounter, counter_for, message_tokens
 from .window import Memo, Window
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ class Wanted(NamedTuple):
     given: Mapping[str, object] = {}
     """settings"""
     read_only: bool = False
+    searchable: bool = False
+    """whether there is a memory, which the model may search"""
+
+    @property
+    def tools(self) -> list[Message]:
+        """The schemas that are offered to the model, if it is told of them."""
+        return [RECALL_PAGE, SEARCH_MEMORY] if self.searchable else [RECALL_PAGE]
 
 
 class Unwritten(NamedTuple):
@@ -106,7 +114,7 @@ def _opened(storage: Storage, wanted: Wanted) -> Opened:
     if found is None:
         memo = Memo(wanted.nonce or secrets.token_hex(4))
         record = ContextRecord(wanted.id, wanted.owner or wanted.id, text, memo.dumps())
-        window = _window(record, memo, chosen, prompt, count)
+        window = _window(record, memo, chosen, prompt, count, wanted)
         _admit(window)
         storage.commit(Transition(head=0, record=record))
         return Opened(window, Reader(storage, wanted.id))
@@ -126,7 +134,7 @@ def _read(
     """Return the context that was *found*, with its *settings* as they are wanted."""
     chosen, prompt, count, text = settings
     record = found[0]._replace(settings=text, owner=wanted.owner or found[0].owner)
-    window = _window(record, Memo.loads(record.state), chosen, prompt, count)
+    window = _window(record, Memo.loads(record.state), chosen, prompt, count, wanted)
     reader = Reader(storage, wanted.id)
     recount = json.loads(found[0].settings).get("counter") != count.name
     contents = ContentsPage()
@@ -165,12 +173,13 @@ def _chosen(wanted: Wanted, stored: dict[str, object]) -> tuple[Settings, str | 
     )
 
 
-def _window(record: ContextRecord, memo: Memo, chosen: Settings, prompt: str | None, count: TokenCounter) -> Window:
+def _window(
+    record: ContextRecord, memo: Memo, chosen: Settings, prompt: str | None, count: TokenCounter, wanted: Wanted
+) -> Window:
     def weigh(message: Message) -> int:
         return message_tokens(message, count, chosen.model)
 
-    tools = tools_tokens([RECALL_PAGE], count, chosen.model) if chosen.notice else 0
-    return Window(record, memo=memo, settings=chosen, system=prompt, tools=tools, count=count, weigh=weigh)
+    return Window(record, memo=memo, settings=chosen, system=prompt, tools=wanted.tools, count=count, weigh=weigh)
 
 
 def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:

@@ -9,7 +9,6 @@ edition starts here only when the pending messages or the tools no longer fit. T
 
 from collections.abc import Callable, Mapping, Sequence
 
-from .answering import NAMES
 from .drafting import Draft, clipped_draft, counted
 from .errors import InvalidMessage, OpenToolGroup
 from .messages import Message, call_name, plain
@@ -109,11 +108,11 @@ class Renderer:
         if tools:
             key = repr(tools)
             if key not in self._tools:
-                notice = self._window.settings.notice
+                offered = self._window.tools if self._window.settings.notice else frozenset()
                 for position, tool in enumerate(tools):
                     if not isinstance(tool, Mapping):
                         raise InvalidMessage(f"tools[{position}]", f"expected a schema, got {type(tool).__name__}")
-                own = [tool for tool in tools if not (notice and call_name(plain(tool, "tools")) in NAMES)]
+                own = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
             tokens = self._tools[key]
         if tokens != self._window.memo.tools:

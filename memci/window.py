@@ -10,7 +10,7 @@ function of what it holds. This module knows nothing of storage, beyond the rows
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,13 @@ from .clipping import SMALLEST, clipped
 from .errors import InvalidSetting
 from .groups import interrupted
 from .messagelist import MessageNode
-from .messages import Message, tool_calls
+from .messages import Message, call_name, tool_calls
+from .outbox import Runs, posted
 from .segments.budget import Limits, State, Unit
 from .segments.common import CommonSegment
 from .segments.system import SystemSegment
 from .storage.protocol import ContextRecord, PageRow, Place
-from .tokens import REQUEST_TOKENS, TokenCounter
+from .tokens import REQUEST_TOKENS, TokenCounter, tools_tokens
 
 if TYPE_CHECKING:
     from .drafting import Draft
@@ -63,6 +64,12 @@ class Memo:
     """how many pages are gone on request"""
     since: int = 0
     """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
+    outbox: Runs = ()
+    """pages that changed their fate, which the memory has not been told of: unloaded, undone, erased, split"""
+
+    def posting(self, indexes: Iterable[int]) -> Memo:
+        """Return the memo with *indexes* in the outbox. O(outbox)."""
+        return replace(self, outbox=posted(self.outbox, indexes))
 
     def dumps(self) -> str:
         """Return the memo as JSON."""
@@ -75,6 +82,7 @@ class Memo:
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
         }
+        values["outbox"] = tuple((first, last) for first, last in fields.get("outbox", ()))
         return cls(**values)
 
 
@@ -88,7 +96,7 @@ class Window:
         memo: Memo,
         settings: Settings,
         system: str | None,
-        tools: int,
+        tools: Sequence[Message],
         count: TokenCounter,
         weigh: Callable[[Message], int],
     ) -> None:
@@ -97,10 +105,12 @@ class Window:
         self.settings = settings
         self.count = count
         self.weigh = weigh
-        self.own_tools = tools
-        """tokens of the tools that the context itself offers"""
+        self.tools = frozenset(call_name(tool) for tool in tools)
+        """names of the tools that are the context's own"""
+        self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
+        """tokens of those that it offers to the model"""
         self.interrupted = weigh(interrupted(""))
-        self.system = SystemSegment(system, notice=settings.notice, weigh=weigh)
+        self.system = SystemSegment(system, notice=settings.notice, searchable=len(tools) > 1, weigh=weigh)
         self.common = CommonSegment(nonce=memo.nonce, interrupted=self.interrupted)
         self.rows: dict[int, PageRow] = {}
         """the pages that stand verbatim, by index"""

@@ -135,7 +135,7 @@ class Writer:
         made = edition(window, plan, rules=self._rules, recalled=recalled, pinned=pinned)
         if not made.changed and not made.views and made.contents == window.common.archive.contents:
             return plan
-        memo = replace(window.memo, relist=(), editions=window.memo.editions + 1)
+        memo = replace(window.memo, relist=(), editions=window.memo.editions + 1).posting(made.fates)
         record = window.changed(memo)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
@@ -233,7 +233,7 @@ class Writer:
             relist=tuple(index for index in window.memo.relist if index not in gone),
             task=None if window.memo.task in gone else window.memo.task,
             undone=window.memo.undone + len(gone),
-        )
+        ).posting(gone)
         contents = window.common.archive.contents.without(gone, memo.nonce, window.weigh)
         changed = contents != window.common.archive.contents
         after = window.changed(memo)._replace(open_page=None)

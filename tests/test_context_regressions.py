@@ -6,6 +6,7 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.errors import BudgetExceeded
+from memci.memory import NullMemory
 
 TEXT = "Oslo, 12 May. " * 20
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
@@ -116,14 +117,14 @@ def test_a_late_result_and_an_equal_one_that_is_not_late_cost_what_they_show() -
 def test_an_open_page_without_a_users_message_never_gives_everything_away() -> None:
     """A context that begins with the assistant's messages can be opened again after its first page was split."""
     storage = EphemeralStorage()
-    context = opened(storage, window=1_000)
+    context = opened(storage, window=1_000, memory=NullMemory())
     reply = {"role": "assistant", "content": "Oslo, 12 May. " * 22}
     for _ in range(3):
         context.append_turn(reply)
     context.render("flight " * 130, reply)
     before = context.render()
 
-    again = opened(storage)
+    again = opened(storage, memory=NullMemory())
 
     again._parts.window._check()
     assert again.render() == before

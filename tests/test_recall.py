@@ -11,6 +11,7 @@ from memci import Context, EphemeralStorage, PageNotFound
 from memci.errors import StorageError, Undone
 from memci.pages import Entry
 from memci.recall import RECALL_PAGE, PageText, Request, answer, functions, quotable, request
+from memci.searching import SEARCH_MEMORY
 from memci.testing.strategies import HOSTILE
 
 NONCE = "1f9a03c2"
@@ -99,7 +100,7 @@ def test_tools_are_copies():
     context = Context.open(EphemeralStorage(), id="a", window=4_000)
     context.tools[0]["function"]["name"] = "changed"
 
-    assert context.tools == [RECALL_PAGE]
+    assert context.tools == [RECALL_PAGE, SEARCH_MEMORY]
 
 
 # -- the arguments

@@ -20,12 +20,19 @@ recall_page(index=42). Nothing is lost: whatever is listed, and whatever is mark
 """What a model is told about the window; constant, so that a provider's cache keeps it."""
 
 
+SEARCH_NOTICE = """\
+What was said long ago, or in other conversations with this user, may no longer be listed: search_memory(query="…") \
+finds it."""
+"""The same about the memory, where there is one."""
+
+
 class SystemChapter(Chapter):
     """One page with one message, or none."""
 
-    def __init__(self, prompt: str | None, *, notice: bool, weigh: Callable[[Message], int]) -> None:
+    def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
         super().__init__()
-        text = "\n\n".join(part for part in (prompt, NOTICE if notice else None) if part)
+        told = f"{NOTICE} {SEARCH_NOTICE}" if searchable else NOTICE
+        text = "\n\n".join(part for part in (prompt, told if notice else None) if part)
         if text:
             message: Message = {"role": "system", "content": text}
             self.extend(self.open_page(0, 0), MessageNode(message, weigh(message)))

@@ -14,8 +14,8 @@ from ..messages import Message
 class SystemSegment:
     """The segment of the System chapter."""
 
-    def __init__(self, prompt: str | None, *, notice: bool, weigh: Callable[[Message], int]) -> None:
-        self.chapter = SystemChapter(prompt, notice=notice, weigh=weigh)
+    def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
+        self.chapter = SystemChapter(prompt, notice=notice, searchable=searchable, weigh=weigh)
         self.view: list[Message] = [node.view for node in self.chapter.messages]
 
     @property

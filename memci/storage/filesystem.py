@@ -65,6 +65,16 @@ class FilesystemStorage:
         self._files = opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
         self._locks = Locks(self._files, busy_timeout_seconds)
 
+    @property
+    def path(self) -> str:
+        """Where it is, as an absolute path."""
+        return self._path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is ever written."""
+        return self._read_only
+
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last edition of *context*, or None if there is no such context."""
         reading = self._reading(context)

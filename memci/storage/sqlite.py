@@ -60,7 +60,6 @@ SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _U = TypeVar("_U")
-
 _inherited: list[apsw.Connection] = []
 """connections of a parent process: closing one here would end the parent's use of its file"""
 
@@ -97,6 +96,16 @@ class SQLiteStorage:
         self._connection.wal_autocheckpoint(0)  # ours looks at what comes of it
         self._connection.set_wal_hook(self._logged)
         self._inodes = self._stat()
+
+    @property
+    def path(self) -> str:
+        """Where it is, as an absolute path."""
+        return self._path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is ever written."""
+        return self._read_only
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last edition of *context*, or None if there is no such context."""
@@ -191,7 +200,7 @@ class SQLiteStorage:
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
         """Wait for the turn of *context*, by a lock in the folder FILE-turns."""
-        self._number(context)  # refuses a handle that is of no use any more
+        self._number(context)  # refuses a handle that is closed
         return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
 
     def damage(self) -> list[str]:
@@ -211,7 +220,7 @@ class SQLiteStorage:
                 raise storage_error(error, self._path) from error
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a SQLiteStorage can't be pickled: open its path again in the other process")
+        raise TypeError("a SQLiteStorage can't be pickled: open its path again there")
 
     def _run(
         self,

@@ -7,6 +7,7 @@ import pytest
 
 from memci import Context
 from memci.errors import InvalidSetting, LeaseLost, PageNotFound
+from memci.memory import NullMemory
 from memci.storage.protocol import Place
 
 from .kit import (
@@ -165,7 +166,7 @@ def test_closed_parent_leaves_its_fork_usable(tmp_path):
 def test_view_on_a_fork_costs_nothing_of_its_parent(kind, tmp_path):
     """Views that clip in one of them do not clip in the other."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
-        context = opened(storage, window=2_000)
+        context = opened(storage, window=2_000, memory=NullMemory())
         context.append_turn("go", calling(*"abcdef"), result("a", "word " * 300))
         fork = context.fork("bob")
         for name in "bcdef":
@@ -173,10 +174,10 @@ def test_view_on_a_fork_costs_nothing_of_its_parent(kind, tmp_path):
         assert "tokens elided:" in shown(context)
 
         assert "tokens elided:" not in shown(fork)
-        assert "tokens elided:" not in shown(again(storage, id="bob"))
-        again(storage, id="bob").append_turn({"role": "assistant", "content": "done"})
-        assert "tokens elided:" not in shown(again(storage, id="bob"))
-        assert "tokens elided:" in shown(again(storage))
+        assert "tokens elided:" not in shown(again(storage, id="bob", memory=NullMemory()))
+        again(storage, id="bob", memory=NullMemory()).append_turn({"role": "assistant", "content": "done"})
+        assert "tokens elided:" not in shown(again(storage, id="bob", memory=NullMemory()))
+        assert "tokens elided:" in shown(again(storage, memory=NullMemory()))
 
 
 def test_unloading_in_the_parent_leaves_the_fork_listing(storage):
@@ -190,8 +191,10 @@ def test_unloading_in_the_parent_leaves_the_fork_listing(storage):
     context.archive(keep=0)
 
     assert "unloaded" in where(context).values()
-    assert where(again(storage, id="bob")) == listed
-    assert not list(again(storage, id="bob")._parts.reader._storage.pages("bob", place=Place.UNLOADED))
+    assert where(again(storage, id="bob", memory=NullMemory())) == listed
+    assert not list(
+        again(storage, id="bob", memory=NullMemory())._parts.reader._storage.pages("bob", place=Place.UNLOADED)
+    )
 
 
 def test_fork_is_a_context_like_any_other(storage):

@@ -237,7 +237,7 @@ def test_past_changes_nothing(kind, tmp_path):
             assert (shown(past), list(past.pages())) == then
         past.recall_page(1)
         past.answers(calling(call("r", "recall_page", {"index": 1, "entry": None})))
-        past.render(*["word " * 600] * 5)
+        past.render(*["word " * 580] * 5)
         past.refresh()
         list(past.messages()), list(past.export()), past.verify(), past.report(), past.flush()
         past.close()

@@ -11,6 +11,7 @@ import pytest
 
 from memci import Context, SQLiteStorage
 from memci.errors import CorruptRecord, InvalidSetting, StorageBusy, StorageError, StorageReadOnly
+from memci.memory import NullMemory
 from memci.transfer import exported, imported
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -38,7 +39,7 @@ def version(path):
 @pytest.mark.parametrize("id", TOLD)
 def test_migration_keeps_what_was_said(old, id):  # noqa: A002
     """Every message, the rendering byte for byte, and where each page is, are what the earlier memci showed."""
-    with Context.open(old, id=id) as context:
+    with Context.open(old, id=id, memory=NullMemory()) as context:
         told = {
             "messages": list(context.messages()),
             "rendered": context.render(strict=False),

@@ -29,7 +29,6 @@ BANNED_MODULES = frozenset(
         "jsonpickle",
         "msgpack",
         "joblib",
-        "numpy",
         "code",
         "codeop",
         "subprocess",
@@ -48,9 +47,10 @@ BANNED_MODULES = frozenset(
 )
 """what revives objects from data, runs programs or talks to others"""
 BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "import_module", "breakpoint"})
+BANNED_OF_NUMPY = ("load", "save", "fromfile", "loadtxt")
 BANNED_OF_OS = ("system", "popen", "spawn", "exec", "posix_spawn", "fork")
 EXECUTES = frozenset({"execute", "executemany", "executescript"})
-PASSING = {"rows": 1, "_changed": 1}
+PASSING = {"rows": 1, "_changed": 1, "fetched": 1, "read_rows": 0}
 """functions of ours that execute a statement which they are given, and where it stands among their arguments"""
 DELIMITED = frozenset({"memci.summarizers.salience._FILE"})
 """patterns whose inner repeat can't match what each round of the outer one begins with: there is one way to split"""
@@ -91,6 +91,8 @@ def test_module_revives_and_runs_nothing(path):
             of = name_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
             called = str(name_of(node.func))
             if (called in BANNED_CALLS and of != "re") or (of == "os" and called.startswith(BANNED_OF_OS)):
+                found.append(called)
+            elif of == "np" and called.startswith(BANNED_OF_NUMPY):
                 found.append(called)
 
     assert found == []

@@ -49,7 +49,9 @@ def injections(rng: Random, count: int) -> Iterator[str]:
 def schema(path: Path) -> list[tuple]:
     connection = sqlite3.connect(path)
     try:
-        return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
+        return connection.execute(
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE tbl_name NOT GLOB 'memory_*' ORDER BY name"
+        ).fetchall()
     finally:
         connection.close()
 

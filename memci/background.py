@@ -1,0 +1,96 @@
+"""Work in the background: done while nobody waits for the context that it is about.
+
+    an agent appends, renders   │ waits seconds for its model │   appends, renders
+    the worker                  │ a page, a page, a page …    │
+
+One thread for the process, started when there is something to do. It does a small step at a time, and only when its
+context was left alone for a moment: what an agent does is never slowed down by it. What is not done when the process
+ends is done by whoever opens the context next. This module knows nothing of what the steps are.
+"""
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from typing import Protocol
+
+_LOG = logging.getLogger("memci")
+
+QUIET_SECONDS = 0.05
+"""how long a context must be left alone before a step is done for it"""
+
+
+class Busy(Protocol):
+    """What has work to do."""
+
+    touched: float
+    """when it was last used by somebody who waits (`time.monotonic`)"""
+
+    def step(self) -> bool:
+        """Do a little, a few milliseconds, and return whether there is more to do."""
+        ...
+
+
+class Worker:
+    """Does the steps of what was submitted, one after another."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[weakref.ref[Busy]] = deque()
+        self._change = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, busy: Busy) -> None:
+        """Let *busy* have its steps done; once it is forgotten or says that there is no more, it is dropped."""
+        with self._change:
+            if all(each() is not busy for each in self._waiting):
+                self._waiting.append(weakref.ref(busy))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="memci-background", daemon=True)
+                self._thread.start()
+            self._change.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._change:
+                while not self._waiting:
+                    self._change.wait()
+                chosen = self._waiting.popleft()
+            if self._done(chosen):
+                continue
+            with self._change:
+                self._waiting.append(chosen)
+
+    def _done(self, chosen: weakref.ref[Busy]) -> bool:
+        busy = chosen()
+        if busy is None:
+            return True
+        quiet = time.monotonic() - busy.touched
+        if quiet < QUIET_SECONDS:
+            del busy  # it may be forgotten meanwhile
+            time.sleep(QUIET_SECONDS - quiet)
+            return False
+        try:
+            return not busy.step()
+        except Exception:  # whatever it is: the next one who uses the context meets it, and is told
+            _LOG.debug("a step in the background failed", exc_info=True)
+            return True
+
+
+_worker = Worker()
+
+
+def worker() -> Worker:
+    """Return the worker of this process."""
+    return _worker
+
+
+def _forked() -> None:
+    """Begin anew in a child process: threads do not survive fork()."""
+    global _worker  # noqa: PLW0603 -- one per process
+    _worker = Worker()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,122 @@
+"""The hand-over: what a context tells its memory of, and when.
+
+    heard #40 ──▶  #41, #42, … closed pages, by index        observe; admit, if a page is unloaded
+    outbox    ──▶  what happened to a page since             admit · erase (undone, erased) · observe anew (split)
+
+The memory says how far it has heard, and the outbox is part of the transaction that changed a page, so nothing is
+missed when a process dies between the two; telling twice changes nothing. A page that a fork shares is told of as its
+parent's, if both belong to one owner. This module knows nothing of how a memory keeps things.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from .memory.backend import MemoryBackend, Scope
+from .memory.raw import record_of
+from .outbox import delivered, indexes
+from .storage import Storage
+from .storage.protocol import PageRow, Place
+from .window import Window
+
+
+class Handover:
+    """Tells the memory of one context's pages."""
+
+    def __init__(self, storage: Storage, window: Window, memory: MemoryBackend) -> None:
+        self._storage = storage
+        self.window = window
+        self.memory = memory
+        self._heard = memory.heard(window.record.id)
+        """up to which page the memory was told"""
+        self._shared = self._shared_before()
+
+    @property
+    def pending(self) -> int:
+        """How many pages the memory has not been told of as they are. O(pages in the outbox)."""
+        return self._unheard + sum(1 for _ in self._fates())
+
+    def tell(self, most: int) -> int:
+        """Tell the memory of up to *most* pages, and return how many those were. O(their messages).
+
+        Raises:
+            StorageError: If a page can't be read, or the memory can't keep it; it is told again then.
+        """
+        told = self.tell_fates(most)
+        while told < most and self._unheard:
+            index = self._heard + 1
+            if index != self.window.record.open_page:  # one with parts behind it is in the outbox
+                self._tell_of(index)
+                told += 1
+            self._heard = index
+        return told
+
+    def tell_fates(self, most: int = 2**62) -> int:
+        """Tell the memory what became of up to *most* pages, and return how many those were."""
+        told = 0
+        for index in list(self._fates()):
+            if told >= most:
+                break
+            self._tell_of(index)
+            memo = self.window.memo
+            self.window.memo = replace(memo, outbox=delivered(memo.outbox, index))
+            told += 1
+        return told
+
+    def key(self, row: PageRow) -> tuple[str, int]:
+        """Return what the memory knows a page as: one that a fork shares is its parent's. O(forks before it)."""
+        for context, base in self._shared:
+            if row.end is not None and row.end <= base:
+                return context, row.index
+        return self.window.record.id, row.index
+
+    def own(self, context: str, index: int) -> bool:
+        """Tell whether what the memory knows by these is a page of this context."""
+        if context == self.window.record.id:
+            return True
+        if all(context != name for name, _ in self._shared):
+            return False
+        row = self.row(index)
+        return row is not None and self.key(row) == (context, index)
+
+    def row(self, index: int) -> PageRow | None:
+        """Return the row of page *index*, None if there is no such page."""
+        known = self.window.row(index)
+        return known or next(iter(self._storage.pages(self.window.record.id, first=index, last=index)), None)
+
+    @property
+    def _unheard(self) -> int:
+        record = self.window.record
+        self._heard = min(self._heard, record.next_page - 1)  # a memory of its own may have outlived a power cut
+        return record.next_page - 1 - (record.open_page == record.next_page - 1) - self._heard
+
+    def _fates(self) -> Iterator[int]:
+        opened = self.window.record.open_page
+        return (index for index in indexes(self.window.memo.outbox) if index != opened)
+
+    def _tell_of(self, index: int) -> None:
+        record = self.window.record
+        row = self.row(index)
+        if row is None:
+            return
+        context, _ = self.key(row)
+        if context != record.id and row.place is not Place.ERASED:
+            return  # the other context tells of it
+        if row.place in (Place.UNDONE, Place.ERASED):
+            self.memory.erase(Scope(context, (index,)))
+            return
+        told = record_of(self._storage, record.id, row, record.head)
+        self.memory.observe(told)
+        if row.place is Place.UNLOADED:
+            self.memory.admit(told)
+
+    def _shared_before(self) -> tuple[tuple[str, int], ...]:
+        """Return (context, base) of the contexts of the same owner that this one was forked from, oldest first."""
+        found: list[tuple[str, int]] = []
+        parent, base = self.window.record.parent, self.window.record.base
+        while parent is not None:
+            loaded = self._storage.load(parent)
+            if loaded is None or loaded[0].owner != self.window.record.owner:
+                break
+            found.append((parent, base))
+            parent, base = loaded[0].parent, min(base, loaded[0].base)
+        return tuple(reversed(found))

@@ -1,0 +1,125 @@
+"""Admission: how pages come into a memory, and go.
+
+    observed   a page is cut into passages, whose words can be found        tier 0
+    admitted   it left the Contents Page: last in the short-term queue      tier 1
+    erased     its row, passages and vectors go, and what was derived from it alone
+
+A page is known by its context and index, and by a digest of what it says: the same again changes nothing, another text
+takes the place of the first. This module knows nothing of the tiers beyond the queue.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable
+
+import apsw
+
+from .backend import PageRecord
+from .index import removed, stored
+from .layout import Row
+from .owner import Owner
+from .passages import passages
+from .store import MemoryStore, fetched, purge
+
+OBSERVED, SHORT, MID, EVICTED = range(4)
+"""the tiers, as they are stored"""
+
+
+def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
+    """Keep *page* so that its words are found, and return its id. O(its characters)."""
+    known = store.read_rows(SELECT_PAGE, owner.nr, page.context, page.index)
+    digest = _digest(page)
+    if known and known[0][1] == digest:
+        return int(known[0][0])
+    out_of_order = bool(known) or heard(store, owner, page.context) >= page.index
+    with store.change() as connection:
+        owner.begin(connection, removes=out_of_order)
+        context = _context(connection, owner.nr, page.context, page.index)
+        if known:
+            id_ = int(known[0][0])
+            removed(connection, id_)
+            connection.execute("DELETE FROM memory_vector WHERE page = ?", (id_,))
+            connection.execute(
+                "UPDATE memory_page SET digest = ?, turn = ?, at = ?, summary = '', keywords = '' WHERE id = ?",
+                (digest, page.turn, page.at, id_),
+            )
+        else:
+            connection.execute(
+                "INSERT INTO memory_page(owner, context, page, turn, at, digest) VALUES (?, ?, ?, ?, ?, ?)",
+                (owner.nr, context, page.index, page.turn, page.at, digest),
+            )
+            id_ = connection.last_insert_rowid()
+        own = [entry for entry in page.entries if entry[0] not in page.quotes]
+        fresh = stored(connection, owner.nr, context, id_, page.at, passages(own))
+        if known:
+            purge(connection)
+    _taken(owner, fresh, removes=out_of_order)
+    if known:
+        store.scrub()
+    return id_
+
+
+def admitted(store: MemoryStore, owner: Owner, id: int) -> None:  # noqa: A002 -- the page's
+    """Put the page *id* at the end of the queue, if it was never there."""
+    tier = store.read_rows("SELECT tier FROM memory_page WHERE id = ?", id)
+    if not tier or tier[0][0] != OBSERVED:
+        return
+    with store.change() as connection:
+        owner.begin(connection)
+        connection.execute(
+            "UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page "
+            "WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ?",
+            (SHORT, owner.nr, SHORT, id, OBSERVED),
+        )
+    owner.committed()
+
+
+def heard(store: MemoryStore, owner: Owner, context: str) -> int:
+    """Return the highest page of *context* that was observed, 0 if none was."""
+    found = store.read_rows("SELECT heard FROM memory_context WHERE owner = ? AND name = ?", owner.nr, context)
+    return int(found[0][0]) if found else 0
+
+
+def pages_of(store: MemoryStore, owner: Owner, context: str | None, indexes: Iterable[int] | None) -> list[int]:
+    """Return the ids of the pages that a scope names. O(pages of the context, or of the owner)."""
+    if context is None:
+        found = store.read_rows("SELECT id FROM memory_page WHERE owner = ?", owner.nr)
+    else:
+        found = store.read_rows(
+            "SELECT g.id, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
+            "WHERE c.owner = ? AND c.name = ?",
+            owner.nr,
+            context,
+        )
+    wanted = None if indexes is None else frozenset(indexes)
+    return [int(row[0]) for row in found if wanted is None or row[1] in wanted]
+
+
+SELECT_PAGE = """
+SELECT g.id, g.digest FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+WHERE c.owner = ? AND c.name = ? AND g.page = ?"""
+
+
+def _context(connection: apsw.Connection, owner: int, name: str, index: int) -> int:
+    connection.execute(
+        "INSERT INTO memory_context(owner, name, heard) VALUES (?, ?, ?) "
+        "ON CONFLICT(owner, name) DO UPDATE SET heard = max(heard, excluded.heard)",
+        (owner, name, index),
+    )
+    (row,) = fetched(connection, "SELECT nr FROM memory_context WHERE owner = ? AND name = ?", owner, name)
+    return int(row[0])
+
+
+def _taken(owner: Owner, fresh: tuple[list[int], list[Row], list[Counter[str]]], *, removes: bool) -> None:
+    owner.committed()
+    if removes:
+        owner.index.stale()
+    else:
+        owner.index.add(*fresh)
+
+
+def _digest(page: PageRecord) -> bytes:
+    """Return what tells whether a page says the same as before: 16 bytes."""
+    text = json.dumps([page.entries, page.turn, page.at, sorted(page.quotes)], sort_keys=True, ensure_ascii=False)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,0 +1,237 @@
+"""What a context asks of a memory, and what a memory answers.
+
+    observe   a page closed: it can be found from now on
+    admit     a page left the Contents Page: it enters the tiers
+    erase     a page was undone or erased: nothing of it may be found any more
+    search    what is known of a query: pages, facts, concepts, the profile
+
+A memory belongs to one owner, who may have many contexts. A context tells it of each page at least once, by index, and
+of what happened to a page since; a call that repeats another one changes nothing. This module knows nothing of how
+things are found.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from ..messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """A closed page, as a memory is told of it."""
+
+    context: str
+    index: int
+    turn: int
+    entries: tuple[tuple[int, Message], ...]
+    """(ordinal, message), in order"""
+    at: float | None = None
+    """when it happened, in seconds since 1970 UTC; None: nobody said"""
+    quotes: frozenset[int] = frozenset()
+    """ordinals of messages that only quote another page (answers to recalls): never taken in again"""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What names the page: context and index."""
+        return self.context, self.index
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a message, exact."""
+
+    entry: int
+    text: str
+    role: str
+    start: int = 0
+    """where in the entry's text it begins, in characters"""
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page that was found, and where in it."""
+
+    context: str
+    index: int
+    entry: int
+    """the ordinal of the entry that fits best"""
+    score: float
+    """from 0 to 1, comparable between the pages of one answer"""
+    text: str
+    """the piece of that entry that fits best, exact"""
+    role: str
+    turn: int
+    at: float | None = None
+    speaker: str = ""
+    """the `name` of the message, if it had one"""
+    start: int = 0
+    """where in the entry's text the piece begins, in characters"""
+    tier: Literal["observed", "short", "mid", "evicted"] = "observed"
+    episode: int | None = None
+    source: Literal["words", "vectors", "episode"] = "words"
+    more: tuple[Piece, ...] = ()
+    """other pieces of the page that fit, best first"""
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All pieces that were found on the page, best first."""
+        return (Piece(self.entry, self.text, self.role, self.start, self.speaker), *self.more)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A short statement that is known."""
+
+    text: str
+    about: Literal["user", "assistant"]
+    score: float
+    context: str
+    index: int
+    """the page that it comes from"""
+    turn: int
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A node of the knowledge graph, as far as a query activates it."""
+
+    name: str
+    activation: float
+    relations: tuple[str, ...]
+    """its strongest relations as text: "Mel — plays → violin" """
+    pages: tuple[tuple[str, int], ...]
+    """(context, index) of the pages that tell of it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What a search found, best first."""
+
+    query: str
+    pages: tuple[FoundPage, ...] = ()
+    user_facts: tuple[Fact, ...] = ()
+    assistant_facts: tuple[Fact, ...] = ()
+    concepts: tuple[Concept, ...] = ()
+    profile: str = ""
+    retrieved_at: float = 0.0
+    """seconds since 1970 UTC"""
+    pending: int = 0
+    """pages that are not searchable yet"""
+
+    def __bool__(self) -> bool:
+        return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is to be erased: everything of the owner, one context, or pages of it."""
+
+    context: str | None = None
+    pages: Collection[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What an erasure removed from a memory."""
+
+    pages: int = 0
+    derived: int = 0
+    """episodes, facts, concepts, events, summaries that were removed or told anew"""
+    scrubbed: bool = True
+    """whether no byte is left in the memory's own files; False while another reader keeps an older state"""
+
+
+@runtime_checkable
+class MemoryBackend(Protocol):
+    """Where pages go that leave the window. Thread-safe; bound to one owner.
+
+    Every method may raise a `memci.errors.StorageError`. A context goes on without its memory: what it could not tell
+    is told later.
+    """
+
+    def observe(self, page: PageRecord) -> None:
+        """Make a closed page searchable. The same page again changes nothing; with other entries it is replaced."""
+        ...
+
+    def admit(self, page: PageRecord) -> None:
+        """Take a page, which left the Contents Page, into the tiers. The same page again changes nothing."""
+        ...
+
+    def heard(self, context: str) -> int:
+        """Return the highest page index of *context* that was observed, 0 if none was. It survives a crash, or is 0."""
+        ...
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 5,
+        budget: int | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        exclude: Collection[tuple[str, int]] = (),
+    ) -> Recollection:
+        """Return what is known of *query*.
+
+        Args:
+            query: In the words of whoever asks.
+            k: How many pages at most.
+            budget: Tokens that the texts of the pages may cost in all; None: no bound.
+            since: Only pages from then on, in seconds since 1970 UTC; a page without a time is not among them.
+            until: Only pages until then, likewise.
+            exclude: (context, index) of pages that are not wanted: they stand in the window.
+        """
+        ...
+
+    def erase(self, scope: Scope) -> Forgotten:
+        """Remove what *scope* names and all that was derived from it alone. Naming what is gone already is fine."""
+        ...
+
+    def upkeep(self, now: float | None = None) -> int:
+        """Do what is due: hand over, analyse, promote, evict. Return how many pages moved. No hidden timers."""
+        ...
+
+    def close(self) -> None:
+        """Release what is held. Closing twice is fine."""
+        ...
+
+
+class NullMemory:
+    """A memory that keeps nothing and finds nothing."""
+
+    def observe(self, page: PageRecord) -> None:
+        """Keep nothing."""
+
+    def admit(self, page: PageRecord) -> None:
+        """Keep nothing."""
+
+    def heard(self, context: str) -> int:  # noqa: ARG002
+        """Return 0."""
+        return 0
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 5,  # noqa: ARG002
+        budget: int | None = None,  # noqa: ARG002
+        since: float | None = None,  # noqa: ARG002
+        until: float | None = None,  # noqa: ARG002
+        exclude: Collection[tuple[str, int]] = (),  # noqa: ARG002
+    ) -> Recollection:
+        """Find nothing."""
+        return Recollection(query)
+
+    def erase(self, scope: Scope) -> Forgotten:  # noqa: ARG002
+        """Remove nothing: nothing is kept."""
+        return Forgotten()
+
+    def upkeep(self, now: float | None = None) -> int:  # noqa: ARG002
+        """Do nothing."""
+        return 0
+
+    def close(self) -> None:
+        """Release nothing."""

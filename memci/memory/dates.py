@@ -1,0 +1,90 @@
+"""Dates as terms: when something was said, and what a question says of when.
+
+    date_terms(1684454820.0)               ["@2023", "@may", "@2023-05", "@may-19"]
+    asked_dates("… in May 2023?")          ["@2023", "@may", "@2023-05"]
+    tells_time("We met last Friday.")      True
+
+The terms are marked with @: they stand beside a text and not in it. Days are those of UTC. This module knows nothing of
+passages or scores.
+"""
+
+import re
+from datetime import UTC, datetime
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
+_YEAR = r"(?:19|20)\d\d"
+_DATED = re.compile(
+    rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? )?(?P<month>{_MONTH})\b\.?"
+    rf"(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?(?:,? (?:of )?(?P<year>{_YEAR})\b)?"
+)
+_ISO = re.compile(rf"\b(?P<year>{_YEAR})[-/](?P<month>\d{{1,2}})(?:[-/](?P<day>\d{{1,2}}))?\b")
+_TIED = re.compile(
+    rf"(?:(?P<year>{_YEAR})\s*[年년]\s*)?(?P<month>\d{{1,2}})\s*[月월](?:\s*(?P<day>\d{{1,2}})\s*[日号號일])?"
+)
+_LEADS_TO_MONTH = re.compile(
+    r"\b(?:in|on|of|since|until|till|during|before|after|by|last|this|next|early|late|mid)[ -]$"
+)
+_TIMED = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|lately|since|weekends?|weeks?|months?|years?"
+    r"|this (?:morning|afternoon|evening|spring|summer|autumn|fall|winter)|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+    rf"|january|february|april|june|july|august|september|october|november|december|{_YEAR}|\d{{1,2}}(?:st|nd|rd|th))\b"
+    r"|昨[天日晚]|今[天日晚年]|明[天日年]|前[天日年]|后天|後天|去年|[上下本][周週月]|[上下]个[周月]|星期|周[一二三四五六日末]|\d[年月日号號]"
+    r"|先[週月日]|来[週月年]|어제|오늘|내일|작년|내년|지난|다음|\d[년월일]",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"^\W*(?:and |so )?(?:when\b"
+    r"|(?:(?:on|in|since|until|by|at) )?(?:what|which) (?:date|day|time|month|year|week|season)\b"
+    r"|how (?:long|many (?:days|weeks|months|years)) (?:ago|before|after|since|until|passed)|how long\b)"
+    r"|什么时候|什麼時候|何时|何時|哪[一]?[天年月]|几[月号点年]|幾[月號點年]|多久|いつ|何[年月日]|언제|며칠|몇\s?[년월일]",
+    re.IGNORECASE,
+)
+
+
+def date_terms(at: float) -> list[str]:
+    """Return the terms of a moment: its year, its month, both as one, and the day in its month."""
+    day = datetime.fromtimestamp(at, UTC)
+    month = _MONTHS[day.month - 1]
+    return [f"@{day.year}", f"@{month}", f"@{day.year}-{day.month:02}", f"@{month}-{day.day}"]
+
+
+def asked_dates(text: str) -> list[str]:
+    """Return the terms of `date_terms` that *text* names, each once. O(length)."""
+    lower = text.lower()
+    found = [f"@{year}" for year in re.findall(rf"\b{_YEAR}\b", lower)]
+    for match in _DATED.finditer(lower):
+        month, day, year = match["month"][:3], match["before"] or match["after"], match["year"]
+        # "may" and "march" are verbs, too
+        if month in {"may", "mar"} and not (day or year or _LEADS_TO_MONTH.search(lower[: match.start("month")])):
+            continue
+        found += _named(year, _MONTHS.index(month) + 1, day)
+    for pattern in (_ISO, _TIED):
+        for match in pattern.finditer(lower):
+            found += _named(match["year"], int(match["month"]), match["day"])
+    return list(dict.fromkeys(found))
+
+
+def tells_time(text: str) -> bool:
+    """Tell whether *text* says when something is, was or will be. O(length)."""
+    return _TIMED.search(text) is not None
+
+
+def asks_time(text: str) -> bool:
+    """Tell whether *text* asks when."""
+    return _WHEN.search(text) is not None
+
+
+def _named(year: str | None, month: int, day: str | None) -> list[str]:
+    if not 1 <= month <= 12:
+        return []
+    name = _MONTHS[month - 1]
+    found = [f"@{name}"]
+    if day:
+        found.append(f"@{name}-{int(day)}")
+    if year:
+        found += [f"@{year}", f"@{year}-{month:02}"]
+    return found

@@ -1,0 +1,195 @@
+"""Handing over: the oldest pages of the short-term queue become part of episodes.
+
+    #3 #4 #5   ──▶  links and chains    #3 ⇄ #4     #5
+               ──▶  topics              {#3, #4} flight     {#5} dog
+               ──▶  episodes            joins "Flight to Oslo"     opens "My dog is ill"
+
+One transaction: a batch is in the queue or in episodes, never lost between. This module knows nothing of when.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import apsw
+
+from ..errors import CorruptRecord
+from ..storage import Storage
+from ..summarizers import extract
+from .admission import MID, SHORT
+from .backend import PageRecord
+from .chains import ChainSummary, PageText, page_text
+from .embedders import Embedder, EmbeddingFailed, embedded
+from .episodes import Episode, best, merged, opened
+from .items import dumped, packed, put, unpacked
+from .keywords import keywords
+from .owner import Owner
+from .raw import raw_page
+from .store import MemoryStore
+from .topics import Topic
+
+if TYPE_CHECKING:
+    from .upkeep import Rules
+
+CANDIDATES = 5
+"""episodes that a topic is compared with: the nearest ones by their vectors"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    """A page of the batch."""
+
+    id: int
+    page: PageRecord
+    text: PageText
+
+
+def hand_over(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder, rules: Rules, now: float) -> int:
+    """Move the oldest batch of a full queue into episodes, and return how many pages that were.
+
+    Raises:
+        Outdated: If another process changed the owner meanwhile.
+    """
+    if not owner.nr:
+        return 0
+    (waiting,) = store.read_rows("SELECT count(*) FROM memory_page WHERE owner = ? AND tier = ?", owner.nr, SHORT)
+    if waiting[0] < rules.capacity:
+        return 0
+    queue = store.read_rows(
+        "SELECT g.id, c.name, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
+        "WHERE g.owner = ? AND g.tier = ? ORDER BY g.entered LIMIT ?",
+        owner.nr,
+        SHORT,
+        max(1, rules.handover),
+    )
+    batch = _queued(storage, queue, embedder)
+    grouped = rules.topics([each.text for each in batch])
+    with store.change() as connection:
+        owner.begin(connection)
+        for each in batch:
+            connection.execute(
+                "UPDATE memory_page SET tier = ?, summary = ?, keywords = ? WHERE id = ?",
+                (MID, each.text.title, json.dumps(each.text.keywords, ensure_ascii=False), each.id),
+            )
+            if each.text.vector is not None:
+                connection.execute(
+                    "INSERT OR REPLACE INTO memory_vector VALUES (?, 0, ?, ?, ?)",
+                    (each.id, embedder.name, owner.nr, packed(each.text.vector)),
+                )
+        chains = _linked(connection, store, owner, batch, rules)
+        episodes, members = _joined(connection, owner, batch, grouped, rules, now)
+    owner.committed()
+    owner.tiers.chains.update(chains)
+    for key, episode in episodes.items():
+        owner.keep(key, episode)
+        owner.tiers.changed.add(key)
+    owner.tiers.episode_of.update(members)
+    return len(batch)
+
+
+def _queued(storage: Storage, queue: Sequence[tuple[int, str, int]], embedder: Embedder) -> list[_Queued]:
+    """Return the pages of *queue* (id, context, index) with what is compared of them. O(their messages)."""
+    found = []
+    heads: dict[str, int] = {}
+    for id_, context, index in queue:
+        if context not in heads:
+            loaded = storage.load(context)
+            heads[context] = 0 if loaded is None else loaded[0].head
+        try:
+            raw = raw_page(storage, context, index, heads[context])
+        except CorruptRecord:  # whoever reads the page is told; the others are not to wait for it
+            raw = None
+        page = PageRecord(context, index, 0, ()) if raw is None else raw[0]
+        text = page_text(page)
+        title = extract([message for _, message in page.entries]).title if page.entries else ""
+        found.append(_Queued(id_, page, PageText(text, title, keywords([text]), None, page.at)))
+    try:
+        vectors = embedded(embedder, [each.text.text for each in found])
+    except EmbeddingFailed:  # words find them; they are embedded when an embedder answers again
+        return found
+    return [
+        replace(each, text=replace(each.text, vector=vector if vector.any() else None))
+        for each, vector in zip(found, vectors, strict=True)
+    ]
+
+
+def _linked(
+    connection: apsw.Connection, store: MemoryStore, owner: Owner, batch: Sequence[_Queued], rules: Rules
+) -> dict[int, ChainSummary]:
+    """Link the pages of *batch* that go on from one another, the first with the last one of the batch before."""
+    changed: dict[int, ChainSummary] = {}
+    before, last, chain = _last(store, owner)
+    for each in batch:
+        goes_on = before is not None and rules.continuity(before, each.text)
+        if not goes_on or chain is None:
+            last, chain = None if not goes_on else last, None
+        summary = changed.get(chain or 0) or owner.tiers.chains.get(chain or 0) or ChainSummary()
+        summary = summary.updated(each.text.title)
+        chain = put(connection, owner.nr, "chain", dumped(summary), id=chain, pages=[each.id])
+        changed[chain] = summary
+        connection.execute(
+            "UPDATE memory_page SET chain = ?, previous = ?, next = NULL WHERE id = ?",
+            (chain, last if goes_on else None, each.id),
+        )
+        if goes_on and last is not None:
+            connection.execute("UPDATE memory_page SET next = ? WHERE id = ?", (each.id, last))
+        before, last = each.text, each.id
+    connection.execute("UPDATE memory_owner SET last = ? WHERE nr = ?", (last, owner.nr))
+    return changed
+
+
+def _last(store: MemoryStore, owner: Owner) -> tuple[PageText | None, int | None, int | None]:
+    """Return the page that was handed over last, its id and its chain."""
+    found = store.read_rows(
+        "SELECT g.id, g.chain, g.summary, g.keywords, g.at, v.vector FROM memory_owner AS o "
+        "JOIN memory_page AS g ON g.id = o.last LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 "
+        "WHERE o.nr = ?",
+        owner.nr,
+    )
+    if not found:
+        return None, None, None
+    id_, chain, title, words, at, vector = found[0]
+    return PageText("", title, tuple(json.loads(words or "[]")), unpacked(vector), at), id_, chain
+
+
+def _joined(
+    connection: apsw.Connection,
+    owner: Owner,
+    batch: Sequence[_Queued],
+    grouped: Sequence[Topic],
+    rules: Rules,
+    now: float,
+) -> tuple[dict[int, Episode], dict[int, int]]:
+    """Let each topic join the episode that it belongs to, or open one; return those, and which page is in which."""
+    changed: dict[int, Episode] = {}
+    members: dict[int, int] = {}
+    assert sorted(at for topic in grouped for at in topic.pages) == list(range(len(batch))), "a page has one topic"
+    for topic in grouped:
+        pages = [batch[at] for at in topic.pages]
+        times = [each.page.at for each in pages if each.page.at is not None]
+        first, last = min(times, default=None), max(times, default=None)
+        known = {**{key: owner.tiers.episodes[key] for key in _near(owner, topic)}, **changed}
+        key = best(topic, known.items(), threshold=rules.threshold)
+        if key is None:
+            episode = opened(topic, now=now, first=first, last=last)
+        else:
+            episode = merged(known[key], topic, now=now, first=first, last=last)
+        ids = [each.id for each in pages]
+        body = dumped(episode, without=["embedding"])
+        key = put(connection, owner.nr, "episode", body, id=key, vector=episode.embedding, pages=ids)
+        connection.executemany("UPDATE memory_page SET episode = ? WHERE id = ?", [(key, each) for each in ids])
+        changed[key] = episode
+        members.update((each, key) for each in ids)
+    return changed, members
+
+
+def _near(owner: Owner, topic: Topic) -> list[int]:
+    """Return the episodes that *topic* is compared with; without vectors, those that were opened last."""
+    index = owner.episode_vectors
+    if topic.vector is None or index is None or index.dimension != len(topic.vector):
+        return sorted(owner.tiers.episodes)[-CANDIDATES:]
+    ids, _ = index.search(topic.vector, CANDIDATES)
+    return [int(each) for each in ids if int(each) in owner.tiers.episodes]

@@ -1,0 +1,61 @@
+"""Raw pages: a page as a memory is told of it, read from the store that keeps its messages.
+
+    raw_page(storage, "alice", 42)   ──▶   PageRecord(context="alice", index=42, entries=((1, {…}), (2, {…})), …), its place
+
+What a memory keeps of a page is derived and can be made anew from this. This module knows nothing of windows.
+"""
+
+from datetime import UTC, datetime
+
+from ..errors import CorruptRecord
+from ..storage import Storage
+from ..storage.codec import ERASED, decode
+from ..storage.protocol import PageRow, Place
+from .backend import PageRecord
+
+
+def raw_page(storage: Storage, context: str, index: int, head: int) -> tuple[PageRecord, Place] | None:
+    """Return page *index* of *context* and where it is, None if there is no such page. O(its messages).
+
+    Args:
+        storage: Where the page is.
+        context: Its context.
+        index: Its number.
+        head: The next seq of the context, where an open page ends.
+
+    Raises:
+        StorageError: If it can't be read.
+    """
+    for row in storage.pages(context, first=index, last=index):
+        return record_of(storage, context, row, head), row.place
+    return None
+
+
+def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:
+    """Return the page of *row* as a memory is told of it, without what was erased of it. O(its messages)."""
+    base = _base(storage, context, row)
+    stored = [entry for first, end in row.spans(head) for entry in storage.entries(context, first, end)]
+    left = [entry for entry in stored if entry.codec != ERASED]
+    return PageRecord(
+        context,
+        row.index,
+        row.turn,
+        tuple((entry.seq - base + 1, decode(entry.codec, entry.body)) for entry in left),
+        next((seconds(entry.at) for entry in left if entry.at is not None), None),
+        frozenset(entry.seq - base + 1 for entry in left if entry.quotes is not None),
+    )
+
+
+def seconds(at: str) -> float:
+    """Return ISO 8601 as seconds since 1970; a time without a zone is taken as UTC, so that it is the same anywhere."""
+    when = datetime.fromisoformat(at)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _base(storage: Storage, context: str, row: PageRow) -> int:
+    """Return the seq of the first message of the interaction, from which ordinals count."""
+    if row.continues is None:
+        return row.first
+    for origin in storage.pages(context, first=row.continues, last=row.continues):
+        return origin.first
+    raise CorruptRecord(context, row.first, f"page #{row.continues} is not in the store")

@@ -1,0 +1,227 @@
+"""Searching a memory: passages by their words and vectors, pages of near episodes, and what is known.
+
+    query ──▶ words ─────┐
+          ──▶ vectors ───┼─▶ passages, best first ──▶ pages, in a budget ──▶ visited: heat, use
+          ──▶ episodes ──┘   (they add pages that words miss, and break ties; they hide nothing)
+
+A word decides who is found; the text is read from the pages themselves, so that what is shown is exact. This module
+knows nothing of how a score comes about.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from ..storage import Storage
+from .admission import EVICTED, MID, OBSERVED, SELECT_PAGE, SHORT
+from .backend import FoundPage, Piece, Recollection
+from .embedders import Embedder, EmbeddingFailed, embedded
+from .layout import Floats
+from .owner import Owner
+from .passages import entry_text
+from .ranking import Query, rank
+from .raw import raw_page
+from .store import MemoryStore
+
+EPISODES = 5
+"""how many of them a search looks into (the paper's m)"""
+LEAST = 0.1
+"""cosine from which an episode, or a page of one, is near (the paper's released code)"""
+_DEPTH = 256
+"""passages that are looked at for one search at most, for each page that is asked for"""
+_ECHO = 0.5
+"""the share of a page's best score from which another piece of it is shown too"""
+
+_TIERS: dict[int, Literal["observed", "short", "mid", "evicted"]] = {
+    OBSERVED: "observed",
+    SHORT: "short",
+    MID: "mid",
+    EVICTED: "evicted",
+}
+_LOG = logging.getLogger("memci")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for."""
+
+    query: str
+    k: int = 5
+    budget: int | None = None
+    since: float | None = None
+    until: float | None = None
+    exclude: frozenset[tuple[str, int]] = frozenset()
+
+
+def recollect(
+    storage: Storage,
+    store: MemoryStore,
+    owner: Owner,
+    wanted: Wanted,
+    embedder: Embedder,
+    count: Callable[[str], int],
+    now: float,
+) -> Recollection:
+    """Return what *owner* knows of the query, and count it as visited. O(postings of its words + passages)."""
+    if not owner.nr or not len(owner.index.layout):
+        return Recollection(wanted.query, retrieved_at=now)
+    scores, near = _scores(store, owner, wanted, embedder)
+    pages = _pages(storage, store, owner, wanted, scores, near, count, now)
+    return Recollection(wanted.query, tuple(pages), retrieved_at=now)
+
+
+def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder) -> tuple[Floats, set[int]]:
+    """Return a score per passage, 0 where it is not wanted, and the pages that only their episode suggests."""
+    query, index = Query.of(wanted.query), owner.index
+    terms = (*query.terms, *query.dates)
+    scores = rank(query, index.postings(terms), index.layout)
+    at = index.layout.columns
+    near = _near_pages(store, owner, wanted, embedder)
+    if near:
+        for page, cosine in near.items():
+            own = at.page == page
+            if own.any() and not scores[own].any():
+                scores[np.flatnonzero(own)[0]] = LEAST * cosine
+    unwanted = np.zeros(len(scores), bool)
+    if wanted.since is not None:
+        unwanted |= ~(at.at >= wanted.since)
+    if wanted.until is not None:
+        unwanted |= ~(at.at <= wanted.until)
+    if excluded := _ids_of(store, owner, wanted.exclude):
+        unwanted |= np.isin(at.page, excluded)
+    scores[unwanted] = 0
+    return scores, set(near)
+
+
+def _ids_of(store: MemoryStore, owner: Owner, keys: Iterable[tuple[str, int]]) -> list[int]:
+    """Return the ids of the pages with *keys*, of those that are known. O(keys)."""
+    found = []
+    for context, index in keys:
+        found += [row[0] for row in store.read_rows(SELECT_PAGE, owner.nr, context, index)]
+    return found
+
+
+def _near_pages(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder) -> dict[int, float]:
+    """Return the pages of the nearest episodes that are near themselves, with their cosine; {} without vectors."""
+    index = owner.episode_vectors
+    if index is None or not len(index):
+        return {}
+    try:
+        vector = embedded(embedder, [wanted.query])[0]
+    except EmbeddingFailed as error:
+        _LOG.warning("search goes on without vectors: %s", error)
+        return {}
+    if not vector.any() or index.dimension != len(vector):
+        return {}
+    ids, cosines = index.search(vector, EPISODES)
+    episodes = [int(each) for each, cosine in zip(ids, cosines, strict=True) if cosine >= LEAST]
+    found: dict[int, float] = {}
+    for episode in episodes:
+        for page, row in store.read_rows(
+            "SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 "
+            "WHERE g.episode = ? AND v.model = ?",
+            episode,
+            embedder.name,
+        ):
+            cosine = float(np.frombuffer(row, np.float32) @ vector)
+            if cosine >= LEAST:
+                found[page] = cosine
+    return dict(sorted(found.items(), key=lambda each: -each[1])[: 2 * wanted.k])
+
+
+def _pages(
+    storage: Storage,
+    store: MemoryStore,
+    owner: Owner,
+    wanted: Wanted,
+    scores: Floats,
+    near: set[int],
+    count: Callable[[str], int],
+    now: float,
+) -> list[FoundPage]:
+    """Return pages with their best pieces, within k and the budget, best first."""
+    left = wanted.budget
+    found: dict[int, FoundPage] = {}
+    order: list[int] = []
+    raw = _Raw(storage)
+    for position in _best_first(owner, scores, wanted.k, now):
+        page = int(owner.index.layout.columns.page[position])
+        score = float(scores[position])
+        known = found.get(page)
+        if known is None and len(found) >= wanted.k:
+            continue
+        if known is not None and score < _ECHO * known.score:
+            continue
+        piece = _piece(store, raw, owner, position, score)
+        if piece is None:
+            continue
+        cost = count(piece[1].text) if left is not None else 0
+        if left is not None and cost > left:
+            continue  # a shorter one may fit
+        if left is not None:
+            left -= cost
+        if known is None:
+            order.append(page)
+            found[page] = replace(piece[0], source="episode" if page in near and score <= LEAST else "words")
+        else:
+            found[page] = replace(known, more=(*known.more, piece[1]))
+    return [found[page] for page in order]
+
+
+def _best_first(owner: Owner, scores: Floats, k: int, now: float) -> Iterator[int]:
+    """Yield positions by score; of equal ones that of the warmer episode first, then the earlier one."""
+    good = np.flatnonzero(scores > 0)
+    if len(good) > (most := _DEPTH * min(k, 64)):
+        good = good[np.argpartition(-scores[good], most)[:most]]
+    warmth = [-owner.warmth(page, now) for page in owner.index.layout.columns.page[good].tolist()]
+    yield from good[np.lexsort((good, np.array(warmth), -np.round(scores[good], 5)))].tolist()
+
+
+class _Raw:
+    """Pages as they are read for one search, each once."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._heads: dict[str, int | None] = {}
+        self._pages: dict[tuple[str, int], dict[int, str] | None] = {}
+
+    def text(self, context: str, index: int, entry: int) -> str | None:
+        """Return the text of an entry, None if it is not there (any more)."""
+        key = context, index
+        if key not in self._pages:
+            if context not in self._heads:
+                loaded = self._storage.load(context)
+                self._heads[context] = None if loaded is None else loaded[0].head
+            head = self._heads[context]
+            page = None if head is None else raw_page(self._storage, context, index, head)
+            self._pages[key] = None if page is None else {at: entry_text(each) for at, each in page[0].entries}
+        told = self._pages[key]
+        return None if told is None else told.get(entry)
+
+
+def _piece(store: MemoryStore, raw: _Raw, owner: Owner, position: int, score: float) -> tuple[FoundPage, Piece] | None:
+    """Return the passage at *position* with its page; None if the page does not have it any more."""
+    passage = owner.index.ids(np.array([position]))[0]
+    (row,) = store.read_rows(
+        "SELECT c.name, g.page, g.turn, g.at, g.tier, g.episode, s.entry, s.start, s.size, s.role, s.speaker "
+        "FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context "
+        "WHERE s.id = ?",
+        passage,
+    )
+    context, index, turn, at, tier, episode, entry, start, size, role, speaker = row
+    text = raw.text(context, index, entry)
+    if text is None or len(text) < start + size:
+        _LOG.warning(
+            "page #%d of a context is not what the memory knows of it: it is told again at the next change", index
+        )
+        return None
+    piece = Piece(entry, text[start : start + size], role, start, speaker)
+    return (
+        FoundPage(
+            context, index, entry, min(1.0, score), piece.text, role, turn, at, speaker, start, _TIERS[tier], episode
+        ),
+        piece,
+    )

@@ -1,0 +1,83 @@
+"""Upkeep: what is due is done, one step at a time.
+
+    short-term full    ──▶  its oldest pages become linked, and join or open episodes
+    too many episodes  ──▶  the coldest leave; their pages stay findable by words
+
+Each step reckons first and is one transaction then: a process that dies between two has lost nothing, and one whose
+ground was changed by another process begins anew. There are no hidden timers: `upkeep` is called by the worker, by a
+job, by tests. This module knows nothing of searching.
+"""
+
+from dataclasses import dataclass, field
+
+from ..storage import Storage
+from .admission import EVICTED
+from .chains import Continuity, continuity
+from .embedders import Embedder
+from .handing import hand_over
+from .heat import PAPER, PROMOTED, Heat, Order, coldest
+from .items import drop
+from .owner import Owner, anew
+from .store import MemoryStore
+from .topics import Topics, topics
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Sizes and thresholds of the tiers, and the steps that a model may take over."""
+
+    capacity: int = 10
+    """pages of the short-term queue"""
+    handover: int = 3
+    """pages that leave it at once when it is full: a quarter, as the three-layer design's 50 of 200"""
+    episodes: int = 2000
+    """how many there may be (the paper: 200)"""
+    threshold: float = 0.6
+    """likeness at which a topic joins an episode (the paper)"""
+    promoted: float = PROMOTED
+    """heat since its last analysis at which an episode is analysed"""
+    accesses: int = 10
+    """accesses at which an episode's concepts enter the graph"""
+    order: Order = "heat"
+    """which episodes are evicted: the coldest, or those accessed least often"""
+    heat: Heat = PAPER
+    continuity: Continuity = field(default_factory=continuity)
+    topics: Topics = topics
+
+
+def upkeep(storage: Storage, store: MemoryStore, name: str, embedder: Embedder, rules: Rules, now: float) -> int:
+    """Do what is due for the owner *name*, and return how many pages moved. O(what is due)."""
+    if store.read_only or not store.there:
+        return 0
+    moved = 0
+    while batch := anew(store, name, lambda owner: hand_over(storage, store, owner, embedder, rules, now)):
+        moved += batch
+    anew(store, name, lambda owner: _evict(store, owner, rules, now))
+    return moved
+
+
+def _evict(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> int:
+    """Let the coldest episodes go, if there are too many; never one that changed since the last upkeep."""
+    changed = owner.tiers.changed
+    gone = coldest(
+        {key: each.warmth for key, each in owner.tiers.episodes.items()},
+        rules.episodes,
+        now=now,
+        order=rules.order,
+        weights=rules.heat,
+        changed=changed,
+    )
+    owner.tiers.changed = set()
+    if not gone:
+        return 0
+    with store.change() as connection:
+        owner.begin(connection)
+        for each in gone:
+            connection.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", (EVICTED, each))
+        drop(connection, gone)
+    owner.committed()
+    for each in gone:
+        owner.keep(each, None)
+    left = owner.tiers.episodes
+    owner.tiers.episode_of = {page: each for page, each in owner.tiers.episode_of.items() if each in left}
+    return len(gone)

@@ -1,0 +1,159 @@
+"""Remembering: the memory of one open context. It is made when it is first needed, told, searched and looked after.
+
+    append_turn … append_turn        the worker tells it of a few pages, when the context is left alone
+    search_memory("Oslo")            what is still to be told is told first, then it is searched
+
+A memory that fails is no failure of the context: what it was not told stays in the outbox. This module knows nothing
+of how things are found.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from .background import worker
+from .errors import StorageError
+from .handover import Handover
+from .memory.backend import FoundPage, MemoryBackend, NullMemory, Recollection
+from .searching import Wish
+from .storage import Storage
+from .storage.protocol import Place
+from .window import Window
+
+BATCH = 8
+"""closed pages that wait before the worker is asked to tell of them"""
+_ALL = 2**62
+
+
+class Remembering:
+    """What stands between a context and its memory."""
+
+    def __init__(
+        self,
+        memory: MemoryBackend | None,
+        made: Callable[[], MemoryBackend],
+        lock: threading.RLock,
+        *,
+        read_only: bool,
+        past: bool,
+    ) -> None:
+        self._memory = memory
+        self._made = made
+        self._owned = memory is None
+        self._lock = lock
+        self._read_only = read_only
+        self._past = past
+        self._closed = False
+        self._handover: Handover | None = None
+        self._place: tuple[Storage, Window] | None = None
+        self._pages = 0
+        """the next page of the window when the worker was asked last"""
+        self.touched = time.monotonic()
+
+    @property
+    def off(self) -> bool:
+        """Whether nothing is remembered."""
+        return isinstance(self._memory, NullMemory)
+
+    def follows(self, storage: Storage, window: Window) -> None:
+        """Tell the memory of the pages of *window* from now on: it was read anew."""
+        self._place, self._handover = (storage, window), None
+        self._pages = window.record.next_page
+
+    def used(self) -> None:
+        """Note that the context is in use just now, and let the worker know if there is enough to tell."""
+        self.touched = time.monotonic()
+        if self.off or self._read_only or self._place is None:
+            return
+        following = self._place[1].record.next_page
+        if following - self._pages >= BATCH:
+            self._pages = following
+            worker().submit(self)
+
+    def step(self) -> bool:
+        """Tell the memory of one page, or look after it once all is told; return whether there is more to do."""
+        with self._lock:
+            if self._closed:
+                return False
+            if self._told().tell(1):
+                return True
+            memory = self._told().memory
+        memory.upkeep()
+        return False
+
+    def search(self, wish: Wish, *, k: int, budget: int | None = None) -> Recollection:
+        """Return what the memory knows of *wish*, without the pages that stand whole in the window.
+
+        Raises:
+            StorageError: If the memory can't be read, or what it was not told yet can't be told.
+        """
+        if self.off:
+            return Recollection(wish.query)
+        handover = self._told()
+        if not self._read_only:
+            handover.tell(_ALL)
+        window = handover.window
+        shown = {
+            handover.key(window.rows[page.index])
+            for page in window.active
+            if page is window.active.open or not any(node.clip for node in page)
+        }
+        found = handover.memory.search(
+            wish.query, k=k, budget=budget, since=wish.since, until=wish.until, exclude=shown
+        )
+        pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)
+        return replace(found, pages=pages, pending=handover.pending)
+
+    def tell_fates(self) -> bool:
+        """Tell the memory what became of pages, and return whether that is done: else it is done later."""
+        if self.off or self._read_only:
+            return True
+        try:
+            self._told().tell_fates()
+        except StorageError:
+            return False
+        return True
+
+    def flush(self) -> None:
+        """Tell the memory all there is to tell, and let it do what is due. O(pages that wait).
+
+        Raises:
+            StorageError: If it can't keep it; it is told again then.
+        """
+        if not self.off and not self._read_only:
+            handover = self._told()
+            handover.tell(_ALL)
+            handover.memory.upkeep()
+
+    @property
+    def memory(self) -> MemoryBackend:
+        """The memory itself, made now if it was not needed yet."""
+        if self._memory is None:
+            self._memory = self._made()
+        return self._memory
+
+    def close(self) -> None:
+        """Let go of the memory; it is closed if it was made here."""
+        self._closed = True
+        if self._owned and self._memory is not None:
+            self._memory.close()
+
+    def _told(self) -> Handover:
+        assert self._place is not None, "a context is read before it remembers"
+        if self._handover is None:
+            self._handover = Handover(*self._place, self.memory)
+        return self._handover
+
+    def _seen(self, page: FoundPage) -> FoundPage | None:
+        """Return *page* as this context knows it: a page that it shares is its own; None if it was taken back here.
+
+        A context that is shown as it was knows its own pages of then only.
+        """
+        handover = self._told()
+        if not handover.own(page.context, page.index):
+            return None if self._past else page
+        row = handover.row(page.index)
+        if row is None or row.place in (Place.UNDONE, Place.ERASED):
+            return None
+        return replace(page, context=handover.window.record.id)

@@ -1,0 +1,117 @@
+"""Episodes: what joins which, and what a merge makes of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode, best, merged, opened, score
+from memci.memory.topics import Topic
+
+NORTH, EAST = np.eye(2, dtype=np.float32)
+FLIGHT = Topic("Flight to Oslo", ("flight", "oslo"), "Flight to Oslo", (0, 1), NORTH)
+SEAT = Topic("A seat", ("seat", "flight"), "A seat on that flight", (0,), np.array([0.6, 0.8], dtype=np.float32))
+DOG = Topic("Dog", ("dog",), "My dog is ill", (0,), EAST)
+
+vectors = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
+    lambda each: np.array(each, dtype=np.float32)
+)
+topics = st.builds(
+    Topic,
+    theme=st.text(max_size=20),
+    keywords=st.lists(st.text(max_size=8), max_size=12).map(tuple),
+    content=st.text(max_size=200),
+    pages=st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple),
+    vector=st.none() | vectors,
+)
+times = st.none() | st.floats(0, 4e9)
+
+
+def test_score_is_cosine_and_jaccard():
+    """M21: what is scored is the cosine of the vectors and the shared keywords, with equal weight."""
+    episode = opened(FLIGHT, now=0.0)
+
+    assert score(episode, SEAT) == pytest.approx(0.6 + 1 / 3)
+    assert score(episode, DOG) == 0
+    assert score(episode, FLIGHT) == pytest.approx(2)
+
+
+def test_score_without_vectors_is_the_keywords():
+    """An episode that is not embedded yet is still known by its words."""
+    assert score(replace(opened(FLIGHT, now=0.0), embedding=None), FLIGHT) == 1
+
+
+def test_best_is_the_highest_score_at_or_above_the_threshold():
+    """A topic joins the episode that it belongs to most, or opens one."""
+    candidates = [(4, opened(DOG, now=0.0)), (9, opened(FLIGHT, now=0.0)), (2, opened(FLIGHT, now=0.0))]
+
+    assert best(SEAT, candidates) == 2
+    assert best(SEAT, candidates, threshold=0.95) is None
+    assert best(SEAT, []) is None
+    assert best(SEAT, [(4, opened(DOG, now=0.0))], threshold=0.85) is None
+
+
+def test_opened_has_its_pages_and_no_visit():
+    """A new episode is as long as its topic, and nobody visited it yet."""
+    episode = opened(FLIGHT, now=5.0, importance=0.4, first=1.0, last=2.0)
+
+    assert (episode.summary, episode.keywords) == ("Flight to Oslo", ("flight", "oslo"))
+    assert (episode.visits, episode.length, episode.last_visit, episode.access_count) == (0, 2, 5.0, 0)
+    assert (episode.importance, episode.first, episode.last, episode.version) == (0.4, 1.0, 2.0, 1)
+
+
+def test_merged_follows_what_joined():
+    """P11: summary, keywords and vector of an episode are refreshed when pages join; it is longer, and visited."""
+    before = opened(FLIGHT, now=5.0, importance=0.4, first=1.0, last=2.0)
+
+    after = merged(before, SEAT, now=9.0, importance=0.2, first=7.0, last=8.0)
+
+    assert after.summary == "Flight to Oslo\nA seat on that flight"
+    assert after.keywords == ("flight", "seat", "oslo")
+    assert after.embedding == pytest.approx(np.array([2.6, 0.8]) / np.hypot(2.6, 0.8))
+    assert (after.visits, after.length, after.last_visit, after.version) == (1, 3, 9.0, 2)
+    assert (after.importance, after.first, after.last) == (0.4, 1.0, 8.0)
+
+
+def test_visited_counts_as_use():
+    """What a search brings back is warmer, more used and newer."""
+    after = opened(FLIGHT, now=5.0).visited(9.0)
+
+    assert (after.visits, after.access_count, after.last_visit, after.version) == (1, 1, 9.0, 2)
+
+
+def test_merged_forgets_the_line_that_says_least():
+    """When a summary grows too long, it keeps its first line, its last one and those that are most about the topic."""
+    episode = opened(FLIGHT, now=0.0)
+    for number in range(MOST_LINES - 1):
+        episode = merged(episode, replace(FLIGHT, content=f"oslo flight {number}"), now=0.0)
+    episode = merged(episode, replace(FLIGHT, content="nothing of the kind"), now=0.0)
+
+    episode = merged(episode, replace(FLIGHT, content="flight to oslo at last"), now=0.0)
+
+    lines = episode.summary.splitlines()
+    assert lines[0] == "Flight to Oslo"
+    assert lines[-1] == "flight to oslo at last"
+    assert "nothing of the kind" not in lines
+
+
+@given(topics, st.lists(st.tuples(topics, times, times, st.floats(0, 4e9), st.floats(-1, 2)), max_size=12))
+def test_merged_any_number_of_times_stays_bounded(first, joins):
+    """However many pages join, the record stays small and its counts exact."""
+    episode = opened(first, now=0.0)
+    for topic, began, ended, now, importance in joins:
+        before = episode
+        episode = merged(before, topic, now=now, first=began, last=ended, importance=importance)
+
+        assert episode.length == before.length + len(topic.pages)
+        assert episode.visits == before.visits + 1
+        assert episode.last_visit >= before.last_visit
+        assert 0 <= before.importance <= episode.importance <= 1
+    assert len(episode.keywords) <= MOST_KEYWORDS
+    lines = episode.summary.splitlines()
+    assert len(lines) <= MOST_LINES
+    assert all(len(line) <= LINE_COLUMNS * 9 for line in lines)
+    assert isinstance(episode, Episode)
+    assert episode.first is None or episode.first <= episode.last

@@ -1,0 +1,170 @@
+"""Events: what matters is kept, and days and conversations are told in short."""
+
+from datetime import timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory.backend import PageRecord
+from memci.memory.events import (
+    INTERVAL,
+    KEY_EVENTS,
+    LEAST,
+    MOST_USERS,
+    PER_PAGE,
+    WHAT_COLUMNS,
+    DailySummary,
+    conversation,
+    day_of,
+    events,
+    importance,
+    mood,
+)
+from memci.summarizers.hygiene import width
+
+MARRIED = "I got married last Saturday!"
+NOON = 1_714_824_000.0
+texts = st.text(alphabet="Igotmaried.!?我昨天结婚了。嬉しい어제 졸업했어\n", max_size=120)
+
+
+def page(*said, index=1, at=NOON, quotes=()):
+    messages = [{"role": "user", "content": text} if isinstance(text, str) else text for text in said]
+    return PageRecord("c", index, index, tuple(enumerate(messages, 1)), at=at, quotes=frozenset(quotes))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        MARRIED,
+        "I have booked flight HAT271 for May 20.",
+        "My deadline is tomorrow, this is urgent!!",
+        "我昨天结婚了！",
+        "我昨天結婚了！",
+        "先週引っ越しました。",
+        "저는 어제 졸업했어요!",
+    ],
+)
+def test_importance_of_turns_of_life_is_above_the_bound(told):
+    """What changes somebody's life or business is worth keeping, in every language."""
+    assert importance(told) > LEAST
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["Nice weather.", "Did I get married?", "hello", "I went to the store.", "你结婚了吗？", "今日はいい天気です"],
+)
+def test_importance_of_small_talk_is_not(told):
+    """Small talk and questions are not worth keeping."""
+    assert importance(told) <= LEAST
+
+
+def test_events_are_kept_only_above_the_bound():
+    """E02: an event with exactly the bound is not kept."""
+    weight = importance(MARRIED)
+
+    assert [event.what for event in events([page(MARRIED)])] == [MARRIED]
+    assert events([page(MARRIED)], least=weight) == []
+
+
+def test_events_say_what_when_who_and_where():
+    """An event knows who told it, on which page, and the day it speaks of."""
+    (event,) = events([page({"role": "user", "content": "I got married yesterday!", "name": "Mel"}, index=4)])
+
+    assert (event.who, event.context, event.index) == ("Mel", "c", 4)
+    assert event.when == NOON - 86_400
+
+
+def test_events_of_quotes_and_tools_are_none():
+    """What is quoted from another page, or printed by a tool, does not happen again."""
+    tool = {"role": "tool", "tool_call_id": "1", "content": MARRIED}
+
+    assert events([page(MARRIED, quotes=[1]), page(tool)]) == []
+
+
+@given(st.lists(texts, max_size=INTERVAL))
+def test_events_are_bounded(said):
+    """A page yields at most two events, each in one short line, and each matters."""
+    pages = [page(text, index=number) for number, text in enumerate(said)]
+
+    found = events(pages)
+
+    assert all(sum(event.index == one.index for event in found) <= PER_PAGE for one in pages)
+    assert all(width(event.what) <= WHAT_COLUMNS and "\n" not in event.what for event in found)
+    assert all(LEAST < event.importance <= 1 for event in found)
+
+
+@pytest.mark.parametrize(
+    ("said", "felt"),
+    [
+        ("so happy!", "positive"),
+        ("I am not happy", "negative"),
+        ("这个不好，我很失望", "negative"),
+        ("太好了，谢谢", "positive"),
+        ("太好了，謝謝", "positive"),
+        ("嬉しい！", "positive"),
+        ("楽しくない", "negative"),
+        ("좋아요", "positive"),
+        ("happy and sad", "mixed"),
+        ("The list has four items.", "neutral"),
+        ("", "neutral"),
+    ],
+)
+def test_mood_is_that_of_the_words(said, felt):
+    """Words say the mood; what is denied counts for the other side."""
+    assert mood([said]) == felt
+
+
+def test_day_is_that_of_the_zone():
+    """E07: a day is a local one: late in the evening in one place is the next day in another."""
+    evening = NOON + 10 * 3600
+
+    assert day_of(evening) == "2024-05-04"
+    assert day_of(evening, timezone(timedelta(hours=8))) == "2024-05-05"
+    assert day_of(-1.0) == "1969-12-31"
+
+
+def test_daily_summary_counts_what_it_is_told():
+    """E07: a day knows its events, its exchanges, its messages, its people and its mood."""
+    pages = [page({"role": "user", "content": MARRIED, "name": "Mel"}, {"role": "assistant", "content": "Great!"})] * 2
+
+    day = DailySummary("2024-05-04", "guide").updated(pages, events(pages)).updated([page("I am happy")], [])
+
+    assert (day.conversations, day.messages, day.unique_users) == (3, 5, 2)
+    assert day.users == ("Mel", "user")
+    assert [event.what for event in day.key_events] == [MARRIED]
+    assert day.mood == "positive"
+    assert "married" in day.summary
+
+
+def test_daily_summary_is_bounded():
+    """However long the day, its summary stays small, and keeps what matters most."""
+    day = DailySummary("2024-05-04")
+    for number in range(3 * MOST_USERS):
+        told = page(
+            {"role": "user", "content": f"I got married to number {number} yesterday!", "name": f"user {number}"}
+        )
+        day = day.updated([told], events([told]))
+
+    assert len(day.key_events) == KEY_EVENTS
+    assert len(day.users) == MOST_USERS
+    assert day.conversations == 3 * MOST_USERS
+    assert len(day.summary) < 400
+
+
+def test_conversation_summary_is_made_of_its_words():
+    """E08: a conversation in short: when, what about, in which mood, and what is worth remembering."""
+    told = conversation([page(MARRIED), page("We are so happy about the wedding in Oslo.", index=2)])
+
+    assert told.date == "2024-05-04"
+    assert "I got married" in told.summary
+    assert "oslo" in told.key_topics
+    assert told.sentiment == "positive"
+    assert MARRIED in told.notable_moments
+
+
+def test_conversation_summary_of_nothing_is_empty():
+    """A conversation in which nothing was said is told by nothing."""
+    told = conversation([])
+
+    assert (told.date, told.summary, told.key_topics, told.sentiment) == ("", "", (), "neutral")

@@ -1,0 +1,226 @@
+"""The profile: versions that nothing empties, counters, traits and a strategy."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory.backend import PageRecord
+from memci.memory.events import conversation
+from memci.memory.profile import (
+    DIMENSIONS,
+    KEPT_CONVERSATIONS,
+    KEPT_VERSIONS,
+    LONGEST,
+    Profile,
+    Trait,
+    profiled,
+    strategy,
+    traits,
+    united,
+    usable,
+)
+
+CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
+FORMAL = ["Dear Sir, I would like a quote.", "Could you please confirm the 12 items? Kind regards", "Thank you, Madam."]
+bodies = st.text(max_size=60) | st.sampled_from(["none", "Error: no", "likes tea", "likes coffee"])
+
+
+def page(*said, index=1, quotes=()):
+    messages = [{"role": "user", "content": text} for text in said]
+    return PageRecord("c", index, index, tuple(enumerate(messages, 1)), quotes=frozenset(quotes))
+
+
+def users(*said):
+    return [{"role": "user", "content": text} for text in said]
+
+
+def levels(found):
+    return {trait.dimension: trait.level for trait in found}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "  \n",
+        "None",
+        "- none.",
+        "N/A",
+        "null",
+        "{}",
+        "...",
+        "无",
+        "暂无",
+        "なし",
+        "없음",
+        "Error: Could not get response from LLM.",
+        '{"raw_text_profile": "Error: Could not get response from LLM."}',
+        '{"error": "rate limit"}',
+        "Traceback (most recent call last): …",
+        "I'm sorry, but I can't help with that.",
+        "APIError: 500",
+        "Internal Server Error",
+        "抱歉，我无法完成",
+        "エラーが発生しました",
+    ],
+)
+def test_replacing_by_nothing_keeps_the_profile(answer):
+    """P04, P25: empty answers, "none" and the texts of errors change nothing, whatever their length."""
+    profile = Profile().replaced("likes tea", now=1.0)
+
+    assert not usable(answer)
+    assert profile.replaced(answer, now=2.0) is profile
+    assert profile.merged(answer, now=2.0) is profile
+
+
+@pytest.mark.parametrize(
+    "text", ["likes tea", "喜欢茶", "None of their plans are fixed", "Nothing scares them", "Errors annoy her"]
+)
+def test_usable_text_is_taken(text):
+    """Words that an error or nothing would begin with are fine in a sentence."""
+    assert usable(text)
+    assert Profile().replaced(text, now=1.0).text == text
+
+
+def test_replacing_keeps_the_versions_before():
+    """R20: replace is a new version; what stood before is kept, the latest first."""
+    profile = Profile().replaced("likes tea", now=1.0).replaced("likes coffee", now=2.0)
+
+    assert (profile.text, profile.version, profile.at) == ("likes coffee", 2, 2.0)
+    assert [(old.version, old.text, old.at) for old in profile.previous] == [(1, "likes tea", 1.0)]
+
+
+def test_replacing_by_the_same_is_no_new_version():
+    """What stands already needs no version of its own."""
+    profile = Profile().replaced("likes tea", now=1.0)
+
+    assert profile.replaced("likes tea\n", now=2.0) is profile
+    assert profile.merged("tea", now=2.0) is profile
+
+
+def test_merging_appends_with_a_date():
+    """R20: merge keeps what stands and adds the new with its day."""
+    profile = Profile().replaced("likes tea", now=1.0).merged("likes coffee", now=1_714_824_000.0)
+
+    assert profile.text == "likes tea\n\n--- 2024-05-04 ---\nlikes coffee"
+    assert profile.version == 2
+
+
+@given(st.lists(st.tuples(st.booleans(), bodies), max_size=20))
+def test_profile_of_any_history_is_bounded_and_never_emptied(history):
+    """Whatever is answered, a profile that stood stands, versions count up, and all of it is bounded."""
+    profile = Profile()
+    for merges, text in history:
+        before = profile
+        profile = (before.merged if merges else before.replaced)(text, now=1.0)
+
+        assert bool(profile.text) >= bool(before.text)
+        assert profile.version in {before.version, before.version + 1}
+        assert len(profile.text) <= LONGEST
+        assert len(profile.previous) <= KEPT_VERSIONS
+
+
+def test_profile_that_grows_too_long_loses_its_oldest_lines():
+    """An appendix without end pushes the beginning out."""
+    profile = Profile()
+    for number in range(2_000):
+        profile = profile.merged(f"fact number {number}", now=1.0)
+
+    assert len(profile.text) <= LONGEST
+    assert profile.text.endswith("fact number 1999")
+
+
+def test_turns_are_counted_and_a_strategy_is_due_every_ten():
+    """E04, E05: each turn counts; after ten turns, and ten more, a strategy is due."""
+    profile = Profile()
+    due = []
+    for turn in range(1, 26):
+        profile = profile.counted(float(turn))
+        if profile.strategy_due:
+            due.append(turn)
+            profile = profile.treated("Keep answers short.", ("brief", "brief"))
+
+    assert due == [10, 20]
+    assert (profile.turns, profile.last_turn, profile.tags) == (25, 25.0, ("brief",))
+
+
+def test_strategy_of_a_failed_call_keeps_the_old_one():
+    """P04: an error is no strategy; it is tried again ten turns later."""
+    profile = Profile(turns=20, strategy="Keep answers short.", tags=("brief",), strategy_turns=10)
+
+    after = profile.treated("Error: Could not get response from LLM.", ())
+
+    assert (after.strategy, after.tags, after.strategy_due) == ("Keep answers short.", ("brief",), False)
+
+
+def test_conversations_of_a_profile_are_the_last_five():
+    """E08: the last five conversations stay with the profile."""
+    profile = Profile()
+    for number in range(8):
+        profile = profile.remembered(conversation([page(f"talk {number}")]))
+
+    assert [told.summary[-1] for told in profile.conversations] == ["3", "4", "5", "6", "7"]
+    assert len(profile.conversations) == KEPT_CONVERSATIONS
+
+
+def test_traits_tell_casual_from_formal_writers():
+    """How somebody writes shows in three levels, each with its reason and page."""
+    casual, formal = levels(traits([page(*CASUAL)])), levels(traits([page(*FORMAL)]))
+
+    assert (casual["formality"], formal["formality"]) == ("low", "high")
+    assert (casual["politeness"], formal["politeness"]) == ("low", "high")
+    assert (casual["verbosity"], casual["curiosity"], casual["humour"]) == ("low", "high", "high")
+    assert {*casual, *formal} <= set(DIMENSIONS)
+    assert all(trait.context == "c" and trait.index == 1 and trait.reason for trait in traits([page(*CASUAL)]))
+
+
+def test_traits_of_too_little_are_none():
+    """Two messages, or quotes of old ones, show nothing of a person."""
+    assert traits([page("hey", "you")]) == []
+    assert traits([page(*CASUAL, quotes=range(1, 6))]) == []
+
+
+def test_profile_of_new_pages_keeps_what_was_known():
+    """R27: a new profile keeps the traits that new pages say nothing of."""
+    known = Profile(
+        traits=(Trait("travel", "high", "flies every week", "c", 3), Trait("formality", "high", "writes so"))
+    )
+
+    text, found = profiled(known, [page(*CASUAL)])
+
+    assert levels(found)["travel"] == "high"
+    assert levels(found)["formality"] == "low"
+    assert "travel: high — flies every week (#3)" in text.splitlines()
+
+
+def test_traits_of_one_dimension_are_one():
+    """United, a dimension has the newer level."""
+    assert united([Trait("humour", "low", "a")], [Trait("humour", "high", "b")]) == (Trait("humour", "high", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("said", "language"),
+    [
+        (("What is the weather in Oslo?", "Is it cold?"), "English"),
+        (("请问今天天气怎么样？", "谢谢"), "Chinese"),
+        (("今日の天気はどうですか", "東京です"), "Japanese"),
+        (("오늘 날씨 어때요?", "고마워요"), "Korean"),
+        (("Wie ist das Wetter und ist es kalt?",), "German"),
+        (("¿Qué tiempo hace en el norte de la isla?",), "Spanish"),
+    ],
+)
+def test_strategy_answers_in_the_language_of_the_user(said, language):
+    """A strategy says which language to answer in."""
+    text, tags = strategy(users(*said))
+
+    assert text.startswith(f"Answer in {language}.")
+    assert tags[0] == language
+
+
+def test_strategy_follows_the_way_of_writing():
+    """E05: short casual messages ask for short casual answers; only the last twenty messages count."""
+    text, tags = strategy([*users(*FORMAL * 10), *users(*CASUAL * 4)])
+
+    assert "Keep answers short." in text
+    assert {"brief", "casual", "curious"} <= set(tags)
+    assert strategy([]) == ("", ())

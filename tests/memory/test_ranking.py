@@ -1,0 +1,327 @@
+"""Scores of passages: what is said, by whom, beside what, and when."""
+
+import time
+from collections import Counter
+from dataclasses import fields, replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memci.memory.layout import LONG, Borrowing, Layout, Row, flags_of
+from memci.memory.passages import passage_terms, passages
+from memci.memory.ranking import Query, Weights, best_pages, rank
+from memci.memory.words import extent
+
+DAY = 86_400.0
+OFF = Weights(
+    substance=0, question=0, speaker=0, presence=0, name=1, when=0, date=0, lecture=0, fresh=0, vectors=0, spelling=0
+)
+
+
+class Index:
+    """Messages, a page each, as a memory holds them."""
+
+    def __init__(self, borrowing=None):
+        self.layout = Layout(borrowing=borrowing)
+        self.postings = {}
+        self.entries = []
+
+    def add(self, message, *, at=None, context=0):
+        number = len(self.entries)
+        rows = []
+        for passage in passages([(number, message)]):
+            found = passage_terms(passage, at)
+            for term, frequency in Counter(found).items():
+                positions, frequencies = self.postings.setdefault(term, ([], []))
+                positions.append(len(self.layout) + len(rows))
+                frequencies.append(frequency)
+            said = (context, number, number, passage.part, passage.role, passage.speaker)
+            rows.append(Row(*said, extent(found), at, flags_of(passage)))
+        self.layout.extend(rows)
+        self.entries.append(number)
+
+    def scores(self, question, *, weights=None, **vectors):
+        postings = {term: tuple(map(np.array, found)) for term, found in self.postings.items()}
+        return rank(Query.of(question), postings, self.layout, weights=weights, **vectors)
+
+    def best(self, question, k=5, **options):
+        return [found.page for found in best_pages(self.scores(question, **options), self.layout, k)]
+
+
+def talk(*turns, at=None, borrowing=None):
+    index = Index(borrowing)
+    for turn in turns:
+        name, _, text = turn.partition(": ")
+        index.add({"role": "user", "name": name, "content": text}, at=at)
+    return index
+
+
+def chat(*turns):
+    index = Index()
+    for number, turn in enumerate(turns):
+        index.add({"role": "assistant" if number % 2 else "user", "content": turn})
+    return index
+
+
+SMALL = ("Ann: Nice day.", "Ben: Indeed, so sunny!", "Ann: See you.", "Ben: Bye for now.", "Ann: Take care.") * 3
+
+
+def test_rank_finds_the_answer_beside_its_question():
+    """An answer that repeats no word of the question is found by what was asked one turn before, ahead of who asked."""
+    index = talk(*SMALL, "Ann: Which instrument do you play?", "Ben: The violin, since I was six.", *SMALL)
+
+    assert index.best("What instrument does he play?", 2) == [16, 15]
+    assert index.best("What instrument does he play?", 5, weights=OFF)[0] == 15
+
+
+def test_rank_borrows_nothing_across_a_silence():
+    """Talks of two days lend each other no word."""
+    index = Index()
+    index.add({"role": "user", "name": "Ann", "content": "Which instrument?"}, at=0.0)
+    index.add({"role": "user", "name": "Ben", "content": "The violin."}, at=DAY)
+
+    assert index.best("instrument") == [0]
+
+
+def test_rank_borrows_nothing_across_contexts():
+    """Contexts that come in turn are talks of their own: a passage's neighbours are those of its context."""
+    index = Index()
+    for text, context in (("Which instrument?", 0), ("Good morning", 1), ("The violin.", 0), ("Nice weather", 1)):
+        index.add({"role": "user", "content": text}, context=context)
+
+    assert sorted(index.best("instrument")) == [0, 2]
+
+
+def test_rank_borrows_less_the_longer_the_messages():
+    """Long messages don't speak for each other: each stands for itself."""
+    long = "We walked along the shore, counted boats, drank coffee, read newspapers, and planned tomorrow. " * 6
+
+    short, longer = talk("Ann: violin", "Ben: good"), talk("Ann: violin", f"Ben: {long}")
+
+    assert len(short.best("violin")) == 2
+    assert longer.best("violin") == [0]
+
+
+def test_rank_of_a_long_chat_prefers_what_the_user_said():
+    """An assistant's long answer has the question's words many times over; the user's message comes first."""
+    lecture = (
+        "Choosing a violin teacher: a good violin teacher listens. Violin lessons cost money, teachers differ. " * 9
+    )
+    index = chat("My violin teacher is Ms Ito, lessons are on Mondays.", lecture, "Thanks!", "You're welcome. " * 40)
+
+    assert index.best("Who is my violin teacher?")[0] == 0
+    assert index.best("What did you recommend about choosing a violin teacher?")[0] == 1
+
+
+def test_rank_prefers_what_the_named_person_said():
+    """Who is named in a question speaks of himself; that others address him by name says nothing."""
+    index = talk("Ann: Ben, I love sailing!", "Ben: Ann, I love painting!", *SMALL)
+
+    assert index.best("What does Ben love?")[0] == 1
+    assert index.best("What does Ann love?")[0] == 0
+
+
+def test_rank_knows_no_speaker_that_was_hardly_heard():
+    """A line that begins with a word and a colon makes that word no person: it is searched like any other."""
+    index = chat("Monday: call Jacob.", "Ok.", "On Monday the plumber comes at noon.", "Fine.")
+
+    assert set(index.best("What is on Monday?")) >= {0, 2}
+
+
+def test_rank_prefers_a_time_where_one_is_asked_for():
+    """ "When" is answered by a passage that tells a time."""
+    index = talk("Ann: The race was great fun.", *SMALL, *SMALL, "Ann: The race was last Sunday.")
+
+    assert index.best("When was the race?")[0] == 31
+    assert index.best("How much fun was the race?")[0] == 0
+
+
+def test_rank_finds_by_the_date_beside():
+    """A question that names a month finds what was said then."""
+    index = Index()
+    for month in range(12):
+        index.add({"role": "user", "name": "Ann", "content": "I went to a concert."}, at=month * 30.6 * DAY)
+
+    assert index.best("Which concert did she visit in June 1970?")[0] == 5
+    assert index.best("She visited a concert", 12)[0] != 5
+
+
+def test_rank_prefers_the_latest_answer_of_a_tool():
+    """Of two answers of a tool that say the same, the later one comes first; what people say does not go stale."""
+    index = Index()
+    for _ in range(2):
+        index.add({"role": "tool", "tool_call_id": "c", "content": '{"balance": 100, "account": "A17"}'})
+        for number in range(60):
+            index.add({"role": "user", "content": f"number {number}"})
+
+    assert index.best("balance of A17", weights=replace(OFF, fresh=1.0))[0] == 61
+
+
+def test_rank_scores_are_between_0_and_1():
+    """Scores are comparable: nothing in common is 0, all said is high, and nothing reaches beyond 1."""
+    index = talk("Ann: I painted a lake.", *SMALL, "Ann: violin violin violin lake painted")
+
+    scores = index.scores("painted lake violin")
+
+    assert scores.dtype == np.float32
+    assert scores.min() == 0
+    assert 0.5 < scores.max() <= 1
+    assert index.scores("painted lake zeppelin hangar museum").max() < scores.max()
+
+
+def test_rank_of_nothing_is_nothing():
+    """No passages: no scores. No words: no score above 0."""
+    assert len(Index().scores("violin")) == 0
+    assert not talk(*SMALL).scores("").any()
+
+
+def test_rank_by_vectors_finds_what_has_no_word_in_common():
+    """Vectors that know meanings find what words don't; a passage without a vector is found by words."""
+    index = talk(*SMALL, "Ann: I adore felines.", "Ben: I fed the cat.", borrowing=Borrowing(0, 0, 0, 0, 0))
+    near = np.zeros(len(index.layout), np.float32)
+    near[15], near[16] = 0.9, np.nan
+
+    best = index.best("cat", vectors=near)
+
+    assert set(best[:2]) == {15, 16}
+    assert index.best("cat") == [16]
+
+
+def test_rank_by_spelling_never_moves_what_words_find():
+    """Vectors of spelling find what no word does; where a word is known, they change no order."""
+    index = talk(*SMALL, "Ann: I play the violin.", borrowing=Borrowing(0, 0, 0, 0, 0))
+    near = np.linspace(1, 0, len(index.layout), dtype=np.float32)
+
+    assert index.best("violin", vectors=near, semantic=False) == index.best("violin")
+    assert index.best("voilin", vectors=near, semantic=False)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["substance", "question", "speaker", "when", "date", "lecture", "fresh"])
+def test_weights_at_zero_are_off(name):
+    """Each prior is off at 0, by its name alone, and counts otherwise."""
+    index = Index()
+    for number in range(8):
+        at = DAY * 40 * number
+        index.add({"role": "user", "name": "Ann", "content": "Is there a race?"}, at=at)
+        index.add({"role": "user", "name": "Ann", "content": "A race on Friday"}, at=at)
+        index.add({"role": "assistant", "content": "The race is long. " * LONG}, at=at)
+        index.add({"role": "tool", "tool_call_id": "c", "content": "race"}, at=at)
+    asked = "When was the race of Ann in January 1970?"
+
+    plain, one = index.scores(asked, weights=OFF), index.scores(asked, weights=replace(OFF, **{name: 0.5}))
+
+    assert name in {field.name for field in fields(Weights)}
+    assert not np.array_equal(plain, one)
+
+
+def test_best_pages_are_the_pages_of_the_best_passages():
+    """A page comes once, where its best passage is; what is not allowed is not found."""
+    index = Index()
+    index.add(
+        {"role": "user", "content": "The violin is old. " + "So it goes on and on. " * 60 + "My violin, a violin!"}
+    )
+    index.add({"role": "user", "content": "A violin"})
+    scores = index.scores("violin")
+    allowed = np.array([page == 1 for page in index.layout.columns.page])
+
+    found = best_pages(scores, index.layout, 5)
+
+    assert sorted(each.page for each in found) == [0, 1]
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert [each.page for each in best_pages(scores, index.layout, 5, allowed=allowed)] == [1]
+    assert best_pages(scores, index.layout, 1) == found[:1]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 400)), max_size=60), st.integers(1, 9))
+def test_layout_in_any_portions_is_the_same(said, portion):
+    """Whether rows come one by one or together, links and loans are the same, and mirror each other."""
+    rows = [
+        Row(context, number, number, 0, "user", "Ann", length % 60, length * 100.0)
+        for number, (context, length) in enumerate(said)
+    ]
+    whole, parts = Layout(), Layout()
+    whole.extend(rows)
+    for start in range(0, len(rows), portion):
+        parts.extend(rows[start : start + portion])
+
+    for one, other in zip(whole.columns, parts.columns, strict=True):
+        np.testing.assert_array_equal(one, other)
+    at = whole.columns
+    for position in range(len(rows)):
+        if at.after[position] >= 0:
+            assert at.before[at.after[position]] == position
+        if at.before[position] >= 0:
+            assert at.context[at.before[position]] == at.context[position]
+
+
+CITIES = "北京 上海 广州 深圳 成都 杭州 西安 南京 武汉 重庆 苏州 长沙 青岛 大连 厦门 昆明"
+HOBBIES = "画画 游泳 爬山 弹钢琴 拉小提琴 摄影 下围棋 打篮球 做陶艺 写书法 骑自行车 钓鱼 跳舞 种花 烘焙 滑雪"
+
+
+def test_rank_of_chinese_talk_finds_four_of_five():
+    """In a talk of two in Chinese, made up, at least 80 % of the answers are among the ten best."""
+    random = Random(7)
+    index = Index()
+    asked = []
+    for number, (city, hobby) in enumerate(zip(CITIES.split(), random.sample(HOBBIES.split(), 16), strict=True)):
+        turns = [
+            ("小明", f"最近有没有去{city}玩？"),
+            ("丽丽", "去了，上个月和家人一起去的，天气特别好。"),
+            ("小明", "真不错！我周末一直在加班，有点累。"),
+            ("丽丽", f"那你要多休息。对了，我开始学{hobby}了，老师姓{chr(0x5F20 + number)}。"),
+            ("小明", "太棒了，坚持下去！"),
+        ]
+        for place, (name, text) in enumerate(turns):
+            if place == 1:
+                asked.append((f"丽丽什么时候去的{city}？", len(index.entries)))
+            if place == 3:
+                asked.append((f"教丽丽{hobby}的老师姓什么？", len(index.entries)))
+            index.add({"role": "user", "name": name, "content": text}, at=number * DAY)
+
+    found = [wanted in index.best(question, 10) for question, wanted in asked]
+
+    assert sum(found) >= 0.8 * len(found)
+
+
+def test_rank_of_a_long_chat_finds_what_the_user_told():
+    """In a long chat, made up, whose answers repeat the user's words at length, the user's message is found."""
+    random = Random(11)
+    things = [
+        f"{colour} {thing}"
+        for colour in ("red", "oak", "tin", "wool")
+        for thing in ("boat", "desk", "clock", "coat", "stove")
+    ]
+    turns = []
+    for thing in things:
+        place = random.choice(["attic", "cellar", "garage", "office"])
+        cost = random.randint(100, 900)
+        turns.append(f"I finally bought a {thing}, it's in the {place}, and cost me {cost} dollars. Any tips on care?")
+        tips = f"Caring for a {thing} is easy. A {thing} bought new costs dollars; keep the {thing} dry. Clean it. "
+        turns.append(tips * 8)
+    index = chat(*turns)
+
+    found = [
+        2 * number in index.best(f"How many dollars did I pay when I bought the {thing}?", 3)
+        for number, thing in enumerate(things)
+    ]
+
+    assert sum(found) >= 0.9 * len(found)
+
+
+@pytest.mark.slow
+def test_rank_of_seven_hundred_passages_takes_milliseconds():
+    """A question to seven hundred passages takes half a millisecond; a busy machine may take forty times as long."""
+    index = talk(*SMALL * 47)
+    index.scores("sunny day")
+
+    assert min(_seconds(index) for _ in range(10)) < 20e-3
+
+
+def _seconds(index):
+    began = time.perf_counter()
+    index.scores("Was it a nice and sunny day?")
+    return time.perf_counter() - began

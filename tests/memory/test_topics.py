@@ -1,0 +1,99 @@
+"""Topics: at most two, and each page in exactly one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory.chains import PageText
+from memci.memory.topics import Theme, assigned, mean, topics
+
+words = st.lists(st.sampled_from(("dog", "vet", "flight", "oslo", "上海", "酒店")), max_size=3).map(tuple)
+vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
+    lambda values: np.array(values, dtype=np.float32)
+)
+pages = st.builds(PageText, text=st.text(max_size=20), title=st.text(max_size=20), keywords=words, vector=vectors)
+batches = st.lists(pages, max_size=8)
+themes = st.builds(Theme, theme=st.text(max_size=10), keywords=words, content=st.text(max_size=10), vector=vectors)
+
+FLIGHT = [PageText("", "Flight to Oslo", ("flight", "oslo")), PageText("", "A seat on it", ("flight", "seat", "oslo"))]
+DOG = [PageText("", "My dog is ill", ("dog", "ill")), PageText("", "The bill of the vet", ("vet", "dog", "bill"))]
+
+
+def places(found):
+    return [topic.pages for topic in found]
+
+
+@given(batches)
+def test_topics_of_any_batch_hold_each_page_once(batch):
+    """P01: no page is in two topics, none is in no topic, and there are at most two."""
+    found = topics(batch)
+
+    assert sorted(place for topic in found for place in topic.pages) == list(range(len(batch)))
+    assert len(found) <= 2
+    assert all(topic.pages for topic in found)
+    assert places(found) == places(topics(batch))
+
+
+@given(batches, st.lists(themes, max_size=3))
+def test_themes_of_a_model_get_each_page_once(batch, named):
+    """M20: whatever a model names, each page goes to the one theme it is most like."""
+    found = assigned(batch, named)
+
+    assert sorted(place for topic in found for place in topic.pages) == list(range(len(batch)))
+    assert places(found) == sorted(places(found))
+
+
+def test_topics_of_one_page_are_one():
+    """A batch of one page is about one thing, in its own words."""
+    (only,) = topics([FLIGHT[0]])
+
+    assert (only.theme, only.keywords, only.content, only.pages) == (
+        "Flight to Oslo",
+        ("flight", "oslo"),
+        only.theme,
+        (0,),
+    )
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 3, 1)])
+def test_topics_of_two_things_are_two_in_any_order(order):
+    """Pages that are alike are together, wherever they stand in the batch."""
+    batch = [(FLIGHT + DOG)[place] for place in order]
+
+    found = topics(batch)
+
+    flights = tuple(sorted(order.index(place) for place in (0, 1)))
+    assert set(places(found)) == {flights, tuple(sorted(order.index(place) for place in (2, 3)))}
+
+
+def test_topics_of_one_thing_are_one():
+    """Pages that are all alike are one topic."""
+    vector = np.array([1, 0], dtype=np.float32)
+    batch = [PageText("", f"page {number}", vector=vector) for number in range(4)]
+
+    assert places(topics(batch)) == [(0, 1, 2, 3)]
+
+
+def test_topics_by_vectors_need_no_words():
+    """Vectors alone tell two topics apart."""
+    axes = np.eye(2, dtype=np.float32)
+    batch = [PageText("", f"page {number}", vector=axes[number % 2]) for number in range(6)]
+
+    assert places(topics(batch)) == [(0, 2, 4), (1, 3, 5)]
+
+
+def test_topics_of_different_batches_have_different_content():
+    """P15: there is no text that stands for every batch: the content is made of the batch itself."""
+    assert topics(FLIGHT)[0].content != topics(DOG)[0].content
+    assert assigned(FLIGHT, [Theme("")])[0].content == topics(FLIGHT)[0].content
+
+
+def test_mean_is_of_unit_length_and_of_one_model():
+    """The mean of unit vectors is one; a vector of another dimension takes no part; opposites leave the last one."""
+    north, east = np.eye(2, dtype=np.float32)
+
+    assert mean([north, east]) == pytest.approx(np.array([0.5, 0.5]) ** 0.5)
+    assert mean([np.ones(3, dtype=np.float32), north]) == pytest.approx(north)
+    assert mean([north, -north]) == pytest.approx(-north)
+    assert mean([None]) is None

@@ -1,0 +1,142 @@
+"""Text into terms: folded, stemmed, identifiers whole and in parts, pairs of characters where nothing is spaced."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory.words import LONGEST, extent, is_single, query_terms, terms
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("painting", "painted"),
+        ("PARIS", "Paris"),
+        ("café", "cafe"),
+        ("Ｔｏｋｙｏ", "tokyo"),
+        ("Caroline's", "Caroline"),
+        ("Caroline’s", "caroline"),
+        ("bought", "buying"),
+        ("went", "going"),
+        ("children", "kids"),
+        ("1,200", "1200"),
+        ("$450", "450"),
+        ("Москва", "МОСКВА"),
+    ],
+)
+def test_terms_of_two_spellings_are_the_same(one, other):
+    """What is written in two ways, or said in two forms, is found by either."""
+    assert terms(one) == terms(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "parts"),
+    [
+        ("HAT170", "hat170", {"hat", "170"}),
+        ("SYD-42", "syd-42", {"syd", "42"}),
+        ("mia_li_3668", "mia_li_3668", {"mia", "li", "3668"}),
+        ("2024-05-15", "2024-05-15", {"2024", "05", "15"}),
+        ("get_user_details", "get_user_details", {"user", "detail"}),
+    ],
+)
+def test_terms_of_an_identifier_are_it_and_its_parts(text, whole, parts):
+    """An identifier is found whole, and by each part of it that says something."""
+    found = terms(f"about {text}.")
+
+    assert whole in found
+    assert parts <= set(found)
+
+
+def test_terms_leave_function_words_out():
+    """Words that carry no topic are no terms; numbers, negated or not, are."""
+    assert terms("What is it that I've got, and didn't you have 7 of them?") == ["7"]
+
+
+def test_terms_of_chinese_are_pairs_and_single_characters():
+    """Han text becomes pairs of neighbours, and its characters one by one, without those that are grammar."""
+    found = terms("我住在上海。")
+
+    assert {"住在", "上海", "住", "海"} <= set(found)
+    assert not {"我", "在", "海。"} & set(found)
+    assert is_single("海")
+    assert not is_single("上海")
+    assert not is_single("a")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("昨天我去了故宫博物院", "故宫"),
+        ("東京タワーに行きました", "東京タワー"),
+        ("저는 서울에서 살아요", "서울"),
+        ("책을 읽었어요", "책"),
+    ],
+)
+def test_terms_of_a_longer_text_have_those_of_a_word_in_it(text, asked):
+    """A word of Chinese, Japanese or Korean is found inside a sentence, with its particles."""
+    assert set(terms(asked)) & set(terms(text))
+
+
+def test_terms_of_mixed_writing_have_both():
+    """Latin letters inside of Han text are words of their own."""
+    assert {"iphone15", "iphon", "15", "手机", "贵"} <= set(terms("iPhone15手机很贵"))
+
+
+@given(st.text())
+def test_terms_have_no_space_and_no_quote(text):
+    """Whatever the text, its terms can be stored side by side, and quoted; they are short, and the same twice."""
+    found = terms(text)
+
+    assert found == terms(text)
+    assert all(term and len(term) <= LONGEST and '"' not in term and not any(map(str.isspace, term)) for term in found)
+    assert not any(term.startswith("@") for term in found)
+
+
+def test_terms_said_twice_are_there_twice():
+    """How often a word is said is kept."""
+    assert terms("lake, lake and Lake") == ["lake"] * 3
+
+
+def test_query_terms_leave_out_what_only_questions_say():
+    """A question's own words are not searched for, unless it has no other; none comes twice."""
+    assert query_terms("What kind of car, what kind of engine and car did she mention?") == ["car", "engin"]
+    assert query_terms("Tell me what kind") == ["tell", "kind"]
+
+
+def test_extent_of_a_text_is_its_words_in_any_writing():
+    """A pair of characters is half a word, a single one none, and what stands beside a text none either."""
+    assert extent(["lake", "paint", "@2023"]) == 2
+    assert extent(["上海", "海浦", "上", "海"]) == 1
+
+
+def test_terms_from_many_threads_are_right():
+    """The stemmer is shared: threads that stem new words at once don't disturb each other."""
+    texts = [
+        f"painting{'s' * (number % 2)} number{chr(97 + number % 26)}ing wonderfully{number}" for number in range(400)
+    ]
+    alone = [terms(text) for text in texts]
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(terms, texts))
+
+    assert together == alone
+
+
+@pytest.mark.slow
+def test_terms_of_a_message_take_microseconds():
+    """Once its words are known, a message of sixty words takes fifty microseconds; a busy machine may take tenfold."""
+    text = "Yesterday we painted the old boat by the lake and talked about the summer of 2019. " * 4
+    terms(text)
+
+    best = min(_seconds(text) for _ in range(20))
+
+    assert best < 600e-6
+
+
+def _seconds(text):
+    began = time.perf_counter()
+    terms(text)
+    return time.perf_counter() - began

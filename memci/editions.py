@@ -12,18 +12,22 @@ from dataclasses import dataclass, replace
 
 from .chapters.contents import ContentsPage, Level, Line
 from .chapters.folding import revised
+from .chapters.standing import Said, chosen
 from .chapters.unload import OverCeiling, UnloadRule
 from .groups import late_result
+from .memory.instructions import instructions
 from .messagelist import MessageNode
-from .messages import Message
+from .messages import Message, text_of
 from .pages import Entry
 from .segments.budget import Plan
 from .storage.protocol import PageRow, Place
-from .summarizers import extract, titled
+from .summarizers import extract, one_line, titled
 from .window import Window
 
 LEAST_TITLE = 12
 """Tokens that the title of a page costs at the least, about."""
+SENTENCE_COLUMNS = 1200
+"""of a standing instruction; longer ones are not recognised as such"""
 LEAST_LINE = 12
 """Tokens that the line of an entry costs at the least, about."""
 
@@ -91,7 +95,8 @@ def edition(
     again = {page.row.index for page in recalled}
     back = {page.row.index for page in pinned}
     gone = (gone & rows.keys()) - again - back
-    contents = window.common.archive.contents.without(frozenset(gone | again | back), nonce, window.weigh)
+    before = window.common.archive.contents
+    contents = before.silent.without(frozenset(gone | again | back), nonce, window.weigh)
     for index in gone:
         changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
     for page in pinned:
@@ -116,7 +121,10 @@ def edition(
         changed[rest.index] = rest
         leaving.append(StoredPage(row, window.active.open.base, run))
 
-    titles_only = _saturated(contents, leaving, OverCeiling(plan.contents))
+    said = _said(window, before.said, leaving, plan.contents)
+    standing = ContentsPage().saying(said, nonce, window.weigh)
+    ceiling = OverCeiling(plan.contents - standing.tokens)
+    titles_only = _saturated(contents, leaving, ceiling)
     lines = [line(window, page, title_only=titles_only) for page in leaving]
     lines += [line(window, page) for page in recalled]
     lines.sort(key=lambda line: line.index)
@@ -126,8 +134,8 @@ def edition(
     contents, unloaded = revised(
         contents,
         lines,
-        OverCeiling(plan.contents),
-        order=lambda indexes: OverCeiling(plan.contents).order([rows[index] for index in indexes]),
+        ceiling,
+        order=lambda indexes: ceiling.order([rows[index] for index in indexes]),
         nonce=nonce,
         count=window.count,
         weigh=window.weigh,
@@ -135,7 +143,7 @@ def edition(
     for index in unloaded:
         changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
     return Edition(
-        contents=contents,
+        contents=ContentsPage((*contents.blocks, *standing.blocks)),
         listed=rows,
         changed=tuple(changed.values()),
         archived=plan.archive,
@@ -169,6 +177,26 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
     row = PageRow(index, start, end, open_row.turn, Place.ARCHIVED, continues=open_row.index, archived_turn=turn)
     cut = (open_row.cut[0] if open_row.cut else start, end)
     return row, open_row._replace(cut=cut)
+
+
+def standing_sentences(page: StoredPage) -> list[str]:
+    """Return what users said on *page* that is to hold from then on, each on one line. O(characters)."""
+    return [
+        one_line(sentence, SENTENCE_COLUMNS)
+        for node in page.nodes
+        if node.message["role"] == "user" and node.quotes is None
+        for sentence in instructions(text_of(node.message))
+    ]
+
+
+def _said(window: Window, before: Said, leaving: Sequence[StoredPage], ceiling: int) -> Said:
+    """Return the standing instructions of the next edition: those of *before*, and what users said on *leaving* pages.
+
+    Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
+    """
+    budget = min(window.settings.standing_tokens, ceiling // 4)
+    told = [(page.row.index, sentence) for page in leaving for sentence in standing_sentences(page)]
+    return chosen([*before, *told], budget, window.count) if budget and (before or told) else ()
 
 
 def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverCeiling) -> bool:

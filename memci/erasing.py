@@ -16,7 +16,7 @@ from typing import Literal
 
 from . import moments
 from .chapters.contents import Block, ContentsPage, Line, Range
-from .editions import StoredPage, line
+from .editions import StoredPage, line, standing_sentences
 from .errors import Erased, InvalidSetting, PageNotFound, brief
 from .groups import late_result
 from .messages import tool_calls
@@ -267,7 +267,8 @@ def _reweighed(window: Window, page: StoredPage) -> Iterator[tuple[int, int, int
 
 
 def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]) -> ContentsPage:
-    """Return *contents* with the lines of *pages* made anew, and without their titles in range lines."""
+    """Return *contents* with what it tells of *pages* made anew, and without their titles in range lines."""
+    left = {(index, sentence) for index, page in pages.items() for sentence in standing_sentences(page)}
 
     def retold(old: Line) -> Line:
         page = pages.get(old.index)
@@ -279,6 +280,10 @@ def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]
     blocks: Sequence[Block] = contents.blocks
     made = []
     for block in blocks:
+        if block.said:
+            said = tuple(each for each in block.said if each[0] not in pages or each in left)
+            made += [Block.saying(said, window.memo.nonce, window.weigh)] if said else []
+            continue
         lines, ranges = tuple(map(retold, block.lines)), tuple(map(untitled, block.ranges))
         same = lines == block.lines and ranges == block.ranges
         made.append(block if same else Block.of(lines, ranges, window.memo.nonce, window.weigh))

@@ -74,8 +74,10 @@ class Remembering:
     def step(self) -> bool:
         """Tell the memory of one page, or look after it once all is told; return whether there is more to do."""
         with self._lock:
-            if self._closed:
+            if self._closed or self._place is None:
                 return False
+            storage, window = self._place
+            storage.revision(window.record.id)  # a store that was closed is not opened again for this
             if self._told().tell(1):
                 return True
             memory = self._told().memory

@@ -31,6 +31,8 @@ class Settings(BaseModel):
     """n: how many closed pages stay verbatim at most; None: the budget decides"""
     contents_tokens: int = Field(default=0, ge=0)
     """the ceiling of the Contents Page; default 15 % of the window"""
+    standing_tokens: int = Field(default=0, ge=0)
+    """what the user's standing instructions may cost; default min(600, 5 % of the window)"""
     never_recalled: int | None = Field(default=None, ge=1)
     """m: turns after which a page that was never recalled is unloaded; None: never"""
     stale: int | None = Field(default=None, ge=1)
@@ -70,7 +72,8 @@ def _filled(chosen: dict[str, object]) -> Settings:
     window = base.window
     preset = dict(PRESETS[base.preset])
     preset["contents_tokens"] = min(preset.get("contents_tokens", window * 15 // 100), window // 4)
-    made = Settings.model_validate({"reply": min(4_096, window // 8)} | preset | chosen)
+    follows = {"reply": min(4_096, window // 8), "standing_tokens": min(600, window // 20)}
+    made = Settings.model_validate(follows | preset | chosen)
     if made.reply >= window:
         raise InvalidSetting("reply", f"{made.reply:,} tokens for the answer leave nothing of a window of {window:,}")
     if made.contents_tokens > window // 2:

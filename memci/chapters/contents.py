@@ -10,6 +10,8 @@
     #19 Baggage for two                                 older pages: title only
     </memci:contents 1f9a03c2>
 
+    <memci:standing 1f9a03c2>                       what the user said that is to hold (`standing`)
+
 One state of it is an *edition*; `revised` makes the next one. A new batch of pages is one new block behind the older
 ones, which keep their bytes: a provider's cache keeps them too. When the ceiling is passed, lines fold, oldest first.
 Since that rewrites the front, the older blocks become one block then, which saves their frames. This module knows
@@ -25,6 +27,7 @@ from enum import IntEnum
 from ..frames import framed
 from ..messages import Message
 from ..pages import Entry
+from .standing import Said, told
 
 
 class Level(IntEnum):
@@ -111,6 +114,14 @@ class Block:
     tokens: int
     lines: tuple[Line, ...] = ()
     ranges: tuple[Range, ...] = ()
+    said: Said = ()
+    """standing instructions: a block of its own, always the last one"""
+
+    @classmethod
+    def saying(cls, said: Said, nonce: str, weigh: Callable[[Message], int]) -> Block:
+        """Return the block with the standing instructions *said*."""
+        message = {"role": "user", "content": framed("standing", nonce, told(said))}
+        return cls(message, weigh(message), said=said)
 
     @classmethod
     def of(cls, lines: Sequence[Line], ranges: Sequence[Range], nonce: str, weigh: Callable[[Message], int]) -> Block:
@@ -142,15 +153,35 @@ class ContentsPage:
         return tuple(each for block in self.blocks for each in block.ranges)
 
     @property
+    def said(self) -> Said:
+        """The standing instructions, oldest first."""
+        return self.blocks[-1].said if self.blocks else ()
+
+    @property
+    def silent(self) -> ContentsPage:
+        """The edition without its standing instructions."""
+        return ContentsPage(self.blocks[:-1]) if self.said else self
+
+    def saying(self, said: Said, nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
+        """Return the edition with the standing instructions *said* in place of those it has."""
+        if said == self.said:
+            return self
+        return ContentsPage((*self.silent.blocks, *([Block.saying(said, nonce, weigh)] if said else [])))
+
+    @property
     def listed(self) -> list[int]:
         """The indexes of all pages that are listed, on a line of their own or within a range."""
         ranged = [index for each in self.ranges for index in each.pages]
         return ranged + [line.index for block in self.blocks for line in block.lines]
 
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
-        """Return the edition without the pages *gone*; blocks that list none of them keep their bytes."""
+        """Return the edition without the pages *gone*, and what was said there; blocks without any keep their bytes."""
         kept = []
         for block in self.blocks:
+            if block.said:
+                said = tuple(each for each in block.said if each[0] not in gone)
+                kept += [] if not said else [block if said == block.said else Block.saying(said, nonce, weigh)]
+                continue
             lines = tuple(line for line in block.lines if line.index not in gone)
             ranges = tuple(each for each in (each.without(gone) for each in block.ranges) if each.pages)
             if lines == block.lines and ranges == block.ranges:
@@ -163,7 +194,11 @@ class ContentsPage:
         listed = self.listed
         assert len(set(listed)) == len(listed), "no page is listed twice"
         assert sorted(listed) == sorted(archived), "every archived page is on exactly one line"
-        assert all(block.lines or block.ranges for block in self.blocks), "no block is empty"
+        assert all(block.lines or block.ranges or block.said for block in self.blocks), "no block is empty"
+        assert not any(block.said for block in self.blocks[:-1]), "standing instructions are the last block"
+        assert not any(block.said and (block.lines or block.ranges) for block in self.blocks), (
+            "and a block of their own"
+        )
 
 
 def runs(indexes: Sequence[int]) -> str:

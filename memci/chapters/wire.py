@@ -33,6 +33,7 @@ def dumps(contents: ContentsPage) -> str:
                     for line in block.lines
                 ],
                 "ranges": [[each.pages, each.titles] for each in block.ranges],
+                **({"said": block.said} if block.said else {}),
             }
             for block in contents.blocks
         ],
@@ -61,7 +62,9 @@ def made(told: list[dict[str, Any]], *, nonce: str, weigh: Callable[[Message], i
             for index, title, level, costs, entries in block["lines"]
         ]
         ranges = [Range(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
-        new = Block.of(lines, ranges, nonce, weigh if weigh is not None else _unweighed)
+        said = tuple((index, sentence) for index, sentence in block.get("said", ()))
+        weighed = weigh if weigh is not None else _unweighed
+        new = Block.saying(said, nonce, weighed) if said else Block.of(lines, ranges, nonce, weighed)
         blocks.append(new if weigh is not None else replace(new, tokens=block["tokens"]))
     return ContentsPage(tuple(blocks))
 

@@ -10,14 +10,12 @@ takes the place of the first. This module knows nothing of the tiers beyond the 
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable
 
 import apsw
 
 from .backend import PageRecord
-from .index import removed, stored
-from .layout import Row
+from .index import analysed, removed, stored
 from .owner import Owner
 from .passages import passages
 from .store import MemoryStore, fetched, purge
@@ -28,17 +26,20 @@ OBSERVED, SHORT, MID, EVICTED = range(4)
 
 def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
     """Keep *page* so that its words are found, and return its id. O(its characters)."""
-    known = store.read_rows(SELECT_PAGE, owner.nr, page.context, page.index)
     digest = _digest(page)
+    known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
     if known and known[0][1] == digest:
         return int(known[0][0])
-    out_of_order = bool(known) or heard(store, owner, page.context) >= page.index
+    pieces = analysed(passages([entry for entry in page.entries if entry[0] not in page.quotes]), page.at)
     with store.change() as connection:
-        owner.begin(connection, removes=out_of_order)
+        known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
+        late = bool(known) or heard(store, owner, page.context) >= page.index
+        owner.begin(connection, removes=late)
         context = _context(connection, owner.nr, page.context, page.index)
         if known:
             id_ = int(known[0][0])
             removed(connection, id_)
+            purge(connection)
             connection.execute("DELETE FROM memory_vector WHERE page = ?", (id_,))
             connection.execute(
                 "UPDATE memory_page SET digest = ?, turn = ?, at = ?, summary = '', keywords = '' WHERE id = ?",
@@ -50,11 +51,8 @@ def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
                 (owner.nr, context, page.index, page.turn, page.at, digest),
             )
             id_ = connection.last_insert_rowid()
-        own = [entry for entry in page.entries if entry[0] not in page.quotes]
-        fresh = stored(connection, owner.nr, context, id_, page.at, passages(own))
-        if known:
-            purge(connection)
-    _taken(owner, fresh, removes=out_of_order)
+        fresh = stored(connection, owner.nr, context, id_, page.at, pieces)
+    owner.committed(fresh, removes=late)
     if known:
         store.scrub()
     return id_
@@ -77,7 +75,11 @@ def admitted(store: MemoryStore, owner: Owner, id: int) -> None:  # noqa: A002 -
 
 def heard(store: MemoryStore, owner: Owner, context: str) -> int:
     """Return the highest page of *context* that was observed, 0 if none was."""
-    found = store.read_rows("SELECT heard FROM memory_context WHERE owner = ? AND name = ?", owner.nr, context)
+    found = store.read_rows(
+        "SELECT c.heard FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ?",
+        owner.name,
+        context,
+    )
     return int(found[0][0]) if found else 0
 
 
@@ -98,7 +100,7 @@ def pages_of(store: MemoryStore, owner: Owner, context: str | None, indexes: Ite
 
 SELECT_PAGE = """
 SELECT g.id, g.digest FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
-WHERE c.owner = ? AND c.name = ? AND g.page = ?"""
+JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"""
 
 
 def _context(connection: apsw.Connection, owner: int, name: str, index: int) -> int:
@@ -109,14 +111,6 @@ def _context(connection: apsw.Connection, owner: int, name: str, index: int) -> 
     )
     (row,) = fetched(connection, "SELECT nr FROM memory_context WHERE owner = ? AND name = ?", owner, name)
     return int(row[0])
-
-
-def _taken(owner: Owner, fresh: tuple[list[int], list[Row], list[Counter[str]]], *, removes: bool) -> None:
-    owner.committed()
-    if removes:
-        owner.index.stale()
-    else:
-        owner.index.add(*fresh)
 
 
 def _digest(page: PageRecord) -> bytes:

@@ -8,7 +8,6 @@ This module knows nothing of how things were derived.
 
 import json
 from collections.abc import Sequence
-from functools import partial
 
 import apsw
 
@@ -18,19 +17,19 @@ from .backend import Forgotten, Scope
 from .chains import ChainSummary
 from .index import removed
 from .items import drop, dumped, put, unpacked
-from .owner import Owner, anew
+from .owner import Owner, owner_of
+from .profile import Profile
 from .store import MemoryStore, fetched, purge
 
 
 def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
     """Remove what *scope* names, and what was derived from it. O(its pages + the index, once)."""
-    if not owner.nr:
-        return Forgotten()
-    pages = pages_of(store, owner, scope.context, scope.pages)
-    if not pages and scope.pages is not None:
+    owner.refresh()
+    if not owner.nr or (not pages_of(store, owner, scope.context, scope.pages) and scope.pages is not None):
         return Forgotten()
     with store.change() as connection:
         owner.begin(connection, removes=True)
+        pages = pages_of(store, owner, scope.context, scope.pages)
         derived = _derived(connection, pages)
         for page in pages:
             removed(connection, page)
@@ -47,7 +46,7 @@ def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
         elif scope.pages is None:
             connection.execute("DELETE FROM memory_context WHERE owner = ? AND name = ?", (owner.nr, scope.context))
         purge(connection)
-    owner.revision = -1
+    owner.forget()
     return Forgotten(len(pages), len(derived), scrubbed=store.scrub())
 
 
@@ -58,13 +57,10 @@ def forget_contexts(store: MemoryStore, contexts: Sequence[str]) -> bool:
         for (name,) in store.read_rows(
             "SELECT o.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE c.name = ?", context
         ):
-            gone = anew(store, name, partial(_forget_context, store, context))
+            with store.lock:
+                gone = forget(store, owner_of(store, name), Scope(context))
             scrubbed = gone.scrubbed and scrubbed
     return scrubbed
-
-
-def _forget_context(store: MemoryStore, context: str, owner: Owner) -> Forgotten:
-    return forget(store, owner, Scope(context))
 
 
 def _derived(connection: apsw.Connection, pages: Sequence[int]) -> list[int]:
@@ -92,6 +88,10 @@ def _retell(connection: apsw.Connection, owner: Owner, item: int) -> None:
         for row in left:
             summary = summary.updated(row[1])
         put(connection, owner.nr, "chain", dumped(summary), id=item)
+    elif item == owner.tiers.profile_id:  # its counters tell nothing of what was said
+        bare = Profile(turns=owner.tiers.profile.turns, last_turn=owner.tiers.profile.last_turn)
+        put(connection, owner.nr, "profile", dumped(bare), id=item)
+        connection.executemany("UPDATE memory_page SET analyzed = 0 WHERE id = ?", [(row[0],) for row in left])
     else:  # what else it came from is analysed again
         connection.executemany("UPDATE memory_page SET analyzed = 0 WHERE id = ?", [(row[0],) for row in left])
         drop(connection, [item])

@@ -21,6 +21,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, islice
 
 from ..messages import text_of
 from .backend import PageRecord
@@ -331,15 +332,14 @@ def _said(sentence: str, speaker: str) -> Iterator[tuple[str, str, str]]:
     for source, kind, target in (*kin, *_deeds(sentence, speaker, named)):
         typed |= {source, target}
         yield source, kind, target
-    pairs = [(one, two) for place, one in enumerate(named) for two in named[place + 1 :] if one != two]
-    yield from ((one, "with", two) for one, two in pairs[:_PAIRS])
+    yield from ((one, "with", two) for one, two in islice(combinations(named, 2), _PAIRS))
     yield from ((speaker, "with", name) for name in named[:_PAIRS] if name not in typed and name != speaker)
 
 
 def _names(sentence: str) -> list[str]:
     found = []
     for match in _NAMES.finditer(sentence):
-        before, after = sentence[: match.start()], sentence[match.end() :]
+        before, after = sentence[max(0, match.start() - 24) : match.start()], sentence[match.end() : match.end() + 24]
         words = [word for word in match[0].split() if word.lower().replace("’", "'").partition("'")[0] not in _NO_NAMES]
         # any sentence begins with a capital; and whom it speaks to is not what it is about
         begins = not before and len(words) < 2 and not _GOES_ON.match(after)
@@ -369,7 +369,7 @@ def _deeds(sentence: str, speaker: str, named: Sequence[str]) -> Iterator[tuple[
                 kind = "is"
             else:
                 kind = _BASES.get(folded(verb), "") if verb.lower() not in STOP_WORDS or verb.lower() == "got" else ""
-            target = _object(words[step + 1 :], owners) if kind else ""
+            target = _object(words[step + 1 : step + 8], owners) if kind else ""
             if target and target != source and not (kind in _MODAL and words[step + 1 : step + 2] == ["to"]):
                 yield source, kind, target
                 break

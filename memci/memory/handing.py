@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ..errors import CorruptRecord
 from ..storage import Storage
 from ..summarizers import extract
 from .admission import MID, SHORT
@@ -27,7 +26,7 @@ from .episodes import Episode, best, merged, opened
 from .items import dumped, packed, put, unpacked
 from .keywords import keywords
 from .owner import Owner
-from .raw import raw_page
+from .reading import raw_pages
 from .store import MemoryStore
 from .topics import Topic
 
@@ -48,26 +47,16 @@ class _Queued:
 
 
 def hand_over(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder, rules: Rules, now: float) -> int:
-    """Move the oldest batch of a full queue into episodes, and return how many pages that were.
-
-    Raises:
-        Outdated: If another process changed the owner meanwhile.
-    """
-    if not owner.nr:
+    """Move the oldest batch of a full queue into episodes, and return how many pages that were. O(their messages)."""
+    ids = [row[0] for row in store.read_rows(_QUEUE, owner.name, SHORT, rules.capacity)]
+    if len(ids) < rules.capacity:
         return 0
-    (waiting,) = store.read_rows("SELECT count(*) FROM memory_page WHERE owner = ? AND tier = ?", owner.nr, SHORT)
-    if waiting[0] < rules.capacity:
-        return 0
-    queue = store.read_rows(
-        "SELECT g.id, c.name, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
-        "WHERE g.owner = ? AND g.tier = ? ORDER BY g.entered LIMIT ?",
-        owner.nr,
-        SHORT,
-        max(1, rules.handover),
-    )
-    batch = _queued(storage, queue, embedder)
+    batch = _queued(storage, store, ids[: max(1, rules.handover)], embedder)
     grouped = rules.topics([each.text for each in batch])
+    assert sorted(at for topic in grouped for at in topic.pages) == list(range(len(batch))), "a page has one topic"
     with store.change() as connection:
+        if [row[0] for row in store.read_rows(_QUEUE, owner.name, SHORT, len(batch))] != [each.id for each in batch]:
+            return len(batch)  # somebody else was faster: look again
         owner.begin(connection)
         for each in batch:
             connection.execute(
@@ -82,27 +71,24 @@ def hand_over(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embe
         chains = _linked(connection, store, owner, batch, rules)
         episodes, members = _joined(connection, owner, batch, grouped, rules, now)
     owner.committed()
-    owner.tiers.chains.update(chains)
+    tiers = owner.tiers
+    tiers.chains.update(chains)
     for key, episode in episodes.items():
-        owner.keep(key, episode)
-        owner.tiers.changed.add(key)
-    owner.tiers.episode_of.update(members)
+        tiers.keep(key, episode)
+        tiers.changed.add(key)
+    tiers.episode_of.update(members)
     return len(batch)
 
 
-def _queued(storage: Storage, queue: Sequence[tuple[int, str, int]], embedder: Embedder) -> list[_Queued]:
-    """Return the pages of *queue* (id, context, index) with what is compared of them. O(their messages)."""
+_QUEUE = """
+SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
+WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
+
+
+def _queued(storage: Storage, store: MemoryStore, ids: Sequence[int], embedder: Embedder) -> list[_Queued]:
+    """Return the pages *ids* with what is compared of them. O(their messages)."""
     found = []
-    heads: dict[str, int] = {}
-    for id_, context, index in queue:
-        if context not in heads:
-            loaded = storage.load(context)
-            heads[context] = 0 if loaded is None else loaded[0].head
-        try:
-            raw = raw_page(storage, context, index, heads[context])
-        except CorruptRecord:  # whoever reads the page is told; the others are not to wait for it
-            raw = None
-        page = PageRecord(context, index, 0, ()) if raw is None else raw[0]
+    for id_, page in raw_pages(storage, store, ids):
         text = page_text(page)
         title = extract([message for _, message in page.entries]).title if page.entries else ""
         found.append(_Queued(id_, page, PageText(text, title, keywords([text]), None, page.at)))
@@ -166,7 +152,6 @@ def _joined(
     """Let each topic join the episode that it belongs to, or open one; return those, and which page is in which."""
     changed: dict[int, Episode] = {}
     members: dict[int, int] = {}
-    assert sorted(at for topic in grouped for at in topic.pages) == list(range(len(batch))), "a page has one topic"
     for topic in grouped:
         pages = [batch[at] for at in topic.pages]
         times = [each.page.at for each in pages if each.page.at is not None]
@@ -188,7 +173,7 @@ def _joined(
 
 def _near(owner: Owner, topic: Topic) -> list[int]:
     """Return the episodes that *topic* is compared with; without vectors, those that were opened last."""
-    index = owner.episode_vectors
+    index = owner.tiers.vectors
     if topic.vector is None or index is None or index.dimension != len(topic.vector):
         return sorted(owner.tiers.episodes)[-CANDIDATES:]
     ids, _ = index.search(topic.vector, CANDIDATES)

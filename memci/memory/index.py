@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .layout import Layout, Row, flags_of
 from .passages import Passage, passage_terms
 from .store import MemoryStore
+from .words import extent
 
 MOST_POSTINGS = 4_000_000
 """that stay in RAM for one owner"""
@@ -54,18 +55,12 @@ class WordIndex:
         self._more: dict[str, list[tuple[int, int]]] = {}
         """what came since a term was read: (position, times)"""
         self._kept = 0
-        self._forget(-1)
+        self._forget()
 
-    def refresh(self, removals: int) -> None:
-        """Read what is new in the store. O(new passages); all of them if some went (*removals* of the owner)."""
-        if removals == self._removals:
-            return
-        self._forget(removals)
+    def reload(self) -> None:
+        """Read everything anew. O(passages)."""
+        self._forget()
         self._take(self._store.read_rows(_SELECT, self._owner))
-
-    def stale(self) -> None:
-        """Read everything anew when it is next needed: another process has added passages."""
-        self._removals = -1
 
     def postings(self, terms: Iterable[str]) -> Mapping[str, Postings]:
         """Return where each of *terms* is said. O(their postings), the first time."""
@@ -88,9 +83,8 @@ class WordIndex:
         found: list[int] = self._ids[positions].tolist()
         return found
 
-    def _forget(self, removals: int) -> None:
+    def _forget(self) -> None:
         self.layout = Layout()
-        self._removals = removals
         self._ids = np.zeros(0, np.int64)
         self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self._known, self._more, self._kept = {}, {}, 0
@@ -134,37 +128,33 @@ class WordIndex:
         return positions[by_place], times[there].astype(np.int64)[by_place]
 
 
+def analysed(pieces: Sequence[Passage], at: float | None) -> list[tuple[Passage, Counter[str]]]:
+    """Return each passage with the terms that it is found by, and how often. O(characters)."""
+    return [(piece, Counter(passage_terms(piece, at))) for piece in pieces]
+
+
 def stored(
-    connection: apsw.Connection, owner: int, context: int, page: int, at: float | None, pieces: Sequence[Passage]
+    connection: apsw.Connection,
+    owner: int,
+    context: int,
+    page: int,
+    at: float | None,
+    pieces: Sequence[tuple[Passage, Counter[str]]],
 ) -> tuple[list[int], list[Row], list[Counter[str]]]:
-    """Store the passages of a page, and return what `WordIndex.add` takes. O(characters)."""
-    ids, rows, counts = [], [], []
-    for piece in pieces:
-        said = passage_terms(piece, at)
-        counted = Counter(said)
-        length = sum(not term.startswith("@") for term in said)
+    """Store the passages of a page, and return what `WordIndex.add` takes. O(terms)."""
+    ids, rows = [], []
+    for piece, counted in pieces:
+        length = extent([term for term in counted.elements() if not term.startswith("@")])
         row = Row(context, page, piece.entry, piece.part, piece.role, piece.speaker, length, at, flags_of(piece))
         connection.execute(
             "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                owner,
-                page,
-                row.entry,
-                row.part,
-                piece.start,
-                len(piece.text),
-                row.role,
-                row.speaker,
-                row.length,
-                row.flags,
-            ),
+            (owner, page, row.entry, row.part, piece.start, len(piece.text), *row[4:7], row.flags),
         )
         ids.append(connection.last_insert_rowid())
         text = " ".join(owned(owner, term) for term in counted.elements())
         connection.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", (ids[-1], text))
         rows.append(row)
-        counts.append(counted)
-    return ids, rows, counts
+    return ids, rows, [counted for _, counted in pieces]
 
 
 def removed(connection: apsw.Connection, page: int) -> None:

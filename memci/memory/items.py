@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 import apsw
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 _T = TypeVar("_T")
 Vector = NDArray[np.float32]
+_adapters: dict[Any, TypeAdapter[Any]] = {}
 
 
 def dumped(value: Any, *, without: Iterable[str] = ()) -> str:
@@ -32,6 +34,14 @@ def loaded(kind: type[_T], body: str, **more: Any) -> _T:
     """Return the value that `dumped` wrote: lists become tuples. *more* stands for what is not in its fields."""
     fields = {name: _frozen(value) for name, value in json.loads(body).items()}
     return kind(**(fields | more))
+
+
+def validated(kind: type[_T], body: str) -> _T:
+    """Return the value that `dumped` wrote, if its fields are values themselves."""
+    if kind not in _adapters:
+        _adapters[kind] = TypeAdapter(kind)
+    made: _T = _adapters[kind].validate_json(body)
+    return made
 
 
 def packed(vector: Vector | None) -> bytes | None:

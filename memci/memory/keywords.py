@@ -123,12 +123,11 @@ def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, fl
             else:
                 pieces = [word] if match.lastgroup == "kata" else _cut(word, grams, kanji=kanji)
                 yield from ((piece, 1.0, _PLAIN) for piece in pieces)
+            end = match.end()
             continue
         bare = word.removesuffix("'s").removesuffix("’s")
         follows = text[end : match.start()] in (" ", "-") and name
-        begins = not text[: match.start()].strip() or _SENTENCE_END.search(
-            text, max(0, match.start() - 4), match.start()
-        )
+        begins = not end or _SENTENCE_END.search(text, max(0, match.start() - 4), match.start())
         capital = word[0].isupper() and not word.isupper() and bool(folded(bare))
         if name and not (capital and follows and len(name) < _PHRASE):
             yield from _named(name)

@@ -2,45 +2,81 @@
 
     revision 17 in the store, 17 here    nothing to read         18 there    another process was here: read anew
 
-This module knows nothing of how any of it comes about.
+A change begins within its transaction, with what the store has then; so nothing is reckoned from what is old. This
+module knows nothing of how any of it comes about.
 """
 
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import apsw
 
-from ..errors import StorageBusy
 from .chains import ChainSummary
 from .episodes import Episode
+from .events import DailySummary, Event
+from .graph import Graph, Relation
 from .heat import Warmth
 from .index import WordIndex
-from .items import loaded, unpacked
-from .store import MemoryStore, fetched
+from .items import loaded, unpacked, validated
+from .knowledge import Knowledge, Known
+from .layout import Row
+from .profile import Profile
+from .store import MemoryStore
 from .vectors import VectorIndex
 
-
-class Outdated(StorageBusy):
-    """Another process has changed what this was reckoned from."""
-
-
-_T = TypeVar("_T")
-_ATTEMPTS = 8
 MOST_OWNERS = 256
 """of which something stays in RAM"""
+
+Fresh = tuple[list[int], list[Row], list[Counter[str]]]
+"""passages that were just stored: ids, rows, terms"""
 
 
 @dataclass(slots=True)
 class Tiers:
-    """What is known of an owner's pages."""
+    """What is known of an owner's pages. Keys are ids of items."""
 
     episodes: dict[int, Episode] = field(default_factory=dict)
     episode_of: dict[int, int] = field(default_factory=dict)
     """pages (their ids) that are in an episode"""
+    vectors: VectorIndex | None = None
+    """of the episodes"""
     changed: set[int] = field(default_factory=set)
     """episodes that changed since the last upkeep"""
     chains: dict[int, ChainSummary] = field(default_factory=dict)
+    user: Knowledge = field(default_factory=Knowledge)
+    assistant: Knowledge = field(default_factory=Knowledge)
+    profile: Profile = field(default_factory=Profile)
+    profile_id: int | None = None
+    graph: Graph = field(default_factory=Graph)
+    events: dict[int, Event] = field(default_factory=dict)
+    days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
+
+    failed: set[int] = field(default_factory=set)
+    """episodes whose analysis failed in this upkeep"""
+
+    def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
+        """Take over what an episode is now, None if it is gone."""
+        if episode is None:
+            self.episodes.pop(id, None)
+            if self.vectors is not None:
+                self.vectors.remove([id])
+            return
+        self.episodes[id] = episode
+        vector = episode.embedding
+        if vector is None:
+            return
+        if self.vectors is None or self.vectors.dimension != len(vector):
+            self.vectors = VectorIndex(len(vector))
+        self.vectors.add([id], vector[None, :])
+
+    def warmth(self, page: int, now: float) -> float:
+        """Return the lifetime heat of the episode of *page* (its id), 0 if it is in none."""
+        episode = self.episodes.get(self.episode_of.get(page, 0))
+        return 0.0 if episode is None else episode.warmth.lifetime(now)
+
+    def knows(self, about: str) -> Knowledge:
+        """Return the list of what is known about the user, or the assistant."""
+        return self.user if about == "user" else self.assistant
 
 
 def owner_of(store: MemoryStore, name: str) -> "Owner":
@@ -55,113 +91,100 @@ def owner_of(store: MemoryStore, name: str) -> "Owner":
         return found
 
 
-def anew(store: MemoryStore, name: str, work: Callable[["Owner"], _T]) -> _T:
-    """Return what *work* returns for the owner *name*, reckoned anew where another process came between.
-
-    Raises:
-        StorageBusy: If that happened all the time.
-    """
-    with store.lock:
-        owner = owner_of(store, name)
-        for _ in range(_ATTEMPTS - 1):
-            owner.refresh()
-            try:
-                return work(owner)
-            except Outdated:
-                continue
-        owner.refresh()
-        return work(owner)
-
-
 class Owner:
     """An owner's number, and what was read of it. Whoever uses it holds the store's lock."""
 
     def __init__(self, store: MemoryStore, name: str) -> None:
         self.name = name
+        self.failures: dict[int, int] = {}
+        """how often the analysis of an episode failed"""
+        self._store = store
         self.nr = 0
         """0 until something is kept"""
         self.revision = -1
-        self._store = store
         self.tiers = Tiers()
         self.index = WordIndex(store, 0)
-        self.episode_vectors: VectorIndex | None = None
+        self._indexed = self._removals = -1
 
-    def refresh(self) -> None:
-        """Read what is not known yet. One small query if nothing has changed."""
+    def refresh(self, *, index: bool = False) -> None:
+        """Read what is not known yet, the *index* of the words too if it is needed. One small query if all is known."""
         found = self._store.read_rows("SELECT nr, revision, removals FROM memory_owner WHERE name = ?", self.name)
-        if not found:
-            if self.nr:  # it was erased
-                self._forget(0)
-            return
-        nr, revision, removals = found[0]
+        nr, revision, removals = found[0] if found else (0, 0, 0)
         if nr != self.nr:
             self._forget(nr)
         if revision != self.revision:
-            if self.revision >= 0:
-                self.index.stale()
             self._read()
             self.revision = revision
-        self.index.refresh(removals)
-
-    def warmth(self, page: int, now: float) -> float:
-        """Return the lifetime heat of the episode of *page* (its id), 0 if it is in none."""
-        episode = self.tiers.episodes.get(self.tiers.episode_of.get(page, 0))
-        return 0.0 if episode is None else episode.warmth.lifetime(now)
-
-    def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
-        """Take over what an episode is now, None if it is gone."""
-        if episode is None:
-            self.tiers.episodes.pop(id, None)
-            if self.episode_vectors is not None:
-                self.episode_vectors.remove([id])
-            return
-        self.tiers.episodes[id] = episode
-        vector = episode.embedding
-        if vector is None:
-            return
-        if self.episode_vectors is None or self.episode_vectors.dimension != len(vector):
-            self.episode_vectors = VectorIndex(len(vector))
-        self.episode_vectors.add([id], vector[None, :])
+        if index and nr and (self._indexed, self._removals) != (revision, removals):
+            self.index.reload()
+            self._indexed, self._removals = revision, removals
 
     def begin(self, connection: apsw.Connection, *, removes: bool = False) -> None:
-        """Begin a change of this owner within a transaction: it is given a number, its revision counts up.
+        """Begin a change within its transaction: read what is new, count the revision up, give a number if there is none.
 
-        Raises:
-            Outdated: If another process has changed it since it was read; nothing is changed then.
+        Args:
+            connection: In a transaction that may write.
+            removes: Whether passages go, or come out of their order.
         """
-        found = fetched(connection, "SELECT nr, revision FROM memory_owner WHERE name = ?", self.name)
-        if not found:
+        self.refresh()
+        if not self.nr:
             connection.execute("INSERT INTO memory_owner(name) VALUES (?)", (self.name,))
             self._forget(connection.last_insert_rowid())
-            self.revision = 0
-            self.index.refresh(0)
-        elif found[0] != (self.nr, self.revision):
-            raise Outdated(f"the memory of {self.name!r:.60} was changed meanwhile")
+            self.revision = self._indexed = self._removals = 0
         connection.execute(
             "UPDATE memory_owner SET revision = revision + 1, removals = removals + ? WHERE nr = ?",
             (int(removes), self.nr),
         )
 
-    def committed(self) -> None:
-        """Note that the change that was begun is kept."""
+    def committed(self, fresh: Fresh | None = None, *, removes: bool = False) -> None:
+        """Note that the change that was begun is kept, with *fresh* passages."""
+        current = self._indexed == self.revision
         self.revision += 1
+        if removes or not current:
+            self._indexed = -1
+            return
+        if fresh is not None:
+            self.index.add(*fresh)
+        self._indexed = self.revision
+
+    def forget(self) -> None:
+        """Read everything anew when it is next needed."""
+        self._forget(self.nr)
 
     def _forget(self, nr: int) -> None:
-        self.nr, self.revision = nr, -1
-        self.tiers, self.episode_vectors = Tiers(), None
+        self.nr = nr
+        self.revision = -1
+        self._indexed = self._removals = -1
+        self.tiers = Tiers()
         self.index = WordIndex(self._store, nr)
 
     def _read(self) -> None:
-        self.tiers, self.episode_vectors = Tiers(), None
+        tiers = self.tiers = Tiers()
         of = self._store.read_rows(
             "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL", self.nr
         )
-        self.tiers.episode_of = {page: episode for page, episode in of}
+        tiers.episode_of = {page: episode for page, episode in of}
+        facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
+        told: list[Relation] = []
         for id_, kind, body, vector in self._store.read_rows(
             "SELECT id, kind, body, vector FROM memory_item WHERE owner = ?", self.nr
         ):
             if kind == "episode":
                 episode = loaded(Episode, body, embedding=unpacked(vector))
-                self.keep(id_, replace(episode, warmth=Warmth(**episode.warmth)))  # type: ignore[arg-type]
+                tiers.keep(id_, replace(episode, warmth=Warmth(**episode.warmth)))  # type: ignore[arg-type]
             elif kind == "chain":
-                self.tiers.chains[id_] = loaded(ChainSummary, body)
+                tiers.chains[id_] = loaded(ChainSummary, body)
+            elif kind == "fact":
+                known = loaded(Known, body, vector=unpacked(vector))
+                facts[known.about][id_] = known
+            elif kind == "relation":
+                told.append(loaded(Relation, body))
+            elif kind == "profile":
+                tiers.profile, tiers.profile_id = validated(Profile, body), id_
+            elif kind == "event":
+                tiers.events[id_] = loaded(Event, body)
+            elif kind == "day":
+                day = validated(DailySummary, body)
+                tiers.days[day.date] = id_, day
+        tiers.user, tiers.assistant = Knowledge(facts["user"]), Knowledge(facts["assistant"])
+        tiers.graph = Graph(told)

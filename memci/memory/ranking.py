@@ -53,7 +53,7 @@ class Weights:
     """what a single character counts, beside the pairs, in writing without spaces"""
     vectors: float = 1.0
     """what one standard deviation of cosine counts, in standard deviations of the words' scores"""
-    spelling: float = 0.5
+    spelling: float = 0.1
     """the same for vectors of spelling, for passages without any word of a query of unknown words"""
 
 
@@ -116,7 +116,7 @@ def rank(
         query: What is looked for.
         postings: At least those of the query's terms.
         layout: The passages that the postings' positions mean.
-        vectors: Cosine of each passage and the query, if there are vectors; nan: this one has none yet.
+        vectors: Cosine of each passage and the query, if there are vectors; nan: none yet, the mean stands for it.
         semantic: Whether the vectors know meanings; those of spelling count as far as words are unknown.
         weights: What counts how much.
     """
@@ -215,7 +215,6 @@ def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:
         taken += far * at.lent[side]
     around /= taken
     above = (around - around[known].mean()) / (around[known].std() + 1e-6)
-    above[~known] = 0
     unusual: Floats = np.maximum(above, 0).astype(np.float32)
     return unusual
 

@@ -8,6 +8,7 @@ A word decides who is found; the text is read from the pages themselves, so that
 knows nothing of how a score comes about.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -16,10 +17,11 @@ from typing import Literal
 import numpy as np
 
 from ..storage import Storage
-from .admission import EVICTED, MID, OBSERVED, SELECT_PAGE, SHORT
+from .admission import EVICTED, MID, OBSERVED, SHORT
 from .backend import FoundPage, Piece, Recollection
 from .embedders import Embedder, EmbeddingFailed, embedded
-from .layout import Floats
+from .knowing import concepts, known, visit
+from .layout import Floats, Integers
 from .owner import Owner
 from .passages import entry_text
 from .ranking import Query, rank
@@ -30,7 +32,7 @@ EPISODES = 5
 """how many of them a search looks into (the paper's m)"""
 LEAST = 0.1
 """cosine from which an episode, or a page of one, is near (the paper's released code)"""
-_DEPTH = 256
+_DEPTH = 32
 """passages that are looked at for one search at most, for each page that is asked for"""
 _ECHO = 0.5
 """the share of a page's best score from which another piece of it is shown too"""
@@ -64,13 +66,38 @@ def recollect(
     embedder: Embedder,
     count: Callable[[str], int],
     now: float,
+    *,
+    counts: bool = True,
 ) -> Recollection:
-    """Return what *owner* knows of the query, and count it as visited. O(postings of its words + passages)."""
+    """Return what *owner* knows of the query, and count it as visited. O(postings of its words + passages).
+
+    Args:
+        storage: Where the pages are.
+        store: Where the memory is.
+        owner: Whose memory; the store's lock is held.
+        wanted: What is asked for.
+        embedder: Of the episodes' vectors.
+        count: Tokens of a text.
+        now: Seconds since 1970 UTC.
+        counts: Whether it counts as a visit.
+    """
+    owner.refresh(index=True)
     if not owner.nr or not len(owner.index.layout):
         return Recollection(wanted.query, retrieved_at=now)
     scores, near = _scores(store, owner, wanted, embedder)
     pages = _pages(storage, store, owner, wanted, scores, near, count, now)
-    return Recollection(wanted.query, tuple(pages), retrieved_at=now)
+    facts = {about: known(owner, wanted.query, about) for about in ("user", "assistant")}
+    if counts:
+        visit(store, owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now)
+    return Recollection(
+        wanted.query,
+        tuple(pages),
+        tuple(fact for _, fact in facts["user"]),
+        tuple(fact for _, fact in facts["assistant"]),
+        tuple(concepts(owner, wanted.query)),
+        owner.tiers.profile.text,
+        now,
+    )
 
 
 def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder) -> tuple[Floats, set[int]]:
@@ -79,7 +106,8 @@ def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder
     terms = (*query.terms, *query.dates)
     scores = rank(query, index.postings(terms), index.layout)
     at = index.layout.columns
-    near = _near_pages(store, owner, wanted, embedder)
+    words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= wanted.k
+    near = {} if words_suffice else _near_pages(store, owner, wanted, embedder)
     if near:
         for page, cosine in near.items():
             own = at.page == page
@@ -98,15 +126,24 @@ def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder
 
 def _ids_of(store: MemoryStore, owner: Owner, keys: Iterable[tuple[str, int]]) -> list[int]:
     """Return the ids of the pages with *keys*, of those that are known. O(keys)."""
-    found = []
+    by_context: dict[str, list[int]] = {}
     for context, index in keys:
-        found += [row[0] for row in store.read_rows(SELECT_PAGE, owner.nr, context, index)]
-    return found
+        by_context.setdefault(context, []).append(index)
+    return [
+        row[0]
+        for context, indexes in by_context.items()
+        for row in store.read_rows(_PAGES, owner.nr, context, json.dumps(indexes))
+    ]
+
+
+_PAGES = """
+SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
+WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
 
 
 def _near_pages(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder) -> dict[int, float]:
     """Return the pages of the nearest episodes that are near themselves, with their cosine; {} without vectors."""
-    index = owner.episode_vectors
+    index = owner.tiers.vectors
     if index is None or not len(index):
         return {}
     try:
@@ -147,8 +184,9 @@ def _pages(
     found: dict[int, FoundPage] = {}
     order: list[int] = []
     raw = _Raw(storage)
-    for position in _best_first(owner, scores, wanted.k, now):
-        page = int(owner.index.layout.columns.page[position])
+    page_of = owner.index.layout.columns.page
+    for position in _best_first(owner, page_of, scores, wanted.k, now):
+        page = int(page_of[position])
         score = float(scores[position])
         known = found.get(page)
         if known is None and len(found) >= wanted.k:
@@ -171,12 +209,12 @@ def _pages(
     return [found[page] for page in order]
 
 
-def _best_first(owner: Owner, scores: Floats, k: int, now: float) -> Iterator[int]:
+def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: float) -> Iterator[int]:
     """Yield positions by score; of equal ones that of the warmer episode first, then the earlier one."""
     good = np.flatnonzero(scores > 0)
     if len(good) > (most := _DEPTH * min(k, 64)):
         good = good[np.argpartition(-scores[good], most)[:most]]
-    warmth = [-owner.warmth(page, now) for page in owner.index.layout.columns.page[good].tolist()]
+    warmth = [-owner.tiers.warmth(page, now) for page in page_of[good].tolist()]
     yield from good[np.lexsort((good, np.array(warmth), -np.round(scores[good], 5)))].tolist()
 
 

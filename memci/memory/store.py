@@ -30,9 +30,9 @@ _TABLES = """
 CREATE TABLE memory_schema(version INTEGER NOT NULL) STRICT;
 CREATE TABLE memory_owner(
     nr INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL DEFAULT 0,
-    removals INTEGER NOT NULL DEFAULT 0, last INTEGER) STRICT;
+    removals INTEGER NOT NULL DEFAULT 0, last INTEGER, noticed INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE memory_context(
-    owner INTEGER NOT NULL, nr INTEGER PRIMARY KEY, name TEXT NOT NULL, heard INTEGER NOT NULL DEFAULT 0,
+    owner INTEGER NOT NULL, nr INTEGER PRIMARY KEY, name TEXT NOT NULL, heard INTEGER NOT NULL DEFAULT 0, talk INTEGER,
     UNIQUE(owner, name)) STRICT;
 CREATE TABLE memory_page(
     id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, context INTEGER NOT NULL, page INTEGER NOT NULL,
@@ -63,12 +63,15 @@ CREATE VIRTUAL TABLE memory_words USING fts5(
 CREATE VIRTUAL TABLE memory_postings USING fts5vocab(memory_words, instance);
 """
 """an owner's `revision` counts changes, its `removals` those by which passages went or came out of order; a term in
-`memory_words` begins with its owner's number; a vector with passage 0 is the whole page's; `last` is the page that was handed over last"""
+`memory_words` begins with its owner's number; a vector with passage 0 is the whole page's; `last` is the page that was
+handed over last, `noticed` the last one that was looked at for events, `talk` the first one of a conversation that is
+not over"""
 
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
 
 _shared: "weakref.WeakKeyDictionary[Storage, MemoryStore]" = weakref.WeakKeyDictionary()
 _lock = RLock()
+_inherited: list[apsw.Connection] = []
 
 
 class MemoryStore:
@@ -102,10 +105,14 @@ class MemoryStore:
     @classmethod
     def _new(cls, storage: Storage) -> "MemoryStore":
         if isinstance(storage, SQLiteStorage):
-            return cls(storage.path, synced=False, read_only=storage.read_only)
-        if isinstance(storage, FilesystemStorage):
-            return cls(os.path.join(storage.path, "memory.db"), synced=True, read_only=storage.read_only)  # noqa: PTH118
-        return cls(":memory:", synced=False, read_only=False)
+            made = cls(storage.path, synced=False, read_only=storage.read_only)
+            storage.attached.append(made.shut)
+        elif isinstance(storage, FilesystemStorage):
+            made = cls(os.path.join(storage.path, "memory.db"), synced=True, read_only=storage.read_only)  # noqa: PTH118
+            storage.attached.append(made.shut)
+        else:
+            made = cls(":memory:", synced=False, read_only=False)
+        return made
 
     @property
     def closed(self) -> bool:
@@ -157,12 +164,18 @@ class MemoryStore:
         """Note that one user needs it no more; the last one closes it."""
         with _lock, self.lock:
             self._users -= 1
-            if self._users > 0 or self._path == ":memory:":  # what is in RAM lives as long as its storage
-                return
+            if self._users <= 0 and self._path != ":memory:":  # what is in RAM lives as long as its storage
+                self.shut()
+
+    def shut(self) -> None:
+        """Close it, whoever uses it."""
+        with self.lock:
             self._closed = True
             if self._connection is not None and self._pid == os.getpid():
                 self._connection.close()
-                self._connection = None
+            elif self._connection is not None:  # closing it here would end its locks in the parent process
+                _inherited.append(self._connection)
+            self._connection = None
 
     def _look(self, *, make: bool) -> apsw.Connection | None:
         """Return the connection if the tables are there, or are to be made."""

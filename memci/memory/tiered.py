@@ -21,7 +21,7 @@ from .backend import Forgotten, PageRecord, Recollection, Scope
 from .embedders import Embedder
 from .forgetting import forget
 from .hashing import HashEmbedder
-from .owner import Owner, anew
+from .owner import Owner, owner_of
 from .retrieve import Wanted, recollect
 from .store import MemoryStore
 from .upkeep import Rules, upkeep
@@ -72,15 +72,15 @@ class TieredMemory:
 
     def observe(self, page: PageRecord) -> None:
         """Make a closed page searchable. O(its characters)."""
-        self._again(lambda owner: observed(self._store, owner, page))
+        self._with(lambda owner: observed(self._store, owner, page))
 
     def admit(self, page: PageRecord) -> None:
         """Take a page into the short-term queue, once."""
-        self._again(lambda owner: admitted(self._store, owner, observed(self._store, owner, page)))
+        self._with(lambda owner: admitted(self._store, owner, observed(self._store, owner, page)))
 
     def heard(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
-        return self._again(lambda owner: heard(self._store, owner, context))
+        return self._with(lambda owner: heard(self._store, owner, context))
 
     def search(
         self,
@@ -94,15 +94,22 @@ class TieredMemory:
     ) -> Recollection:
         """Return what is known of *query*, best first; what is returned counts as visited."""
         wanted = Wanted(query, k, budget, since, until, frozenset(exclude))
-        return self._again(
+        return self._with(
             lambda owner: recollect(
-                self._storage, self._store, owner, wanted, self._embedder, self._count, self._clock()
+                self._storage,
+                self._store,
+                owner,
+                wanted,
+                self._embedder,
+                self._count,
+                self._clock(),
+                counts=not self._read_only,
             )
         )
 
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names, and what was derived from it."""
-        return self._again(lambda owner: forget(self._store, owner, scope))
+        return self._with(lambda owner: forget(self._store, owner, scope))
 
     def upkeep(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""
@@ -113,5 +120,6 @@ class TieredMemory:
         """Let go of it. The tables are closed with the last one who uses this store."""
         self._store.close()
 
-    def _again(self, work: Callable[[Owner], _T]) -> _T:
-        return anew(self._store, self._name, work)
+    def _with(self, work: Callable[[Owner], _T]) -> _T:
+        with self._store.lock:
+            return work(owner_of(self._store, self._name))

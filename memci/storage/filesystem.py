@@ -64,6 +64,8 @@ class FilesystemStorage:
         self._read_only = read_only
         self._files = opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
         self._locks = Locks(self._files, busy_timeout_seconds)
+        self.attached: list[Callable[[], None]] = []
+        """called before it closes: by these, what else keeps files in the folder lets go of them"""
 
     @property
     def path(self) -> str:
@@ -175,6 +177,8 @@ class FilesystemStorage:
 
     def close(self) -> None:
         """Release the folder."""
+        while self.attached:
+            self.attached.pop()()
         self._files.close()
 
     def __reduce__(self) -> NoReturn:

@@ -24,38 +24,32 @@ from ..errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError,
 from .holding import hold
 from .protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
 from .rows import MAX_PAGE, check, check_text
+from .sqlite_batch import BATCH_ROWS, read_batch
 from .sqlite_file import FULL, Durability, Journal, damage, open_file, storage_error
-from .sqlite_rows import MAX_REVISION, read_context, read_edition, read_entry, read_op, read_page
+from .sqlite_rows import MAX_REVISION, read_context, read_edition, read_op, read_page
 from .sqlite_schema import SCHEMA_VERSION
 from .sqlite_write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
 
-_BATCH_ROWS = 256
-_BATCH_BYTES = 2**20
 _CHECKPOINT_PAGES = 1000
 """pages in the write-ahead log after which it is copied into the file"""
 
 _CONTEXT_COLUMNS = """
 c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.parent, c.base, c.crc"""
 _SELECT_CONTEXT = f"SELECT c.nr, {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
-_SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id > ? ORDER BY c.id LIMIT {_BATCH_ROWS}"
-_SELECT_FIRST_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id LIMIT {_BATCH_ROWS}"
+_SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id > ? ORDER BY c.id LIMIT {BATCH_ROWS}"
+_SELECT_FIRST_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id LIMIT {BATCH_ROWS}"
 _SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
 _SELECT_EDITION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
 
-_ENTRIES = """
-SELECT e.id, e.tokens, e.clip, quotes_page, quotes_entry, at, e.crc, codec, digest, body, v.tokens, v.clip, v.crc
-FROM entry AS e LEFT JOIN view AS v ON v.id = e.id + ? WHERE e.id >= ? AND e.id < ?"""
-_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {_BATCH_ROWS}"
-_SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {_BATCH_ROWS}"
 _SELECT_PAGES = f"""
-SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {_BATCH_ROWS}"""
+SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
 _SELECT_PAGES_ACTIVE = f"""
 SELECT {PAGE_COLUMNS} FROM page INDEXED BY page_active
-WHERE place = 0 AND id >= ? AND id < ? ORDER BY id LIMIT {_BATCH_ROWS}"""
+WHERE place = 0 AND id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
 _SELECT_PAGES_PLACE = f"""
-SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {_BATCH_ROWS}"""
+SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {BATCH_ROWS}"""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -96,6 +90,8 @@ class SQLiteStorage:
         self._connection.wal_autocheckpoint(0)  # ours looks at what comes of it
         self._connection.set_wal_hook(self._logged)
         self._inodes = self._stat()
+        self.attached: list[Callable[[], None]] = []
+        """called before it closes: by these, what else has the file open lets go of it"""
 
     @property
     def path(self) -> str:
@@ -185,7 +181,7 @@ class SQLiteStorage:
             else:
                 found = self._run("", 0, rows, _SELECT_FIRST_CONTEXTS)
             records += [read_context(row) for row in found]
-            if len(found) < _BATCH_ROWS:
+            if len(found) < BATCH_ROWS:
                 return records
 
     def erase(self, erasure: Erasure) -> Erased:
@@ -212,6 +208,8 @@ class SQLiteStorage:
         if os.getpid() != self._pid:
             _inherited.append(self._connection)
             return
+        while self.attached:
+            self.attached.pop()()
         with self._lock:
             self._poison = self._poison or f"{self._path!r} was closed: open the store again"
             try:
@@ -329,7 +327,7 @@ class SQLiteStorage:
                 page = read_page(context, row)
                 first = page.index + 1
                 yield page
-            if len(found) < _BATCH_ROWS:
+            if len(found) < BATCH_ROWS:
                 return
 
     def _scan_entries(
@@ -337,7 +335,7 @@ class SQLiteStorage:
     ) -> Iterator[EntryRow]:
         """Yield entries that context *owner* keeps, with the views of context *nr*: the same one, or a fork."""
         while first < end:
-            found, error = self._run(context, first, _batch, context, nr, owner, first, end, containing)
+            found, error = self._run(context, first, read_batch, context, nr, owner, first, end, containing)
             yield from found
             if error is not None:
                 raise error
@@ -361,40 +359,3 @@ def _inode(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _batch(
-    connection: apsw.Connection,
-    context: str,
-    nr: int,
-    owner: int,
-    first: int,
-    end: int,
-    containing: bytes | None,
-) -> tuple[list[EntryRow], CorruptRecord | None]:
-    """Return entries from *first* on, and what is wrong with the one after them."""
-    bounds = (nr - owner) << 40, owner << 40 | first, (owner << 40) + end
-    entries: list[EntryRow] = []
-    size, seq = 0, first
-    if containing is None:
-        cursor = connection.execute(_SELECT_ENTRIES, bounds)
-    else:
-        cursor = connection.execute(_SELECT_ENTRIES_CONTAINING, (*bounds, containing))
-    try:
-        for columns in cursor:
-            if containing is not None:
-                seq = columns[0] - (owner << 40)
-            entries.append(read_entry(context, seq, owner, nr, columns))
-            size += len(entries[-1].body)
-            seq += 1
-            if size > _BATCH_BYTES:
-                break
-    except CorruptRecord as error:
-        return entries, error
-    except (apsw.CorruptError, UnicodeDecodeError) as error:
-        return entries, CorruptRecord(context, seq, f"it can't be read: {error}")
-    finally:
-        cursor.close()
-    if containing is None and not entries:
-        return entries, CorruptRecord(context, first, "it is missing")
-    return entries, None

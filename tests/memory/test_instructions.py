@@ -183,6 +183,15 @@ def test_shown_of_contradicting_ones_says_both():
     assert shown(said, count, 100_000, context="c").instructions == tuple(said)
 
 
+def test_shown_says_no_older_one_where_a_newer_one_did_not_fit():
+    """An older instruction that would still fit could be what the newer one took back: it is left out too."""
+    said = [Instruction("Answer briefly.", "c", 1), Instruction("Always " + "very " * 60 + "long.", "c", 2)]
+
+    found = shown(said, count, 100_000, context="c", limit=60)
+
+    assert (found.text, found.omitted) == ("", 2)
+
+
 def test_shown_leaves_out_what_a_model_superseded():
     """Only a verdict takes one away."""
     said = [Instruction("Always answer in French.", "c", 1), Instruction("Always answer in German.", "c", 2)]

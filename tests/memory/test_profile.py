@@ -120,6 +120,16 @@ def test_profile_of_any_history_is_bounded_and_never_emptied(history):
         assert len(profile.previous) <= KEPT_VERSIONS
 
 
+def test_versions_of_a_profile_are_the_last_ten():
+    """Of many versions, the latest ten before the one that stands are kept."""
+    profile = Profile()
+    for number in range(30):
+        profile = profile.replaced(f"likes {number}", now=1.0)
+
+    assert [old.text for old in profile.previous] == [f"likes {number}" for number in range(28, 18, -1)]
+    assert len(profile.previous) == KEPT_VERSIONS
+
+
 def test_profile_that_grows_too_long_loses_its_oldest_lines():
     """An appendix without end pushes the beginning out."""
     profile = Profile()

@@ -95,6 +95,17 @@ def test_terms_have_no_space_and_no_quote(text):
     assert not any(term.startswith("@") for term in found)
 
 
+def test_terms_of_a_long_text_are_all_there():
+    """No part of a text is left out, however long it is."""
+    assert terms(" ".join(f"w{number}" for number in range(3000)))[-3:] == ["w2999", "w", "2999"]
+
+
+def test_terms_of_grammar_alone_are_none():
+    """Characters that are grammar are no terms, nor are pairs of them; Hangul pairs are."""
+    assert terms("我的。你们") == []
+    assert terms("도로") == ["도로"]
+
+
 def test_terms_said_twice_are_there_twice():
     """How often a word is said is kept."""
     assert terms("lake, lake and Lake") == ["lake"] * 3

@@ -1,0 +1,68 @@
+"""How much of the evidence a system finds: among the first k messages, and within a budget of tokens.
+
+    measured(system, talks)         {"at": {10: 79.2}, "within": {1024: 87.2}, "hit": {5: …}, "ms": 0.3, "kinds": …}
+
+Per question the share of its evidence, and the mean of all questions. This module knows nothing of how anything is
+found.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from statistics import fmean, median
+from typing import Any
+
+from memci.tokens import counter_for
+
+from .systems import System
+from .tasks import Question, Talk
+
+FIRST = (1, 5, 10, 20)
+BUDGETS = (512, 1024, 2048, 4096)
+_DEPTH = 300
+"""messages that a search is asked for: more than any budget holds"""
+
+count = counter_for("gpt-4o")
+
+
+def measured(make: Callable[[], System], talks: Sequence[Talk]) -> dict[str, Any]:
+    """Return the shares that the system finds in *talks*, each in a system of its own, and its time per question."""
+    rows: list[tuple[str, list[float]]] = []
+    times: list[float] = []
+    for talk in talks:
+        system = make()
+        system.add(talk)
+        costs = [cost(line.message) for line in talk.lines]
+        for question in talk.questions:
+            began = time.perf_counter()
+            order = system.search(question.text, _DEPTH)
+            times.append(time.perf_counter() - began)
+            rows.append((question.kind, shares(order, question, costs)))
+    kinds = {kind: _means([row for of, row in rows if of == kind]) for kind in dict(rows)}
+    return {**_means([row for _, row in rows]), "questions": len(rows), "ms": median(times) * 1e3, "kinds": kinds}
+
+
+def shares(order: Sequence[int], question: Question, costs: Sequence[int]) -> list[float]:
+    """Return the shares of the evidence among the first, within the budgets, and whether any is among the first."""
+    wanted = question.evidence
+    sums = list(accumulate(costs[number] for number in order))
+    reached = [*FIRST, *(sum(total <= budget for total in sums) for budget in BUDGETS)]
+    found = [len(wanted & set(order[:k])) / len(wanted) for k in reached]
+    return [*found, *(float(not wanted.isdisjoint(order[:k])) for k in FIRST)]
+
+
+def cost(message: dict[str, Any]) -> int:
+    """Return the tokens of what a message says, and who says it."""
+    said = f"{message['name']}: " if message.get("name") else ""
+    return count(said + str(message.get("content") or ""))
+
+
+def _means(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
+    means = [round(100 * fmean(column), 1) for column in zip(*rows, strict=True)]
+    first, within = means[: len(FIRST)], means[len(FIRST) : len(FIRST) + len(BUDGETS)]
+    hits = means[len(FIRST) + len(BUDGETS) :]
+    return {
+        "at": dict(zip(FIRST, first, strict=True)),
+        "within": dict(zip(BUDGETS, within, strict=True)),
+        "hit": dict(zip(FIRST, hits, strict=True)),
+    }

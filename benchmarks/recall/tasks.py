@@ -1,0 +1,139 @@
+"""Talks with questions whose evidence is known: which messages answer them.
+
+    Talk("conv-26", (Line({"role": "user", "name": "Mel", "content": "…"}, at=…), …), (Question(…, {2, 8}), …))
+
+The talks are read where the other benchmarks read theirs; nothing of them is kept. This module knows nothing of search.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from ..conversation import Message, folder
+
+Form = Literal["names", "roles", "transcript"]
+"""how two people are told apart: by `name`, by role and `name`, or by role and what their text begins with"""
+
+_SCENES = ("customer", "finance", "healthcare", "notetaker", "student")
+_TURN = re.compile(r"D(\d+):(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A message and when it was said."""
+
+    message: Message
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and the numbers of the messages that answer it: all of them, or any."""
+
+    text: str
+    kind: str
+    evidence: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation and what is asked about it."""
+
+    name: str
+    lines: tuple[Line, ...]
+    questions: tuple[Question, ...] = ()
+
+
+def dialogues(form: Form = "names") -> list[Talk]:
+    """Return the long dialogues of two people with the questions of four kinds; [] if they are not here."""
+    kinds = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+    path = folder()
+    if path is None or not (file := path / "locomo_part.json").is_file():
+        return []
+    talks = []
+    for sample in json.loads(file.read_text(encoding="utf-8")):
+        lines, number = _dialogue(sample["conversation"], form)
+        questions = []
+        for asked in sample["qa"]:
+            turns = (_TURN.findall(text.replace("D:", "D")) for text in asked["evidence"])
+            names = [f"D{int(session)}:{int(turn)}" for found in turns for session, turn in found]
+            evidence = frozenset(number[name] for name in names if name in number)
+            if evidence and asked["category"] in kinds:
+                questions.append(Question(asked["question"], kinds[asked["category"]], evidence))
+        talks.append(Talk(sample["sample_id"], lines, tuple(questions)))
+    return talks
+
+
+def notes() -> list[Talk]:
+    """Return what five people tell of themselves, with questions about it; [] if it is not here."""
+    path = folder()
+    if path is None or not (path / "bfcl_memory").is_dir():
+        return []
+    read = path / "bfcl_memory"
+    sources = {each["id"]: each["source"] for each in _lines_of(read / "possible_answer_BFCL_v4_memory.json")}
+    asked = _lines_of(read / "BFCL_v4_memory.json")
+    talks = []
+    for scene in _SCENES:
+        messages = [
+            Line(message, float(number * 86_400))
+            for number, each in enumerate(_lines_of(read / f"memory_{scene}.json"))
+            for turn in each["question"]
+            for message in turn
+        ]
+        texts = [_plain(line.message["content"]) for line in messages]
+        questions = [
+            Question(each["question"][0][0]["content"], scene, evidence)
+            for each in asked
+            if each["scenario"] == scene and (evidence := _quoted(sources[each["id"]], texts))
+        ]
+        talks.append(Talk(scene, tuple(messages), tuple(questions)))
+    return talks
+
+
+def traces() -> list[Talk]:
+    """Return the runs of a tool-using airline agent, one by one; [] if they are not here."""
+    path = folder()
+    if path is None or not (file := path / "airline_trajectories.json").is_file():
+        return []
+    runs = json.loads(file.read_text(encoding="utf-8"))
+    return [
+        Talk(f"{run['task_id']}-{run['trial']}", tuple(Line(each) for each in run["traj"] if each["role"] != "system"))
+        for run in runs
+    ]
+
+
+def _dialogue(talk: dict[str, Any], form: Form) -> tuple[tuple[Line, ...], dict[str, int]]:
+    lines: list[Line] = []
+    number: dict[str, int] = {}
+    sessions = (match for key in talk if (match := re.fullmatch(r"session_(\d+)", key)))
+    for session in sorted(sessions, key=lambda match: int(match[1])):
+        told = talk[f"{session[0]}_date_time"].replace(",", "")
+        at = datetime.strptime(told, "%I:%M %p on %d %B %Y").replace(tzinfo=UTC).timestamp()
+        for turn in talk[session[0]]:
+            who, text = turn["speaker"], turn["text"]
+            role = "user" if form == "names" or who == talk["speaker_a"] else "assistant"
+            number[turn["dia_id"]] = len(lines)
+            said = {"content": f"{who}: {text}"} if form == "transcript" else {"name": who, "content": text}
+            lines.append(Line({"role": role, **said}, at))
+    return tuple(lines), number
+
+
+def _quoted(source: str, texts: list[str]) -> frozenset[int]:
+    """Return the messages that have one of the pieces of *source*, or else all of what its label and text are."""
+    pieces = [plain for piece in re.split(r"\.\.\.|…", source) if len(plain := _plain(piece)) > 3]
+    found = frozenset(number for number, text in enumerate(texts) if any(piece in text for piece in pieces))
+    if found:
+        return found
+    pieces = [_plain(piece) for piece in re.split(r"\.\.\.|…|: ", source)]
+    return frozenset(number for number, text in enumerate(texts) if all(piece in text for piece in pieces))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", text.lower()).strip()
+
+
+def _lines_of(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]

@@ -1,0 +1,82 @@
+"""TieredMemory keeps the promises of a memory, on every store, and its tables the promises of the tiers."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memci import EphemeralStorage, SQLiteStorage
+from memci.memory import TieredMemory
+from memci.memory.backend import PageRecord, Scope
+from memci.memory.upkeep import Rules
+from memci.storage import FilesystemStorage, Storage
+from memci.testing.memory import DurableMemoryConformance, MemoryConformance, found, saying, told
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine_kit import cold, connection, keeping, rows
+
+SMALL = Rules(capacity=4, handover=2, episodes=3)
+"""so that pages move on within a few of them"""
+
+
+class Kept:
+    """The fixtures of a memory beside a store of pages."""
+
+    @pytest.fixture
+    def keep(self, storage: Storage) -> Callable[[PageRecord], None]:
+        return keeping(storage)
+
+    @pytest.fixture
+    def memory(self, storage: Storage) -> Iterator[TieredMemory]:
+        memory = TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
+        yield memory
+        with contextlib.suppress(Exception):
+            memory.close()
+
+
+class TestInRAM(Kept, MemoryConformance):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return EphemeralStorage()
+
+    @pytest.fixture
+    def stranger(self, storage: Storage) -> TieredMemory:
+        return TieredMemory(storage, owner="somebody else", rules=SMALL)
+
+
+class OnDisk(Kept, DurableMemoryConformance):
+    """Each handle has a store object of its own, as each process has."""
+
+    make: Callable[[Path], Storage]
+
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Iterator[Storage]:
+        with contextlib.closing(type(self).make(tmp_path)) as storage:
+            yield storage
+
+    @pytest.fixture
+    def reopen(self, tmp_path: Path) -> Iterator[Callable[..., TieredMemory]]:
+        with contextlib.ExitStack() as opened:
+
+            def again(owner: str = "anna") -> TieredMemory:
+                storage = opened.enter_context(contextlib.closing(type(self).make(tmp_path)))
+                return TieredMemory(storage, owner=owner, rules=SMALL, clock=lambda: 1e6)
+
+            yield again
+
+
+class TestOnSQLite(OnDisk):
+    make = staticmethod(lambda folder: SQLiteStorage(folder / "agent.db", durability="fast"))
+
+
+class TestOnSQLiteWithoutSharedMemory(OnDisk):
+    make = staticmethod(lambda folder: SQLiteStorage(folder / "agent.db", durability="fast", journal="truncate"))
+
+
+class TestOnFiles(OnDisk):
+    make = staticmethod(lambda folder: FilesystemStorage(folder / "agent", durability="fast"))
+
+
+del OnDisk

@@ -21,6 +21,7 @@ from .drafting import Draft, draft, moment
 from .errors import InvalidSetting
 from .lifetime import Store, kept_open
 from .memory.backend import MemoryBackend, NullMemory
+from .memory_page import MemoryPage
 from .messages import Message
 from .opening import Wanted
 from .pages import Entry
@@ -58,6 +59,7 @@ class Context(Calls):
         at: int | None = None,
         wait: float = 0,
         memory: MemoryBackend | None = None,
+        remember: bool | None = None,
         nonce: str | None = None,
         on_event: Callable[[Event], None] | None = None,
     ) -> Self:
@@ -94,6 +96,8 @@ class Context(Calls):
                 one that asks for it gets it meanwhile. 0 asks for none.
             memory: Where pages go that leave the window, and what is searched; default: `TieredMemory`, in the same
                 store. `NullMemory()` remembers nothing, and the model is offered no search then.
+            remember: Whether what the memory finds for a turn is shown in front of it, as a page of at most 3 % of the
+                window; default False, since a provider's cache bills what stands behind it anew each turn.
             nonce: 8 hex digits in the frames of a new context; for tests that compare bytes.
             on_event: Called with every `Event`.
 
@@ -115,6 +119,7 @@ class Context(Calls):
             "never_recalled": never_recalled,
             "stale": stale,
             "notice": notice,
+            "remember": remember,
         }
         read_only = read_only or at is not None
         if memory is not None and not isinstance(memory, MemoryBackend):
@@ -186,9 +191,12 @@ class Context(Calls):
         """
         with self._usable():
             self._parts.writer.check_lease()
+            renderer, page = self._parts.renderer, self._parts.memory_page
             if not pending:
-                return self._parts.renderer.view(tools=tools, strict=strict)
-            return self._parts.renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
+                view = renderer.view(tools=tools, strict=strict)
+                return view if page is None else self._remembered(page, view, ())
+            view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
+            return view if page is None else self._remembered(page, view, pending)
 
     def append_turn(
         self,
@@ -230,6 +238,8 @@ class Context(Calls):
             if not drafted.nodes:
                 writer.remember(memo)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
+            if self._parts.memory_page is not None:
+                memo = self._parts.memory_page.kept(memo, drafted)
             known = writer.append(drafted, memo, op_id=op_id, at=when)
             entries = tuple(
                 Entry(page, ordinal, node.message["role"])
@@ -307,6 +317,12 @@ class Context(Calls):
         """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
         with self._usable():
             return report(self._parts.window, self._parts.renderer.meter)
+
+    def _remembered(self, page: MemoryPage, view: list[Message], pending: Sequence[object]) -> list[Message]:
+        shown = len(view) - len(self._parts.window.view) if pending else 0
+        view = page.placed(view, view[len(view) - shown :], self._parts.renderer.predicted)
+        self._parts.renderer.predicted += page.tokens
+        return view
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
         window, reader = self._parts.window, self._parts.reader

@@ -23,6 +23,7 @@ from .erasing import ErasureReceipt, erased
 from .errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly
 from .forking import forked
 from .memory.backend import MemoryBackend
+from .memory_page import MemoryPage
 from .opening import Wanted, opened
 from .past import Past
 from .reader import Reader
@@ -48,6 +49,7 @@ class Parts(NamedTuple):
     writer: Writer
     renderer: Renderer
     answerer: Answerer
+    memory_page: MemoryPage | None
 
 
 class Lifetime:
@@ -103,7 +105,12 @@ class Lifetime:
             meter.breaks(window)
         answerer = Answerer(window, reader, writer, partial(self._remembering.search, k=ANSWERED))
         self._remembering.follows(self._storage, window)
-        self._parts = Parts(window, reader, writer, renderer, answerer)
+        page = None
+        if window.settings.remember and not self._remembering.off:
+            page = MemoryPage(
+                window, writer, renderer.meter, self._remembering.search, read_only=self._wanted.read_only
+            )
+        self._parts = Parts(window, reader, writer, renderer, answerer, page)
 
     @property
     def id(self) -> str:

@@ -87,6 +87,8 @@ class CacheMeter:
     """the rendering before an edition, until the next one is compared with it"""
     _standing: tuple[int, int] = (0, 0)
     """messages and tokens of the last rendering that were appended, rather than pending"""
+    _latest: tuple[int, int] = (0, 0)
+    """kept and sent of the last rendering"""
     _pending: tuple[tuple[Message, int], ...] = ()
     """the pending messages of the last rendering, with their tokens"""
 
@@ -94,6 +96,14 @@ class CacheMeter:
         """Note that what stands in *window* is about to change in front. O(messages in the window)."""
         if self._before is None and self.sent:
             self._before = window.view
+
+    def breaks_behind(self, tokens: int) -> None:
+        """Note that *tokens* at the end of the rendering before were no prefix of the one that was just noted."""
+        kept, cost = self._latest
+        lost = min(tokens, kept)
+        self.kept -= lost
+        self._latest = kept - lost, cost
+        self.last = (kept - lost) / cost if cost else 0.0
 
     def rendered(self, window: Window, pending: tuple[tuple[Message, int], ...], cost: int) -> None:
         """Note a rendering of *window* with *pending* messages (and their tokens), which costs *cost*."""
@@ -118,6 +128,7 @@ class CacheMeter:
                     kept += tokens
         self.sent += cost
         self.kept += kept
+        self._latest = kept, cost
         self.last = kept / cost
         self._standing = (len(window.front) + len(window.active.view), window.tokens)
         self._pending = pending

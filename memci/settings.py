@@ -39,6 +39,8 @@ class Settings(BaseModel):
     """p: turns without a further recall after which a page is unloaded; None: never"""
     every_turn: bool = False
     """whether the rules run every turn, at the prompt cache's cost, instead of at editions only"""
+    remember: bool = False
+    """whether what the memory finds for a turn is shown in front of it"""
     notice: bool = True
     """whether the model is told of the archive and is offered `recall_page`"""
 
@@ -55,7 +57,9 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
     given = {key: value for key, value in given.items() if value is not None}
     before: dict[str, object] = json.loads(stored) if stored is not None else {}
     if "preset" in given:
-        before = {key: value for key, value in before.items() if key in {"window", "reply", "model", "notice"}}
+        before = {
+            key: value for key, value in before.items() if key in {"window", "reply", "model", "notice", "remember"}
+        }
     chosen = before | given
     if "window" not in chosen:
         raise InvalidSetting("window", "a new context needs its window: the model's context length in tokens")

@@ -67,6 +67,9 @@ class Memo:
     outbox: Runs = ()
     """pages that changed their fate, which the memory has not been told of: unloaded, undone, erased, split"""
 
+    recollection: tuple[int, str] | None = None
+    """the memory page of an open page: its index, and what was found for it"""
+
     def posting(self, indexes: Iterable[int]) -> Memo:
         """Return the memo with *indexes* in the outbox. O(outbox)."""
         return replace(self, outbox=posted(self.outbox, indexes))

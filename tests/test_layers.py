@@ -43,6 +43,7 @@ LINES = [
         "transfer",
         "lifetime",
         "handover",
+        "memory_page",
         "remembering",
     ],
     ["calls"],

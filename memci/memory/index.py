@@ -145,7 +145,8 @@ def stored(
     ids, rows = [], []
     for piece, counted in pieces:
         length = extent([term for term in counted.elements() if not term.startswith("@")])
-        row = Row(context, page, piece.entry, piece.part, piece.role, piece.speaker, length, at, flags_of(piece))
+        speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be kept as text
+        row = Row(context, page, piece.entry, piece.part, piece.role, speaker, length, at, flags_of(piece))
         connection.execute(
             "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (owner, page, row.entry, row.part, piece.start, len(piece.text), *row[4:7], row.flags),

@@ -151,7 +151,7 @@ class Layout:
         new.length[:] = length
         new.question[:] = np.array(flags) & QUESTION != 0
         new.timed[:] = np.array(flags) & TIMED != 0
-        _, message = np.unique(np.stack([new.context, new.entry]), axis=1, return_inverse=True)
+        _, message = np.unique(np.stack([new.context, new.page, new.entry]), axis=1, return_inverse=True)
         new.whole[:] = np.bincount(message.ravel(), new.length)[message.ravel()]
         self._link(start, end)
         return range(start, end)
@@ -217,7 +217,8 @@ class Layout:
             if link is at.before or link is at.before2:
                 answers = (at.role[rows] == ROLES["assistant"]) & (at.role[other] == ROLES["user"])
                 lent = np.maximum(lent, rule.prompt * answers)
-            same = (at.entry[rows] == at.entry[other]) & (at.context[rows] == at.context[other])
+            same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
+            same &= at.context[rows] == at.context[other]
             lent[same] = rule.whole * share / rule.beside if rule.beside else 0.0
             at.lent[side, rows] = np.where(other >= 0, lent, 0)
 

@@ -104,6 +104,8 @@ class Owner:
         self.revision = -1
         self.tiers = Tiers()
         self.index = WordIndex(store, 0)
+        self.passages: VectorIndex | None = None
+        """vectors of passages by their ids, once they were needed"""
         self._indexed = self._removals = -1
 
     def refresh(self, *, index: bool = False) -> None:
@@ -117,6 +119,7 @@ class Owner:
             self.revision = revision
         if index and nr and (self._indexed, self._removals) != (revision, removals):
             self.index.reload()
+            self.passages = None
             self._indexed, self._removals = revision, removals
 
     def begin(self, connection: apsw.Connection, *, removes: bool = False) -> None:
@@ -157,6 +160,7 @@ class Owner:
         self._indexed = self._removals = -1
         self.tiers = Tiers()
         self.index = WordIndex(self._store, nr)
+        self.passages = None
 
     def _read(self) -> None:
         tiers = self.tiers = Tiers()

@@ -20,6 +20,7 @@ from ..storage import Storage
 from .admission import EVICTED, MID, OBSERVED, SHORT
 from .backend import FoundPage, Piece, Recollection
 from .embedders import Embedder, EmbeddingFailed, embedded
+from .embedding import cosines
 from .knowing import concepts, known, visit
 from .layout import Floats, Integers
 from .owner import Owner
@@ -104,7 +105,12 @@ def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder
     """Return a score per passage, 0 where it is not wanted, and the pages that only their episode suggests."""
     query, index = Query.of(wanted.query), owner.index
     terms = (*query.terms, *query.dates)
-    scores = rank(query, index.postings(terms), index.layout)
+    try:
+        vectors = cosines(store, owner, embedder, wanted.query)
+    except EmbeddingFailed as error:
+        _LOG.warning("search goes on without vectors: %s", error)
+        vectors = None
+    scores = rank(query, index.postings(terms), index.layout, vectors=vectors)
     at = index.layout.columns
     words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= wanted.k
     near = {} if words_suffice else _near_pages(store, owner, wanted, embedder)

@@ -58,7 +58,7 @@ class TieredMemory:
         self._storage = storage
         self._store = MemoryStore.beside(storage)
         self._name = owner
-        self._embedder = embedder or HashEmbedder(256)
+        self._embedder = embedder or HashEmbedder(512)
         self.rules = rules or Rules()
         self._count = counter_for(None, counter)
         self._clock = clock

@@ -10,6 +10,7 @@ ground was changed by another process begins anew. There are no hidden timers: `
 job, by tests. This module knows nothing of searching.
 """
 
+import logging
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
@@ -17,7 +18,8 @@ from ..storage import Storage
 from .admission import EVICTED
 from .analysis import analyse, promote
 from .chains import Continuity, continuity
-from .embedders import Embedder
+from .embedders import Embedder, EmbeddingFailed
+from .embedding import embed
 from .events import Events, events
 from .graph import Extractor as RelationExtractor
 from .graph import relations
@@ -31,6 +33,8 @@ from .owner import Owner, owner_of
 from .profile import Profiler, Strategist, profiled, strategy
 from .store import MemoryStore
 from .topics import Topics, topics
+
+_LOG = logging.getLogger("memci")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,18 @@ def upkeep(storage: Storage, store: MemoryStore, name: str, embedder: Embedder, 
     while analyse(storage, store, owner, rules, now):
         pass
     promote(storage, store, owner, rules, now)
+    _embed(storage, store, owner, embedder)
     _evict(store, owner, rules, now)
     return moved
+
+
+def _embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder) -> None:
+    """Embed what has no vector yet; an embedder that fails is asked again at the next upkeep."""
+    try:
+        while embed(storage, store, owner, embedder):
+            pass
+    except EmbeddingFailed as error:
+        _LOG.warning("passages are found by words until they are embedded: %s", error)
 
 
 def _evict(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> int:

@@ -42,7 +42,7 @@ class MemoryMachine(RuleBasedStateMachine):
     def tell(self, context: str, index: int, topic: str, admits: bool, dated: bool) -> None:
         """Tell of a page, a new one or another text for one that is known."""
         self.now += 600
-        word = f"quokka{self.run}x{next(_words)}"
+        word = f"quokka{next(_words):06}"
         said = ({"role": "user", "content": f"{topic} {word}"}, {"role": "assistant", "content": f"Yes: {topic}."})
         at = self.now if dated else None
         page = PageRecord(f"{context} {self.run}", index, index - 1, tuple(enumerate(said, 1)), at)

@@ -1,11 +1,15 @@
-"""What the tests of the tiers share: raw pages in a store without a context, and a look into the tables. It tests nothing."""
+"""What the tests of the tiers share: raw pages in a store, a look into the tables, fakes of memories. It tests nothing."""
 
-from collections.abc import Callable
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import apsw
 
-from memci.memory.backend import PageRecord
-from memci.memory.store import MemoryStore
+from memci.memory.backend import Forgotten, PageRecord, Recollection, Scope
+from memci.memory.store import MemoryStore, _shared
 from memci.memory.tiered import TieredMemory
 from memci.storage import Storage
 from memci.storage.codec import ERASED, digest, encode
@@ -24,9 +28,7 @@ def keeping(storage: Storage) -> Callable[[PageRecord], None]:
             for ordinal in range(1, max(said, default=0) + 1)
         )
         end = head + len(entries)
-        after = record._replace(
-            head=end, next_page=max(record.next_page, page.index + 1), revision=record.revision + 1
-        )
+        after = record._replace(head=end, next_page=max(record.next_page, page.index + 1), revision=record.revision + 1)
         row = PageRow(page.index, head, end, page.turn, Place.UNLOADED)
         storage.commit(Transition(head, after, entries, (row,)))
 
@@ -41,8 +43,6 @@ def _entry(seq: int, message: dict | None, page: PageRecord, ordinal: int) -> En
 
 
 def _iso(at: float) -> str:
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
@@ -58,9 +58,143 @@ def connection(memory: TieredMemory) -> apsw.Connection:
     return made
 
 
-def cold(storage: Storage) -> MemoryStore:
-    """Forget what is in RAM of all owners, as a process that dies does."""
-    store = MemoryStore.beside(storage)
-    store.close()
-    store.owners.clear()
-    return store
+def die(storage: Storage) -> None:
+    """Forget all that is in RAM, and leave everything as it is, as a process that dies does."""
+    found = _shared.pop(storage, None)
+    if isinstance(found, MemoryStore) and found._path != ":memory:" and found._connection is not None:
+        found._connection.close()
+    elif isinstance(found, MemoryStore):
+        found.owners.clear()
+        _shared[storage] = found
+
+
+def tiers(memory: TieredMemory) -> dict[tuple[str, int], str]:
+    """Return the tier of each page."""
+    names = ("observed", "short", "mid", "evicted")
+    return {(context, page): names[tier] for context, page, tier, *_ in pages(memory)}
+
+
+def pages(memory: TieredMemory) -> list[tuple]:
+    """Return (context, page, tier, id, episode, chain, previous, next) of each page of the owner."""
+    return rows(
+        memory,
+        "SELECT c.name, g.page, g.tier, g.id, g.episode, g.chain, g.previous, g.next FROM memory_page AS g "
+        "JOIN memory_context AS c ON c.nr = g.context JOIN memory_owner AS o ON o.nr = g.owner WHERE o.name = ? "
+        "ORDER BY g.id",
+        memory.owner,
+    )
+
+
+def items(memory: TieredMemory, kind: str) -> dict[int, dict]:
+    """Return the items of one *kind* of the owner, by id."""
+    found = rows(
+        memory,
+        "SELECT i.id, i.body FROM memory_item AS i JOIN memory_owner AS o ON o.nr = i.owner "
+        "WHERE o.name = ? AND i.kind = ?",
+        memory.owner,
+        kind,
+    )
+    return {key: json.loads(body) for key, body in found}
+
+
+def check(memory: TieredMemory) -> None:
+    """Check what must be true of the tiers whatever happened."""
+    known = {row[3]: row for row in pages(memory)}
+    episodes = items(memory, "episode")
+    chains = items(memory, "chain")
+    members = Counter(row[4] for row in known.values() if row[4] is not None)
+    for context, page, tier, id_, episode, chain, previous, following in known.values():
+        name = f"{context} #{page}"
+        assert (episode is not None) == (tier == 2), (
+            f"pages of the middle tier, and only those, are in an episode: {name}"
+        )
+        assert (tier >= 2) == (chain is not None), f"pages that were handed over are in a chain: {name}"
+        assert chain is None or chain in chains, f"and that is there: {name}"
+        for link, back in ((previous, 7), (following, 6)):
+            assert link is None or link in known, f"a link leads to a page that is there: {name}"
+            assert link is None or known[link][back] == id_, f"links are mutual: {name}"
+            assert link is None or known[link][5] == chain, f"and stay within a chain: {name}"
+    for id_ in known:
+        seen, at = {id_}, known[id_][7]
+        while at is not None:
+            assert at not in seen, "no chain goes in a circle"
+            seen.add(at)
+            at = known[at][7]
+    assert set(members) == set(episodes), "every episode has pages, and every page that names one has it"
+    for key, episode in episodes.items():
+        assert episode["warmth"]["length"] == members[key], "an episode is as long as it has pages"
+        assert episode["warmth"]["visits"] >= episode["warmth"]["access_count"] >= 0, "a search that finds it visits it"
+        told = {row[0] for row in rows(memory, "SELECT page FROM memory_evidence WHERE item = ?", key)}
+        assert told == {id_ for id_, row in known.items() if row[4] == key}, "its evidence is its pages"
+    lost = rows(memory, "SELECT page FROM memory_evidence WHERE page NOT IN (SELECT id FROM memory_page)")
+    lost += rows(memory, "SELECT page FROM memory_vector WHERE page NOT IN (SELECT id FROM memory_page)")
+    lost += rows(memory, "SELECT id FROM memory_passage WHERE page NOT IN (SELECT id FROM memory_page)")
+    lost += rows(memory, "SELECT item FROM memory_evidence WHERE item NOT IN (SELECT id FROM memory_item)")
+    assert lost == [], "nothing is left of a page that is gone"
+
+
+class Told:
+    """A memory that only remembers what it was told, in effect and call by call; it can fail.
+
+    Args:
+        fails: What it raises at its next calls, if it is to fail; set it at any time.
+        after: Whether it fails after it took in what it was told.
+    """
+
+    def __init__(self, fails: Callable[[], BaseException] | None = None, *, after: bool = False) -> None:
+        self.fails, self.after = fails, after
+        self.at: int | None = None
+        """the call at which it fails, from 1; None: every one"""
+        self.pages: dict[tuple[str, int], PageRecord] = {}
+        self.admitted: set[tuple[str, int]] = set()
+        self.calls: list[tuple[str, object]] = []
+        self.asked: list[dict] = []
+        self.answer = Recollection("")
+        self.upkeeps = self.closed = 0
+
+    def observe(self, page: PageRecord) -> None:
+        with self._call("observe", page.key):
+            self.pages[page.key] = page
+
+    def admit(self, page: PageRecord) -> None:
+        with self._call("admit", page.key):
+            self.pages[page.key] = page
+            self.admitted.add(page.key)
+
+    def heard(self, context: str) -> int:
+        return max((index for name, index in self.pages if name == context), default=0)
+
+    def search(self, query: str, **given: object) -> Recollection:
+        self.asked.append({"query": query, **given})
+        if self.fails is not None:
+            raise self.fails()
+        return self.answer
+
+    def erase(self, scope: Scope) -> Forgotten:
+        with self._call("erase", (scope.context, tuple(scope.pages or ()))):
+            gone = [
+                key
+                for key in self.pages
+                if scope.context in (None, key[0]) and (scope.pages is None or key[1] in scope.pages)
+            ]
+            for key in gone:
+                del self.pages[key]
+                self.admitted.discard(key)
+        return Forgotten(len(gone))
+
+    def upkeep(self, now: float | None = None) -> int:
+        self.upkeeps += 1
+        return 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+    @contextmanager
+    def _call(self, name: str, what: object) -> Iterator[None]:
+        self.calls.append((name, what))
+        now = self.fails is not None and self.at in (None, len(self.calls))
+        if now and not self.after:
+            raise self.fails()
+        yield
+        if now:
+            raise self.fails()

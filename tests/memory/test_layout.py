@@ -64,3 +64,17 @@ def test_best_pages_of_two_contexts_are_not_mistaken():
     found = best_pages(np.array([0.5, 0.7], np.float32), layout, 5)
 
     assert [(each.context, each.page) for each in found] == [(1, 1), (0, 1)]
+
+
+def test_entries_of_two_pages_are_two_messages():
+    """An ordinal counts within its page: two pages lend each other as neighbours do, taken in at once or one by one."""
+    rows = [Row(0, page, 1, 0, "user", "", 9, None) for page in (1, 2, 3)]
+    once, bit_by_bit = Layout(), Layout()
+
+    once.extend(rows)
+    for row in rows:
+        bit_by_bit.extend([row])
+
+    assert once.columns.whole.tolist() == bit_by_bit.columns.whole.tolist() == [9, 9, 9]
+    assert once.columns.lent.tolist() == bit_by_bit.columns.lent.tolist()
+    assert once.columns.lent[0, 1] == once.borrowing.beside

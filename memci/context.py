@@ -112,7 +112,7 @@ class Context(Lifetime):
             "notice": notice,
         }
         read_only = read_only or at is not None
-        wanted = Wanted(id, owner, system, counter, nonce, given, read_only)
+        wanted = Wanted(id, owner, system, counter, nonce, given, read_only, recount=at is not None)
         return cls(store, wanted, rules=rules, at=at, wait=wait, on_event=on_event)
 
     @classmethod

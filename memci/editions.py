@@ -102,7 +102,7 @@ def edition(
     if plan.split:
         assert window.active.open is not None, "only an open page is split"
         units = list(window.active.units())
-        first = int(units[0][0].message["role"] == "user")
+        first = int(window.active.task is not None)
         run = tuple(node for unit in units[first : first + plan.split] for node in unit)
         split = (run[0], run[-1])
         row, rest = _split(window, run, next_page, turn)

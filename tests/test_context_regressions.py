@@ -130,6 +130,23 @@ def test_an_open_page_without_a_users_message_never_gives_everything_away() -> N
     assert again.undo() == [reply] * 3
 
 
+def test_a_page_that_began_without_a_users_message_loses_none_when_it_is_split_again() -> None:
+    """What stands first after a split is not the task that the page began with: every message stays on a page."""
+    context = opened(EphemeralStorage(), window=1_000)
+    reply = {"role": "assistant", "content": "Done."}
+    seen = [{"role": "user", "content": f"{number} {TEXT}"} for number in range(20)]
+    context.append_turn(reply, *seen[:10], reply, opens_page=False)
+    first = context._parts.window.active.open.head.message
+    context.append_turn(*seen[10:], reply, opens_page=False)
+
+    pages = list(context.pages())
+
+    assert first in seen
+    assert [page.continues for page in pages] == [None, 1, 1]
+    assert sum(page.entries for page in pages) == 23
+    assert context.undo() == [reply, *seen[:10], reply, *seen[10:], reply]
+
+
 def test_a_page_restored_after_a_recount_costs_the_same_when_the_context_is_reopened() -> None:
     """What a pinned page costs when it comes back is stored, if another vocabulary counted it before."""
     storage = EphemeralStorage()

@@ -24,7 +24,6 @@ from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
 from memci.readback import page_text
 from memci.reader import PageInfo
 
-
 APART = ("window", "model", "notice", "system")
 """settings that no preset replaces"""
 

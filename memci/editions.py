@@ -148,11 +148,9 @@ def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tup
     page = window.active.open
     for node in page or ():
         if node.seq in limits and page is not None:
-            clip = limits[node.seq]
-            view = window.shown(node.message, clip, page.index, page.ordinal(node))
-            if node.view["role"] != node.message["role"]:
-                view = late_result(view, window.memo.nonce)
-            views.append((node.seq, view, window.weigh(view), clip))
+            late = node.view["role"] != node.message["role"]
+            view, tokens, clip = window.clip(node.message, limits[node.seq], page.index, page.ordinal(node), late=late)
+            views.append((node.seq, late_result(view, window.memo.nonce) if late else view, tokens, clip))
     return tuple(views)
 
 

@@ -113,6 +113,27 @@ def test_a_late_result_and_an_equal_one_that_is_not_late_cost_what_they_show() -
     assert window.tokens == window.own_tools + 3 + sum(window.weigh(message) for message in view)
 
 
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_late_result_that_is_clipped_fits_with_its_frame(pending: bool) -> None:
+    """The frame of a late result and what it escapes are within what the clip allows, and the edition was enough."""
+    context = opened(EphemeralStorage(), window=3_000)
+    reply = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    late = {"role": "tool", "tool_call_id": "c1", "content": "def f(x):\n\treturn x\n" * 300}
+    context.append_turn("Hello", reply, "flight " * 450)
+    said = [{"role": "assistant", "content": "flight " * 450}, *({"role": "user", "content": "flight " * 450},) * 2]
+    context.append_turn(*said, *(() if pending else (late,)), opens_page=False)
+    rest = (late,) if pending else ()
+
+    view = context.render(*rest)
+
+    window, editions = context._parts.window, context.report().editions
+    cost = window.own_tools + 3 + sum(window.weigh(message) for message in view)
+    assert "tokens elided" in view[-1]["content"]
+    assert cost == context._parts.renderer.predicted <= window.limits.budget
+    assert context.render(*rest) == view
+    assert context.report().editions == editions
+
+
 def test_an_open_page_without_a_users_message_never_gives_everything_away() -> None:
     """A context that begins with the assistant's messages can be opened again after its first page was split."""
     storage = EphemeralStorage()

@@ -150,6 +150,8 @@ def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tup
         if node.seq in limits and page is not None:
             late = node.view["role"] != node.message["role"]
             view, tokens, clip = window.clip(node.message, limits[node.seq], page.index, page.ordinal(node), late=late)
+            if tokens >= node.tokens:
+                continue  # it is as small as it gets
             views.append((node.seq, late_result(view, window.memo.nonce) if late else view, tokens, clip))
     return tuple(views)
 

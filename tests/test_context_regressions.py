@@ -134,6 +134,29 @@ def test_a_late_result_that_is_clipped_fits_with_its_frame(pending: bool) -> Non
     assert context.report().editions == editions
 
 
+@pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_result_that_no_clip_makes_small_enough_is_refused(late: bool, pending: bool) -> None:
+    """A name, or the id of a late result, can't be clipped: what does not fit is said, and no edition begins for it."""
+    context = opened(EphemeralStorage(), window=1_000)
+    call_id, name = ("é " * 900, "search") if late else ("c1", "name " * 900)
+    result = {"role": "tool", "tool_call_id": call_id, "name": name, "content": TEXT}
+    context.append_turn("Hello", {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": call_id}]})
+    if late:
+        context.append_turn("Never mind.")
+    context.append_turn(*(() if pending else (result,)))
+    rest = (result,) if pending else ()
+    with pytest.raises(BudgetExceeded):
+        context.render(*rest)
+    editions = context.report().editions
+
+    with pytest.raises(BudgetExceeded) as refused:
+        context.render(*rest)
+
+    assert refused.value.parts["latest messages"] > 900
+    assert context.report().editions == editions
+
+
 def test_an_open_page_without_a_users_message_never_gives_everything_away() -> None:
     """A context that begins with the assistant's messages can be opened again after its first page was split."""
     storage = EphemeralStorage()

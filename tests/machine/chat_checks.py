@@ -165,6 +165,8 @@ class Checks(Costs):
         assert not trial.waiting
         self.sync()
         self.check_view(view, pending)
+        again = self.context.render(*self.loaded([dumped(each) for each in pending]), tools=self.tools)
+        assert [dumped(each) for each in again] == [dumped(each) for each in view], "rendering twice is the same"
         self.seen["renderings with pending"] += 1
         if goes_on:
             self.rendered = (self.context.report().editions, [dumped(each) for each in view])

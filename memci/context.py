@@ -125,7 +125,7 @@ class Context(Calls):
         if memory is not None and not isinstance(memory, MemoryBackend):
             raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
         searchable = not isinstance(memory, NullMemory)
-        wanted = Wanted(id, owner, system, counter, nonce, given, read_only, searchable)
+        wanted = Wanted(id, owner, system, counter, nonce, given, read_only, searchable, recount=at is not None)
         return cls(store, wanted, rules=rules, memory=memory, at=at, wait=wait, on_event=on_event)
 
     @classmethod

@@ -92,13 +92,12 @@ def draft(
             made.update(call["id"] for call in waiting)
         tokens = costs.get(body) or window.weigh(message)
         whole.append(tokens)
-        clip = window.clip_limit if tokens > window.clip_limit else 0
-        ordinal = seq - base + 1
-        view = window.shown(message, clip, page, ordinal)
-        if clip:
-            tokens = window.weigh(view)
         if late:
-            tokens = window.weigh(late_result(view, window.memo.nonce))
+            tokens = window.weigh(late_result(message, window.memo.nonce))
+        ordinal = seq - base + 1
+        view, clip = window.shown(message, 0, page, ordinal), 0
+        if tokens > window.clip_limit:
+            view, tokens, clip = window.clip(message, window.clip_limit, page, ordinal, late=late)
         nodes.append(MessageNode(message, tokens, seq=seq, clip=clip, quotes=quotes, view=view))
         opens.append(starts)
         places.append((page, ordinal))
@@ -122,10 +121,9 @@ def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
 
 def clipped_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft:
     """Return *draft* with the messages that *limits* (seq to tokens) names clipped, to be shown but not stored so."""
-    for node, (page, ordinal) in zip(draft.nodes, draft.places, strict=True):
+    for node, (page, ordinal), late in zip(draft.nodes, draft.places, draft.late, strict=True):
         if node.seq in limits:
-            node.view = window.shown(node.message, limits[node.seq], page, ordinal)
-            node.tokens = window.weigh(node.view)
+            node.view, node.tokens, _ = window.clip(node.message, limits[node.seq], page, ordinal, late=late)
     return draft
 
 

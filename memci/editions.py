@@ -113,7 +113,7 @@ def edition(
     if plan.split:
         assert window.active.open is not None, "only an open page is split"
         units = list(window.active.units())
-        first = int(units[0][0].message["role"] == "user")
+        first = int(window.active.task is not None)
         run = tuple(node for unit in units[first : first + plan.split] for node in unit)
         split = (run[0], run[-1])
         row, rest = _split(window, run, next_page, turn)
@@ -162,11 +162,11 @@ def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tup
     page = window.active.open
     for node in page or ():
         if node.seq in limits and page is not None:
-            clip = limits[node.seq]
-            view = window.shown(node.message, clip, page.index, page.ordinal(node))
-            if node.view["role"] != node.message["role"]:
-                view = late_result(view, window.memo.nonce)
-            views.append((node.seq, view, window.weigh(view), clip))
+            late = node.view["role"] != node.message["role"]
+            view, tokens, clip = window.clip(node.message, limits[node.seq], page.index, page.ordinal(node), late=late)
+            if tokens >= node.tokens:
+                continue  # it is as small as it gets
+            views.append((node.seq, late_result(view, window.memo.nonce) if late else view, tokens, clip))
     return tuple(views)
 
 

@@ -152,14 +152,14 @@ class Lifetime:
             LeaseLost: If another writer has changed this context: `refresh` first.
         """
         with self._usable():
-            wanted = self._wanted._replace(id=id, owner=owner, system=None, given={}, nonce=None, read_only=False)
+            then = self._wanted._replace(read_only=True, given={}, system=None, recount=True)
+            wanted = then._replace(id=id, owner=owner, nonce=None, read_only=False, recount=False)
             writable = self._storage
             if isinstance(writable, Past):
                 writable = writable.storage
             if at is not None or isinstance(self._storage, Past):
                 seen = self._storage if at is None else Past(writable, self.id, at)
-                opened_then = opened(seen, self._wanted._replace(read_only=True, given={}, system=None))
-                forked(seen, writable, opened_then.window, id, owner)
+                forked(seen, writable, opened(seen, then).window, id, owner)
             else:
                 self._parts.writer.check_lease()
                 forked(self._storage, writable, self._parts.window, id, owner)

@@ -55,6 +55,8 @@ class Wanted(NamedTuple):
     read_only: bool = False
     searchable: bool = False
     """whether there is a memory, which the model may search"""
+    recount: bool = False
+    """whether what the store says of the window's cost is not to be trusted: of the past, it was counted since"""
 
     @property
     def tools(self) -> list[Message]:
@@ -136,7 +138,8 @@ def _read(
     record = found[0]._replace(settings=text, owner=wanted.owner or found[0].owner)
     window = _window(record, Memo.loads(record.state), chosen, prompt, count, wanted)
     reader = Reader(storage, wanted.id)
-    recount = json.loads(found[0].settings).get("counter") != count.name
+    before = json.loads(found[0].settings)
+    recount = wanted.recount or (before.get("counter"), before["settings"].get("model")) != (count.name, chosen.model)
     contents = ContentsPage()
     if found[1] is not None:
         contents = moments.contents(found[1], nonce=window.memo.nonce, weigh=window.weigh if recount else None)

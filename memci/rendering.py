@@ -13,7 +13,7 @@ from .drafting import Draft, clipped_draft, counted
 from .errors import InvalidMessage, OpenToolGroup
 from .messages import Message, call_name, plain
 from .report import CacheMeter
-from .segments.budget import Plan, Unit
+from .segments.budget import Plan, Unit, check
 from .tokens import tools_tokens
 from .window import Window
 from .writer import Writer
@@ -47,6 +47,7 @@ class Renderer:
         self._weigh(tools)
         if self._postponed or window.tokens > window.limits.budget:
             self.edition(low=self._low)
+            check(window.state(), window.limits)
         self.predicted = window.tokens
         self.meter.rendered(window, (), self.predicted)
         view = window.front + active.view
@@ -72,6 +73,7 @@ class Renderer:
             plan = self.edition(pending=units, settles=settles, low=None if full else window.tokens)
             draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
+            check(window.state(units), window.limits)
             added = sum(unit.tokens for unit in units)
         self.costs = counted(draft)
         self.predicted = window.tokens + added

@@ -18,7 +18,7 @@ from .chapters.active import ActiveChapter
 from .chapters.contents import ContentsPage
 from .clipping import SMALLEST, clipped
 from .errors import InvalidSetting
-from .groups import interrupted
+from .groups import interrupted, late_result
 from .messagelist import MessageNode
 from .messages import Message, call_name, tool_calls
 from .outbox import Runs, posted
@@ -240,6 +240,19 @@ class Window:
         if not clip:
             return message
         return clipped(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
+
+    def clip(self, message: Message, limit: int, page: int, ordinal: int, *, late: bool) -> tuple[Message, int, int]:
+        """Return a view of *message* for *limit* tokens, what it costs as it is shown, and the clip that makes it.
+
+        The frame of a *late* result counts, and it escapes what it holds: the text gets what that leaves.
+        """
+        clip = limit
+        while True:
+            view = self.shown(message, clip, page, ordinal)
+            tokens = self.weigh(late_result(view, self.memo.nonce) if late else view)
+            if tokens <= limit or not late or clip == 1:
+                return view, tokens, clip
+            clip = max(1, min(clip - 8, clip * limit // tokens))
 
     def state(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> State:
         """Return what is in the window, as a plan needs it; *settles*: the pending messages end the open group."""

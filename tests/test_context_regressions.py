@@ -114,6 +114,50 @@ def test_a_late_result_and_an_equal_one_that_is_not_late_cost_what_they_show() -
     assert window.tokens == window.own_tools + 3 + sum(window.weigh(message) for message in view)
 
 
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_late_result_that_is_clipped_fits_with_its_frame(pending: bool) -> None:
+    """The frame of a late result and what it escapes are within what the clip allows, and the edition was enough."""
+    context = opened(EphemeralStorage(), window=3_000)
+    reply = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    late = {"role": "tool", "tool_call_id": "c1", "content": "def f(x):\n\treturn x\n" * 300}
+    context.append_turn("Hello", reply, "flight " * 450)
+    said = [{"role": "assistant", "content": "flight " * 450}, *({"role": "user", "content": "flight " * 450},) * 2]
+    context.append_turn(*said, *(() if pending else (late,)), opens_page=False)
+    rest = (late,) if pending else ()
+
+    view = context.render(*rest)
+
+    window, editions = context._parts.window, context.report().editions
+    cost = window.own_tools + 3 + sum(window.weigh(message) for message in view)
+    assert "tokens elided" in view[-1]["content"]
+    assert cost == context._parts.renderer.predicted <= window.limits.budget
+    assert context.render(*rest) == view
+    assert context.report().editions == editions
+
+
+@pytest.mark.parametrize("pending", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_result_that_no_clip_makes_small_enough_is_refused(late: bool, pending: bool) -> None:
+    """A name, or the id of a late result, can't be clipped: what does not fit is said, and no edition begins for it."""
+    context = opened(EphemeralStorage(), window=1_000)
+    call_id, name = ("é " * 900, "search") if late else ("c1", "name " * 900)
+    result = {"role": "tool", "tool_call_id": call_id, "name": name, "content": TEXT}
+    context.append_turn("Hello", {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": call_id}]})
+    if late:
+        context.append_turn("Never mind.")
+    context.append_turn(*(() if pending else (result,)))
+    rest = (result,) if pending else ()
+    with pytest.raises(BudgetExceeded):
+        context.render(*rest)
+    editions = context.report().editions
+
+    with pytest.raises(BudgetExceeded) as refused:
+        context.render(*rest)
+
+    assert refused.value.parts["latest messages"] > 900
+    assert context.report().editions == editions
+
+
 def test_an_open_page_without_a_users_message_never_gives_everything_away() -> None:
     """A context that begins with the assistant's messages can be opened again after its first page was split."""
     storage = EphemeralStorage()
@@ -129,6 +173,23 @@ def test_an_open_page_without_a_users_message_never_gives_everything_away() -> N
     again._parts.window._check()
     assert again.render() == before
     assert again.undo() == [reply] * 3
+
+
+def test_a_page_that_began_without_a_users_message_loses_none_when_it_is_split_again() -> None:
+    """What stands first after a split is not the task that the page began with: every message stays on a page."""
+    context = opened(EphemeralStorage(), window=1_000)
+    reply = {"role": "assistant", "content": "Done."}
+    seen = [{"role": "user", "content": f"{number} {TEXT}"} for number in range(20)]
+    context.append_turn(reply, *seen[:10], reply, opens_page=False)
+    first = context._parts.window.active.open.head.message
+    context.append_turn(*seen[10:], reply, opens_page=False)
+
+    pages = list(context.pages())
+
+    assert first in seen
+    assert [page.continues for page in pages] == [None, 1, 1]
+    assert sum(page.entries for page in pages) == 23
+    assert context.undo() == [reply, *seen[:10], reply, *seen[10:], reply]
 
 
 def test_a_page_restored_after_a_recount_costs_the_same_when_the_context_is_reopened() -> None:

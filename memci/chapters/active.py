@@ -39,6 +39,14 @@ class ActiveChapter(Chapter):
         return self._view
 
     @property
+    def task(self) -> MessageNode | None:
+        """The user's message that the open page began with; None if it began otherwise, whatever stands first now."""
+        page = self.open
+        if page is None or page.head is None or page.head.seq != page.base or page.head.message["role"] != "user":
+            return None
+        return page.head
+
+    @property
     def waiting(self) -> list[MessageNode]:
         """The nodes of the open tool group, in the order in which they came."""
         group = self._group

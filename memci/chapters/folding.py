@@ -47,7 +47,8 @@ def revised(
         weigh: Tokens of a message.
     """
     frame = Block.of((), (), nonce, weigh).tokens
-    if contents.tokens + sum(line.tokens for line in new) + frame <= ceiling.tokens:
+    added = sum(line.tokens for line in new) + frame if new else 0
+    if contents.tokens + added <= ceiling.tokens:
         grown = ContentsPage((*contents.blocks, Block.of(new, (), nonce, weigh))) if new else contents
         if grown.tokens <= ceiling.tokens:
             return grown, ()

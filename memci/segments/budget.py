@@ -161,6 +161,28 @@ def fit(state: State, limits: Limits, *, low: int | None = None) -> Plan:
     return Plan(tuple(sorted(page.index for page in chosen)), split, contents, clips)
 
 
+def check(state: State, limits: Limits) -> None:
+    """Check that *state* fits as it came to be: a result's name, or its id, is more than it can be clipped to.
+
+    Raises:
+        BudgetExceeded: If it costs more than the budget.
+    """
+    if state.tokens > limits.budget:
+        first = int(state.task)
+        raise BudgetExceeded(
+            limits.budget,
+            {
+                "system": state.system,
+                "tools": state.tools,
+                "framing": state.framing,
+                "contents": state.contents,
+                "pinned": sum(page.tokens for page in state.closed),
+                "task": sum(unit.tokens for unit in state.units[:first]),
+                "latest messages": sum(unit.tokens for unit in (*state.units[first:], *state.pending)),
+            },
+        )
+
+
 def _archived(state: State, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:
     """Return the closed pages to archive: by count and by tokens down to the watermark, else as far as needed."""
     order = [page for page in state.closed if not page.pinned]

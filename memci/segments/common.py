@@ -39,7 +39,7 @@ class CommonSegment:
         )
 
     def units(self, *, settles: bool) -> tuple[tuple[Unit, ...], bool, int]:
-        """Return the open page as units, whether the first is the user's, and how many behind it may be split off.
+        """Return the open page as units, whether the first is its task, and how many behind it may be split off.
 
         What follows the last message of the assistant, and that message, were not seen by the model yet: they stay,
         unless something else *settles* the page. A group whose results may still come always stays, and so does the
@@ -53,7 +53,7 @@ class CommonSegment:
             )
             for piece in pieces
         )
-        task = bool(pieces) and pieces[0][0].message["role"] == "user"
+        task = self.active.task is not None
         said = [at for at, piece in enumerate(pieces) if piece[0].message["role"] == "assistant"]
         last = len(pieces) if settles and not self.active.missing else (said[-1] if said else task)
         return units, task, max(0, min(last, len(pieces) - (not task)) - task)

@@ -56,6 +56,7 @@ def test_edition_without_new_lines_is_the_one_before():
     contents, _ = step(ContentsPage(), [line(1)], 10_000)
 
     assert step(contents, [], 10_000) == (contents, ())
+    assert step(contents, [], contents.tokens) == (contents, ())
 
 
 @settings(max_examples=40, deadline=None)

@@ -121,3 +121,19 @@ def test_report_tells_what_a_cache_keeps():
 
     assert kept > 0.8
     assert context.report().cached_last < kept
+
+
+def test_images_are_counted_anew_for_another_model_with_the_same_vocabulary():
+    """What an image costs depends on the model, not on its vocabulary; the new count is stored."""
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    storage = EphemeralStorage()
+    first = opened(storage, window=100_000, model="gpt-4o", counter=None)
+    first.append_turn({"role": "user", "content": [image]})
+
+    other = opened(storage, window=None, model="gpt-4o-mini", counter=None)
+    tokens = other.report().tokens["open"]
+    other.append_turn("Hello")
+
+    assert first.report().tokens["open"] == 8 * 170 + 85 + 4
+    assert tokens == 8 * 5667 + 2833 + 4
+    assert opened(storage, window=None, counter=None).report().tokens == other.report().tokens

@@ -114,6 +114,22 @@ def test_past_shows_what_fitted_then_whatever_was_reported_before():
         assert shown(again(storage, at=number)) == view, number
 
 
+def test_past_costs_what_it_shows_whatever_it_was_counted_with_since():
+    """Counts of a later vocabulary stand in the store; the past is counted with its own, and so is a fork of it."""
+    storage = store("ram", None)
+    context = opened(storage, window=3_000, model="gpt-4", counter=None)
+    context.append_turn("First")
+    context.append_turn("机票和行李" * 20)
+    then = context.report().tokens
+    opened(storage, window=None, model="gpt-4o", counter=None).append_turn("Second")
+
+    now = opened(storage, window=None, counter=None)
+
+    assert opened(storage, window=None, counter=None, at=1).report().tokens == then
+    assert now.fork("bob", at=1).report().tokens == then
+    assert then["open"] == 124
+
+
 def test_past_keeps_the_open_group_of_its_turn():
     """Calls that waited when the turn closed are shown as they were at the close."""
     storage = store("ram", None)

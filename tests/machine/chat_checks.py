@@ -24,6 +24,9 @@ from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
 from memci.readback import page_text
 from memci.reader import PageInfo
 
+APART = ("window", "model", "notice", "system")
+"""settings that no preset replaces"""
+
 
 class Close(NamedTuple):
     """What a turn showed last."""
@@ -92,8 +95,9 @@ class Checks(Costs):
         return self.options if self.context._parts.writer._unwritten is not None else {}
 
     def settle(self, options: dict[str, Any]) -> None:
-        """Note what the settings are now."""
-        self.options = {**self.options, **options}
+        """Note what the settings are now: a preset takes the place of what was set one by one before it."""
+        kept = {name: value for name, value in self.options.items() if "preset" not in options or name in APART}
+        self.options = {**kept, **options}
 
     def teardown(self) -> None:
         """Read every page once more, as a program does."""
@@ -161,6 +165,8 @@ class Checks(Costs):
         assert not trial.waiting
         self.sync()
         self.check_view(view, pending)
+        again = self.context.render(*self.loaded([dumped(each) for each in pending]), tools=self.tools)
+        assert [dumped(each) for each in again] == [dumped(each) for each in view], "rendering twice is the same"
         self.seen["renderings with pending"] += 1
         if goes_on:
             self.rendered = (self.context.report().editions, [dumped(each) for each in view])

@@ -33,7 +33,8 @@ class Costs(RuleBasedStateMachine):
         assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned]))
         seqs = self.seqs(self.model.open) if self.model.open is not None else []
         run = self.loaded([self.model.texts[seq] for seq in seqs])
-        task = run[:1] if run and run[0]["role"] == "user" else []
+        begun = bool(seqs) and seqs[0] == self.model.interactions[self.model.open][0]
+        task = run[:1] if begun and run[0]["role"] == "user" else []
         assert parts.get("task", 0) <= self.most(task)
         last = max([at for at, message in enumerate(run) if message["role"] == "assistant"], default=len(task))
         if any(message["role"] != "tool" for message in pending) and not self.model.waiting:

@@ -45,8 +45,9 @@ class Lives(Checks):
         for act in (lambda: ours.render(tools=self.tools, strict=False), lambda: ours.append_turn("late")):
             if not silent:
                 self.raises(LeaseLost, act)
+        seen = self.everything(theirs)  # rendering with these tools may store an edition: before it is read
         ours.refresh()
-        self.unchanged(self.everything(theirs), "both see what is stored")
+        self.unchanged(seen, "both see what is stored")
         theirs.close()
         self.seen["takeovers"] += 1
 

@@ -296,8 +296,9 @@ class ContextMachine(Lives):
     @rule(explicit=st.booleans())
     def reopen(self, explicit: bool) -> None:
         """The program starts again: the same bytes are rendered."""
-        before = self.everything()
-        self.open(self.options if explicit else self.unwritten)
+        before, unwritten = self.everything(), self.unwritten
+        self.open(self.options if explicit else unwritten)
+        assert self.unwritten == unwritten, "settings that are stored already are no new ones"
         self.unchanged(before, "a reopened context is the one that was closed")
 
     @rule(options=changes)

@@ -100,6 +100,7 @@ class Model:
         for seq in seqs:
             role = json.loads(self.texts[seq])["role"]
             self.texts[seq] = json.dumps({"role": "user" if role == "tool" else role, "content": "[erased]"})
+            self.quotes.pop(seq, None)  # it quotes nothing any more, and who quotes it later quotes a tombstone
         self._ask_again()
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ Copies in backups, exports and a provider's cache are out of reach. This module 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -21,6 +21,7 @@ from .errors import Erased, InvalidSetting, PageNotFound, brief
 from .groups import late_result
 from .messages import tool_calls
 from .opening import Wanted, opened
+from .outbox import indexes
 from .readback import read_back
 from .reader import Reader
 from .storage import Storage
@@ -68,9 +69,10 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         name, value = ("context", context) if context is not None else ("owner", owner)
         raise InvalidSetting(name, f"there is no {name} {value!r:.60} in this store")
     left = {record.parent for record in store.contexts() if record.id not in gone}
-    scrubbed = left.isdisjoint(gone) and not _forgotten(store, gone)
+    if left.isdisjoint(gone):  # first: a memory can be told again of what is there still
+        forgotten(store, dict.fromkeys(gone))
     receipt = _receipt(store, Erasure(contexts=tuple(gone)))
-    return receipt if scrubbed else replace(receipt, memory="pending")
+    return receipt if forgotten(store, {}) else replace(receipt, memory="pending")
 
 
 def erased(
@@ -109,23 +111,28 @@ def erased(
             for stored in storage.entries(each.id, seq, seq + 1):
                 role = str(decode(stored.codec, stored.body)["role"])
                 tombstones.append((each.id, _tombstone(window, seq, role)))
-    return _receipt(storage, Erasure(entries=tuple(tombstones), transitions=tuple(transitions)))
+    receipt = _receipt(storage, Erasure(entries=tuple(tombstones), transitions=tuple(transitions)))
+    told = {each.record.id: tuple(indexes(Memo.loads(each.record.state).outbox)) for each in transitions}
+    forgotten(storage, told)  # what is left of these pages stands in their outboxes
+    return receipt
 
 
-def _forgotten(storage: Storage, contexts: Sequence[str]) -> bool:
-    """Let the memory beside *storage* forget *contexts*, first: it can be told again of what is there still.
+def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> bool:
+    """Let all memories beside *storage* forget contexts, or pages of them; return whether no byte is left of any.
 
-    Return whether bytes of it are left, since another reader holds them.
+    Bytes are left while another reader holds an older state of the file.
     """
-    from .memory.store import MemoryStore  # noqa: PLC0415 -- apsw, which other stores do without
+    from .memory.store import MemoryStore  # noqa: PLC0415 -- who has no memory needs none of it
 
     memory = MemoryStore.beside(storage)
     try:
         if not memory.there:
-            return False
-        from .memory.forgetting import forget_contexts  # noqa: PLC0415 -- numpy
+            return True
+        if not gone:
+            return memory.scrub()
+        from .memory.forgetting import forget_everywhere  # noqa: PLC0415 -- numpy
 
-        return not forget_contexts(memory, contexts)
+        return forget_everywhere(memory, gone)
     finally:
         memory.close()
 

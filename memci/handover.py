@@ -22,18 +22,23 @@ from .window import Window
 class Handover:
     """Tells the memory of one context's pages."""
 
-    def __init__(self, storage: Storage, window: Window, memory: MemoryBackend) -> None:
+    def __init__(self, storage: Storage, window: Window, memory: MemoryBackend, *, past: bool = False) -> None:
         self._storage = storage
         self.window = window
         self.memory = memory
         self._heard = memory.heard(window.record.id)
-        """up to which page the memory was told"""
+        """up to which page the memory was told, one by one"""
+        self._ahead = self._heard >= window.record.next_page and not past
+        """whether the memory knows pages that are not there: it has outlived a power cut, or another context"""
+        if self._ahead:
+            self._heard = 0
+        self._heard = min(self._heard, window.record.next_page - 1)
         self._shared = self._shared_before()
 
     @property
     def pending(self) -> int:
         """How many pages the memory has not been told of as they are. O(pages in the outbox)."""
-        return self._unheard + sum(1 for _ in self._fates())
+        return self.unheard + sum(1 for _ in self._fates())
 
     def tell(self, most: int) -> int:
         """Tell the memory of up to *most* pages, and return how many those were. O(their messages).
@@ -41,31 +46,44 @@ class Handover:
         Raises:
             StorageError: If a page can't be read, or the memory can't keep it; it is told again then.
         """
+        if self._ahead:  # nothing that it knows of this context is to be trusted
+            self.memory.erase(Scope(self.window.record.id))
+            self._ahead = False
         told = self.tell_fates(most)
-        while told < most and self._unheard:
+        while told < most and self.unheard:
             index = self._heard + 1
             if index != self.window.record.open_page:  # one with parts behind it is in the outbox
                 self._tell_of(index)
+                self._delivered(index)
                 told += 1
             self._heard = index
-        return told
+        return told + self.tell_fates(most - told)
 
     def tell_fates(self, most: int = 2**62) -> int:
-        """Tell the memory what became of up to *most* pages, and return how many those were."""
+        """Tell the memory what became of up to *most* pages that it heard of, and return how many those were.
+
+        The others are told when it is their turn: as they are then.
+        """
         told = 0
         for index in list(self._fates()):
             if told >= most:
                 break
             self._tell_of(index)
-            memo = self.window.memo
-            self.window.memo = replace(memo, outbox=delivered(memo.outbox, index))
+            self._delivered(index)
             told += 1
         return told
 
     def key(self, row: PageRow) -> tuple[str, int]:
-        """Return what the memory knows a page as: one that a fork shares is its parent's. O(forks before it)."""
+        """Return what the memory knows a page as: one that a fork shares is its parent's. O(forks before it).
+
+        A page that was open at the fork is no longer the same, wherever it was closed.
+        """
         for context, base in self._shared:
-            if row.end is not None and row.end <= base:
+            if row.end is None or row.end > base:
+                continue
+            if row.end < base or any(
+                other.end == base for other in self._storage.pages(context, first=row.index, last=row.index)
+            ):
                 return context, row.index
         return self.window.record.id, row.index
 
@@ -84,14 +102,15 @@ class Handover:
         return known or next(iter(self._storage.pages(self.window.record.id, first=index, last=index)), None)
 
     @property
-    def _unheard(self) -> int:
+    def unheard(self) -> int:
+        """How many closed pages the memory has not heard of at all."""
         record = self.window.record
-        self._heard = min(self._heard, record.next_page - 1)  # a memory of its own may have outlived a power cut
-        return record.next_page - 1 - (record.open_page == record.next_page - 1) - self._heard
+        last = record.next_page - 1
+        return max(0, last - (record.open_page == last) - self._heard)
 
     def _fates(self) -> Iterator[int]:
         opened = self.window.record.open_page
-        return (index for index in indexes(self.window.memo.outbox) if index != opened)
+        return (index for index in indexes(self.window.memo.outbox) if index != opened and index <= self._heard)
 
     def _tell_of(self, index: int) -> None:
         record = self.window.record
@@ -101,13 +120,28 @@ class Handover:
         context, _ = self.key(row)
         if context != record.id and row.place is not Place.ERASED:
             return  # the other context tells of it
-        if row.place in (Place.UNDONE, Place.ERASED):
+        kept = row.place is Place.UNDONE and self._forked(row)  # a fork has it still; here it is not shown
+        if row.place in (Place.UNDONE, Place.ERASED) and not kept:
             self.memory.erase(Scope(context, (index,)))
             return
         told = record_of(self._storage, record.id, row, record.head)
         self.memory.observe(told)
         if row.place is Place.UNLOADED:
             self.memory.admit(told)
+
+    def _forked(self, row: PageRow) -> bool:
+        """Tell whether a fork of this context shares a page. O(contexts in the store)."""
+        forks = [each for each in self._storage.contexts() if each.parent == self.window.record.id]
+        return any(
+            other.place not in (Place.UNDONE, Place.ERASED)
+            for fork in forks
+            if row.first < fork.base
+            for other in self._storage.pages(fork.id, first=row.index, last=row.index)
+        )
+
+    def _delivered(self, index: int) -> None:
+        memo = self.window.memo
+        self.window.memo = replace(memo, outbox=delivered(memo.outbox, index))  # stored with the next change
 
     def _shared_before(self) -> tuple[tuple[str, int], ...]:
         """Return (context, base) of the contexts of the same owner that this one was forked from, oldest first."""

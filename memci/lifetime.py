@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from .answering import Answerer
 from .chapters.unload import UnloadRule
-from .erasing import ErasureReceipt, erased
+from .erasing import ErasureReceipt, erased, forgotten
 from .errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly
 from .forking import forked
 from .memory.backend import MemoryBackend
@@ -192,7 +192,7 @@ class Lifetime:
                     self._read()
                 raise
             self._read()
-            if not self._remembering.tell_fates():
+            if not (self._remembering.tell_fates() and forgotten(self._storage, {})):
                 receipt = replace(receipt, memory="pending")
             return receipt
 
@@ -227,6 +227,8 @@ class Lifetime:
         """
         with self._usable():
             self._remembering.flush()
+            with suppress(StorageError):  # it is told: a store that can't note it costs time, nothing else
+                self._parts.writer.write_memo()
 
     def close(self) -> None:
         """Close the context, give its turn back, and close its store if it opened it. Closing twice is fine."""

@@ -105,7 +105,7 @@ class Remembering:
             wish.query, k=k, budget=budget, since=wish.since, until=wish.until, exclude=shown
         )
         pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)
-        return replace(found, pages=pages, pending=handover.pending)
+        return replace(found, pages=pages, pending=handover.unheard if self._past else handover.pending)
 
     def tell_fates(self) -> bool:
         """Tell the memory what became of pages, and return whether that is done: else it is done later."""
@@ -144,7 +144,7 @@ class Remembering:
     def _told(self) -> Handover:
         assert self._place is not None, "a context is read before it remembers"
         if self._handover is None:
-            self._handover = Handover(*self._place, self.memory)
+            self._handover = Handover(*self._place, self.memory, past=self._past)
         return self._handover
 
     def _seen(self, page: FoundPage) -> FoundPage | None:

@@ -31,17 +31,16 @@ SEARCH_MEMORY: Message = {
     "function": {
         "name": "search_memory",
         "description": (
-            "Search everything that was said before and is not shown or listed any more, also in earlier conversations "
-            "with this user. Use it when something was mentioned that you can't see: names, dates, preferences, "
-            "results. Ask in the words that were probably used then."
+            "Find what was said before and is not shown or listed any more, also in other conversations with this "
+            "user. Ask in the words that were probably used then."
         ),
         "strict": True,
         "parameters": {
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "What to look for"},
-                "since": {"type": ["string", "null"], "description": "Only from this date on: 2026-03-01; null: any"},
-                "until": {"type": ["string", "null"], "description": "Only up to the end of this date; null: any"},
+                "query": {"type": "string"},
+                "since": {"type": ["string", "null"], "description": "First date, as 2026-03-01"},
+                "until": {"type": ["string", "null"], "description": "Last date"},
             },
             "required": ["query", "since", "until"],
             "additionalProperties": False,

@@ -269,6 +269,14 @@ class Writer:
         self._commit(Transition(record.head, record, pages=rows))
         window.remember(record)
 
+    def write_memo(self) -> None:
+        """Store what the memory was told of: else it is told again by whoever opens the context next."""
+        window = self._window
+        if not self._read_only and window.memo.dumps() != window.record.state:
+            record = window.changed(window.memo)
+            self._commit(Transition(record.head, record))
+            window.remember(record)
+
     def write_out(self) -> None:
         """Store what opening left unwritten: new settings, and what the window costs by them."""
         if self._unwritten is not None:

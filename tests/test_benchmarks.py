@@ -3,8 +3,10 @@
 import importlib
 import json
 import sys
+from collections import Counter
 from itertools import islice
 from pathlib import Path
+from xml.dom import minidom
 
 import pytest
 
@@ -155,3 +157,94 @@ def test_durability_measures_every_store_beside_the_floor(tmp_path):
     assert list(figures) == ["floor", *durability.STORES]
     assert figures["floor"]["ratio"] == 1
     assert all(row["p50_us"] > 0 for row in figures.values())
+
+
+def test_memory_gives_its_figures_and_keeps_them(tmp_path):
+    """Telling, searching and what is felt have their figures, for one owner and for many, and a line of the log."""
+    sizes = ["--pages", "24,48", "--owners", "3", "--turns", "4", "--last", "8", "--admitted", "20"]
+
+    result = load("memory.__main__").main([*sizes, "--folder", str(tmp_path), "--results", str(tmp_path)])
+    figures = result["figures"]
+
+    assert [each["pages"] for each in figures["pages"]] == [24, 48]
+    for each in figures["pages"]:
+        assert each["observe_ms"] > 0
+        assert each["whole_times_floor"] > each["observe_times_floor"]
+    for each in (*figures["pages"], *figures["owners"]):
+        assert each["p99_ms"] >= each["ms"] > 0
+        assert each["answered"] == 1
+        assert each["memory_per_page"] > 0
+    assert figures["owners"][0]["owners_in_ram"] == 3
+    assert [each["pause"] > 0 for each in figures["felt"]] == [False, True]
+    assert json.loads((tmp_path / "memory.jsonl").read_text())["figures"]["pages"][0]["pages"] == 24
+
+
+def test_made_up_talks_are_the_same_each_time_and_uneven():
+    """Two sources of one seed tell the same pages; a few words make up much of what is said, many come once."""
+    talks = load("memory.talks")
+    pages, again = (list(islice(talks.Talks().pages(), 200)) for _ in range(2))
+    words = " ".join(message["content"] for _, page in pages for message in page).lower().split()
+    often = sorted(Counter(words).values(), reverse=True)
+
+    assert pages == again
+    assert sum(often[:50]) > 0.2 * len(words)
+    assert often.count(1) > 0.3 * len(often)
+
+
+def test_heat_is_drawn_from_a_run(tmp_path):
+    """The picture is well-formed, has a curve per subject, and comes out the same each time."""
+    heat = load("memory.heat")
+    main = load("memory.__main__").main
+
+    main(["--heat", str(tmp_path / "new" / "heat.svg")])
+    drawn = (tmp_path / "new" / "heat.svg").read_text()
+
+    assert len(minidom.parseString(drawn).getElementsByTagName("polyline")) == 4
+    assert "prefers-color-scheme:dark" in drawn
+    assert drawn == heat.drawn(heat.warmed())
+
+
+def test_recall_measures_a_memory_like_its_ranking():
+    """A context finds in its file what the flat index finds in RAM, but for ties; a budget is kept with names, too."""
+    tasks, measure = load("recall.tasks"), load("recall.measure")
+    source = load("memory.talks").Talks()
+    pages = list(islice(source.pages(), 60))
+    lines = tuple(tasks.Line(page[0], at.timestamp()) for at, page in pages)
+    asked = [
+        tasks.Question(source.question([page[0]]), "any", frozenset([number]))
+        for number, (_, page) in enumerate(pages[:20])
+    ]
+    talk = tasks.Talk("made up", lines, tuple(asked))
+
+    whole = measure.measured(load("recall.whole").Whole, [talk])
+    flat = measure.measured(load("recall.systems").Ours, [talk])
+
+    assert whole["questions"] == flat["questions"] == 20
+    assert whole["at"][20] == pytest.approx(flat["at"][20], abs=5)
+    assert whole["at"][1] > 50
+    assert whole["within"][512] >= whole["at"][5] - 5
+
+
+def test_recall_says_what_it_skips(tmp_path, monkeypatch, capsys):
+    """Without the recorded conversations there is a line for each, and nothing is kept."""
+    monkeypatch.setenv("MEMCI_DATA", str(tmp_path / "nowhere"))
+
+    result = load("recall.__main__").main(["--quick", "--results", str(tmp_path)])
+
+    assert result["figures"] == {}
+    assert capsys.readouterr().out.count("skipped") == 3
+    assert not (tmp_path / "recall.jsonl").exists()
+
+
+def test_vectors_gives_its_figures(tmp_path):
+    """Embedders and each kind of search have their figures; without faiss there is none of a graph."""
+    arguments = ["--quick", "--sizes", "300", "--dimensions", "16", "--json", str(tmp_path / "figures")]
+
+    figures = load("vectors.__main__").main(arguments)["figures"]
+
+    assert all(each["texts_per_second"] > 0 for each in figures["embedding"].values())
+    (found,) = figures["searching"]
+    assert found["rows"] == 300
+    assert found["numpy_ms"] > 0
+    assert found["recall"] is None or found["recall"] > 0.9
+    assert json.loads((tmp_path / "figures").read_text())["figures"]["searching"] == [found]

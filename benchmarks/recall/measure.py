@@ -14,7 +14,7 @@ from typing import Any
 
 from memci.tokens import counter_for
 
-from .systems import System
+from .systems import Budgeted, System
 from .tasks import Question, Talk
 
 FIRST = (1, 5, 10, 20)
@@ -33,11 +33,19 @@ def measured(make: Callable[[], System], talks: Sequence[Talk]) -> dict[str, Any
         system = make()
         system.add(talk)
         costs = [cost(line.message) for line in talk.lines]
+        budgeted = system.within if isinstance(system, Budgeted) else None
         for question in talk.questions:
             began = time.perf_counter()
-            order = system.search(question.text, _DEPTH)
+            order = system.search(question.text, _DEPTH if budgeted is None else max(FIRST))
             times.append(time.perf_counter() - began)
-            rows.append((question.kind, shares(order, question, costs)))
+            row = shares(order, question, costs)
+            if budgeted is not None:
+                row[len(FIRST) : len(FIRST) + len(BUDGETS)] = [
+                    share(_fitting(budgeted(question.text, budget), costs, budget), question) for budget in BUDGETS
+                ]
+            rows.append((question.kind, row))
+        if isinstance(system, Budgeted):
+            system.close()
     kinds = {kind: _means([row for of, row in rows if of == kind]) for kind in dict(rows)}
     return {**_means([row for _, row in rows]), "questions": len(rows), "ms": median(times) * 1e3, "kinds": kinds}
 
@@ -47,8 +55,23 @@ def shares(order: Sequence[int], question: Question, costs: Sequence[int]) -> li
     wanted = question.evidence
     sums = list(accumulate(costs[number] for number in order))
     reached = [*FIRST, *(sum(total <= budget for total in sums) for budget in BUDGETS)]
-    found = [len(wanted & set(order[:k])) / len(wanted) for k in reached]
+    found = [share(order[:k], question) for k in reached]
     return [*found, *(float(not wanted.isdisjoint(order[:k])) for k in FIRST)]
+
+
+def share(found: Sequence[int], question: Question) -> float:
+    """Return how much of the evidence is among *found*: from 0 to 1."""
+    return len(question.evidence.intersection(found)) / len(question.evidence)
+
+
+def _fitting(order: Sequence[int], costs: Sequence[int], budget: int) -> list[int]:
+    """Return those of *order* that fit a budget with the names of who says them, which a memory does not count."""
+    fitting = []
+    for number in order:
+        if costs[number] <= budget:
+            budget -= costs[number]
+            fitting.append(number)
+    return fitting
 
 
 def cost(message: dict[str, Any]) -> int:

@@ -3,13 +3,14 @@
 This module knows nothing of what they are for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memci.memory.bert import BertEmbedder
+from memci.memory.embedders import Embedder
 
 Floats = NDArray[np.float32]
 
@@ -17,14 +18,15 @@ Floats = NDArray[np.float32]
 class Remembered:
     """An embedder that remembers."""
 
-    def __init__(self, embed: Callable[[Sequence[str]], Floats]) -> None:
+    def __init__(self, embed: Embedder) -> None:
         self._embed = embed
+        self.name, self.dimension, self.semantic = embed.name, embed.dimension, embed.semantic
         self._known: dict[str, Floats] = {}
 
-    def __call__(self, texts: Sequence[str]) -> Floats:
+    def __call__(self, texts: Sequence[str], /) -> Floats:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
         if fresh:
-            self._known.update(zip(fresh, self._embed(fresh), strict=True))
+            self._known.update(zip(fresh, np.asarray(self._embed(fresh), np.float32), strict=True))
         return np.array([self._known[text] for text in texts])
 
 

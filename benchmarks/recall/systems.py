@@ -7,7 +7,7 @@ deviations, and in two stages through summaries. This module knows nothing of wh
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,19 @@ class System(Protocol):
 
     def search(self, question: str, k: int) -> list[int]:
         """Return the numbers of at most *k* messages, best first."""
+        ...
+
+
+@runtime_checkable
+class Budgeted(System, Protocol):
+    """A system that is told what its answer may cost; the others are cut where their messages no longer fit."""
+
+    def within(self, question: str, budget: int) -> list[int]:
+        """Return the numbers of messages that cost at most *budget* tokens, best first."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the talk."""
         ...
 
 

@@ -21,8 +21,7 @@ recall_page(index=42). Nothing is lost: whatever is listed, and whatever is mark
 
 
 SEARCH_NOTICE = """\
-What was said long ago, or in other conversations with this user, may no longer be listed: search_memory(query="…") \
-finds it."""
+What is listed no more, or was said in other conversations with this user, search_memory(query="…") finds."""
 """The same about the memory, where there is one."""
 
 

@@ -2,7 +2,7 @@
 
     0   all is well
     1   it does not fit the window (demo, replay), a store is damaged (verify) or not well here (doctor), nothing was
-        erased, or not from the store's files yet (erase)
+        erased, or not from the store's files yet (erase), a memory could not be told of a context (consolidate)
     2   a file or an argument makes no sense: one line on stderr says which and why
 
 This module knows nothing of what the commands do.
@@ -25,7 +25,7 @@ from .demo import demonstrated
 from .doctor import examined
 from .erasure import erased_from
 from .exports import exported_file, imported_file
-from .inspection import inspected, verified
+from .inspection import check_memory_options, inspected, verified
 from .output import PLAIN, Output, visible
 from .replay import replayed
 
@@ -136,11 +136,83 @@ def inspect(
         str | None, typer.Option("--context", "-c", metavar="ID", help="Show this context: report, contents.")
     ] = None,
     pages: Annotated[bool, typer.Option("--pages", help="With --context: list all its pages.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Show what is remembered, tier by tier.")] = False,
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --memory: whose; default: the only one, or a list.")
+    ] = None,
+    concept: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --memory: the graph around this concept.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """List the contexts in a store, or show one of them. Changes nothing."""
+    """List the contexts in a store, or show one of them, or what is remembered. Changes nothing."""
     with _ending():
-        inspected(_output(json=json, live=False), store, context, pages=pages)
+        output = _output(json=json, live=False)
+        check_memory_options(memory=memory, pages=pages, owner=owner, concept=concept)
+        if memory:
+            from .memory_inspection import memory_inspected  # noqa: PLC0415 -- numpy, which the others do not need
+
+            memory_inspected(output, store, context=context, owner=owner, concept_name=concept)
+        else:
+            inspected(output, store, context, pages=pages)
+
+
+@app.command()
+def search(
+    store: Store,
+    query: Annotated[str, typer.Argument(help="What to look for, in the words that were probably used.")],
+    *,
+    context: Annotated[
+        str | None, typer.Option("--context", "-c", metavar="ID", help="As this context: without what its window has.")
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="In all contexts of this owner; default: the only one.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many pages at most.")] = 5,
+    since: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Only pages from then on: 2026-03-01, or ISO 8601.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="DATE", help="Only pages until then; a date is its end.")] = None,
+    count: Annotated[bool, typer.Option("--count", help="Let it count as use: what is found grows warmer.")] = False,
+    json: Json = False,
+) -> None:
+    """Search what is remembered: pages, facts, concepts. Changes nothing, unless --count."""
+    from .memory_search import searched  # noqa: PLC0415 -- numpy, likewise
+
+    with _ending():
+        searched(
+            _output(json=json, live=False),
+            store,
+            query,
+            context=context,
+            owner=owner,
+            k=k,
+            since=since,
+            until=until,
+            count=count,
+        )
+
+
+@app.command()
+def consolidate(
+    store: Store,
+    *,
+    context: Annotated[
+        str | None, typer.Option("--context", "-c", metavar="ID", help="Only this context; default: all.")
+    ] = None,
+    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Forget what was derived, and make it anew from the pages.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Tell memories what waits for them, and let them do what is due. For cron; changes no context."""
+    from .memory_consolidation import consolidated  # noqa: PLC0415 -- numpy, likewise
+
+    with _ending():
+        well = consolidated(_output(json=json, live=True), store, context=context, owner=owner, rebuild=rebuild)
+    if not well:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from ..context import Context
-from ..errors import CorruptRecord
+from ..errors import CorruptRecord, InvalidSetting
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, Place
@@ -36,6 +36,19 @@ def inspected(output: Output, path: str, context: str | None, *, pages: bool) ->
             _print_contexts(output, path, list(records.values()))
         else:
             _print_context(output, storage, records[chosen(storage, path, context)], pages=pages)
+
+
+def check_memory_options(*, memory: bool, pages: bool, owner: str | None, concept: str | None) -> None:
+    """Check that options of the memory come with --memory, and others do not.
+
+    Raises:
+        InvalidSetting: If they do not fit together.
+    """
+    for name, value in (("--owner", owner), ("--concept", concept)):
+        if value is not None and not memory:
+            raise InvalidSetting(name, "belongs to the memory: add --memory")
+    if memory and pages:
+        raise InvalidSetting("--pages", "lists the pages of a context: leave out --memory")
 
 
 def verified(output: Output, path: str) -> bool:

@@ -10,15 +10,15 @@ takes the place of the first. This module knows nothing of the tiers beyond the 
 
 import hashlib
 import json
-from collections.abc import Iterable
 
 import apsw
 
-from .backend import PageRecord
-from .index import analysed, removed, stored
+from .backend import PageRecord, Scope
+from .forgetting import forget
+from .index import analysed, stored
 from .owner import Owner
 from .passages import passages
-from .store import MemoryStore, fetched, purge
+from .store import MemoryStore, fetched
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
 """the tiers, as they are stored"""
@@ -30,31 +30,25 @@ def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
     known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
     if known and known[0][1] == digest:
         return int(known[0][0])
+    if known:  # nothing of what it said before may be left, in what was derived of it either
+        forget(store, owner, Scope(page.context, (page.index,)))
     pieces = analysed(passages([entry for entry in page.entries if entry[0] not in page.quotes]), page.at)
     with store.change() as connection:
-        known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
+        again = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
+        if again:  # another process was faster: it was told the same
+            return int(again[0][0])
         late = bool(known) or heard(store, owner, page.context) >= page.index
         owner.begin(connection, removes=late)
         context = _context(connection, owner.nr, page.context, page.index)
-        if known:
-            id_ = int(known[0][0])
-            removed(connection, id_)
-            purge(connection)
-            connection.execute("DELETE FROM memory_vector WHERE page = ?", (id_,))
-            connection.execute(
-                "UPDATE memory_page SET digest = ?, turn = ?, at = ?, summary = '', keywords = '' WHERE id = ?",
-                (digest, page.turn, page.at, id_),
-            )
-        else:
-            connection.execute(
-                "INSERT INTO memory_page(owner, context, page, turn, at, digest) VALUES (?, ?, ?, ?, ?, ?)",
-                (owner.nr, context, page.index, page.turn, page.at, digest),
-            )
-            id_ = connection.last_insert_rowid()
+        connection.execute(
+            "INSERT INTO memory_page(owner, context, page, turn, at, digest) VALUES (?, ?, ?, ?, ?, ?)",
+            (owner.nr, context, page.index, page.turn, page.at, digest),
+        )
+        id_ = connection.last_insert_rowid()
         fresh = stored(connection, owner.nr, context, id_, page.at, pieces)
     owner.committed(fresh, removes=late)
-    if known:
-        store.scrub()
+    if known and known[0][2] != OBSERVED:
+        admitted(store, owner, id_)
     return id_
 
 
@@ -83,23 +77,8 @@ def heard(store: MemoryStore, owner: Owner, context: str) -> int:
     return int(found[0][0]) if found else 0
 
 
-def pages_of(store: MemoryStore, owner: Owner, context: str | None, indexes: Iterable[int] | None) -> list[int]:
-    """Return the ids of the pages that a scope names. O(pages of the context, or of the owner)."""
-    if context is None:
-        found = store.read_rows("SELECT id FROM memory_page WHERE owner = ?", owner.nr)
-    else:
-        found = store.read_rows(
-            "SELECT g.id, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
-            "WHERE c.owner = ? AND c.name = ?",
-            owner.nr,
-            context,
-        )
-    wanted = None if indexes is None else frozenset(indexes)
-    return [int(row[0]) for row in found if wanted is None or row[1] in wanted]
-
-
 SELECT_PAGE = """
-SELECT g.id, g.digest FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+SELECT g.id, g.digest, g.tier FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"""
 
 

@@ -104,7 +104,9 @@ def _due(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> tuple[in
         hot = [
             (each.warmth.since_analysis(now, rules.heat), -key)
             for key, each in owner.tiers.episodes.items()
-            if failed.get(key, 0) < POISONED and key not in owner.tiers.failed
+            if each.warmth.visits + each.warmth.length > each.warmth.analysed_visits + each.warmth.analysed_length
+            and failed.get(key, 0) < POISONED
+            and key not in owner.tiers.failed
         ]
         for heat, negative in sorted(hot, reverse=True):
             if heat < rules.promoted:

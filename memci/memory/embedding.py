@@ -65,20 +65,16 @@ def embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder
     return len(missing)
 
 
-def cosines(store: MemoryStore, owner: Owner, embedder: Embedder, query: str) -> Floats | None:
-    """Return the cosine of *query* and each passage, nan for one without a vector; None without meanings.
+def cosines(store: MemoryStore, owner: Owner, embedder: Embedder, vector: Floats) -> Floats | None:
+    """Return the cosine of a query's *vector* and each passage, nan for one that has none; None without meanings.
 
     O(passages · dimension).
-
-    Raises:
-        EmbeddingFailed: If the embedder fails.
     """
-    if not embedder.semantic:
+    if not embedder.semantic or not vector.any():
         return None
     if owner.passages is None or owner.passages.dimension != embedder.dimension:
         owner.passages = _read(store, owner, embedder)
-    vector = embedded(embedder, [query])[0]
-    if not len(owner.passages) or not vector.any():
+    if not len(owner.passages):
         return None
     every: Sequence[int] = owner.index.ids(np.arange(len(owner.index.layout)))
     return owner.passages.scores(vector, every, missing=float("nan"))

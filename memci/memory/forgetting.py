@@ -7,12 +7,11 @@ This module knows nothing of how things were derived.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import apsw
 
 from . import episodes
-from .admission import pages_of
 from .backend import Forgotten, Scope
 from .chains import ChainSummary
 from .index import removed
@@ -25,11 +24,11 @@ from .store import MemoryStore, fetched, purge
 def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
     """Remove what *scope* names, and what was derived from it. O(its pages + the index, once)."""
     owner.refresh()
-    if not owner.nr or (not pages_of(store, owner, scope.context, scope.pages) and scope.pages is not None):
+    if not owner.nr or (not _pages_of(store, owner, scope.context, scope.pages) and scope.pages is not None):
         return Forgotten()
     with store.change() as connection:
         owner.begin(connection, removes=True)
-        pages = pages_of(store, owner, scope.context, scope.pages)
+        pages = _pages_of(store, owner, scope.context, scope.pages)
         derived = _derived(connection, pages)
         for page in pages:
             removed(connection, page)
@@ -37,6 +36,8 @@ def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
             connection.execute("DELETE FROM memory_evidence WHERE page = ?", (page,))
             _unlink(connection, page)
             connection.execute("DELETE FROM memory_page WHERE id = ?", (page,))
+        if scope.pages is not None:
+            connection.execute(_HEARD, (owner.nr, scope.context))
         for item in derived:
             _retell(connection, owner, item)
         if scope.context is None and scope.pages is None:
@@ -50,17 +51,47 @@ def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
     return Forgotten(len(pages), len(derived), scrubbed=store.scrub())
 
 
-def forget_contexts(store: MemoryStore, contexts: Sequence[str]) -> bool:
-    """Remove all that any owner's memory has of *contexts*; return whether no byte is left in the files."""
-    scrubbed = True
-    for context in contexts:
-        for (name,) in store.read_rows(
-            "SELECT o.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE c.name = ?", context
-        ):
+_HEARD = """
+UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
+WHERE owner = ? AND name = ?"""
+"""what is gone at the end was not heard of: its number may be given out again"""
+
+
+def forget_everywhere(store: MemoryStore, gone: Mapping[str, Collection[int] | None]) -> bool:
+    """Let every owner's memory forget contexts, or pages of them; return whether no byte is left in the files.
+
+    A context may have had another owner before, or forks with owners of their own. An owner without a context is gone.
+
+    Args:
+        store: The tables.
+        gone: Indexes of pages by context; None: all of it.
+    """
+    for context, pages in gone.items():
+        for (name,) in store.read_rows(_OWNERS, context):
             with store.lock:
-                gone = forget(store, owner_of(store, name), Scope(context))
-            scrubbed = gone.scrubbed and scrubbed
-    return scrubbed
+                owner = owner_of(store, name)
+                forget(store, owner, Scope(context, pages))
+                if not store.read_rows("SELECT 1 FROM memory_context WHERE owner = ?", owner.nr):
+                    forget(store, owner, Scope())
+    return store.scrub()
+
+
+_OWNERS = "SELECT o.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE c.name = ?"
+
+
+def _pages_of(store: MemoryStore, owner: Owner, context: str | None, indexes: Iterable[int] | None) -> list[int]:
+    """Return the ids of the pages that a scope names. O(pages of the context, or of the owner)."""
+    if context is None:
+        found = store.read_rows("SELECT id FROM memory_page WHERE owner = ?", owner.nr)
+    else:
+        found = store.read_rows(
+            "SELECT g.id, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
+            "WHERE c.owner = ? AND c.name = ?",
+            owner.nr,
+            context,
+        )
+    wanted = None if indexes is None else frozenset(indexes)
+    return [int(row[0]) for row in found if wanted is None or row[1] in wanted]
 
 
 def _derived(connection: apsw.Connection, pages: Sequence[int]) -> list[int]:

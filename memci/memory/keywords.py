@@ -25,13 +25,16 @@ from .words import is_single, terms
 
 SCANNED = 20_000
 _LONGEST = 40
+_CACHED = 80
+"""characters of a word that is folded once; what is longer is rare, and would make a cache large"""
 _PHRASE = 4
 _NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
+_LETTER = r"[^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 _RUN = re.compile(
     rf"(?P<han>[{_HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]{{2,}})"
-    rf"|(?P<word>[^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+(?:['’.@+&-][^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]+)*)"
+    rf"|(?P<word>{_LETTER}+(?>['’.@+&-]{_LETTER}+)*)"
 )
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 _SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
@@ -98,10 +101,16 @@ def jaccard(some: Iterable[str], others: Iterable[str]) -> float:
     return len(one & two) / len(one | two) if one and two else 0.0
 
 
-@lru_cache(maxsize=16_384)
 def folded(word: str) -> str:
-    """Return what makes two keywords the same: the stems of the word, "" if it says nothing."""
+    """Return what makes two keywords the same: the stems of the word, "" if it says nothing. O(length)."""
+    return _folded_often(word) if len(word) <= _CACHED else _folded(word)
+
+
+def _folded(word: str) -> str:
     return " ".join(term for term in terms(word) if not is_single(term))
+
+
+_folded_often = lru_cache(maxsize=16_384)(_folded)
 
 
 def _rarity(key: str, idf: Callable[[str], float]) -> float:

@@ -10,12 +10,13 @@ knows nothing of how a score comes about.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from ..messages import Message
 from ..storage import Storage
 from .admission import EVICTED, MID, OBSERVED, SHORT
 from .backend import FoundPage, Piece, Recollection
@@ -35,6 +36,13 @@ LEAST = 0.1
 """cosine from which an episode, or a page of one, is near (the paper's released code)"""
 _DEPTH = 32
 """passages that are looked at for one search at most, for each page that is asked for"""
+_AT_ONCE = 32
+_WIDEST = 16
+"""characters that a token has at most, as good as always: what is longer than that is not read to be counted"""
+_CRUMB = 4
+"""tokens of a budget that are too few for any piece"""
+_MISSES = 32
+"""pieces that did not fit, one after another, after which no more are tried"""
 _ECHO = 0.5
 """the share of a page's best score from which another piece of it is shown too"""
 
@@ -105,15 +113,12 @@ def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder
     """Return a score per passage, 0 where it is not wanted, and the pages that only their episode suggests."""
     query, index = Query.of(wanted.query), owner.index
     terms = (*query.terms, *query.dates)
-    try:
-        vectors = cosines(store, owner, embedder, wanted.query)
-    except EmbeddingFailed as error:
-        _LOG.warning("search goes on without vectors: %s", error)
-        vectors = None
+    asked = _Asked(embedder, wanted.query)
+    vectors = cosines(store, owner, embedder, asked.vector) if embedder.semantic else None
     scores = rank(query, index.postings(terms), index.layout, vectors=vectors)
     at = index.layout.columns
     words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= wanted.k
-    near = {} if words_suffice else _near_pages(store, owner, wanted, embedder)
+    near = {} if words_suffice else _near_pages(store, owner, wanted, asked)
     if near:
         for page, cosine in near.items():
             own = at.page == page
@@ -147,16 +152,12 @@ SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
 WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
 
 
-def _near_pages(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder) -> dict[int, float]:
+def _near_pages(store: MemoryStore, owner: Owner, wanted: Wanted, asked: "_Asked") -> dict[int, float]:
     """Return the pages of the nearest episodes that are near themselves, with their cosine; {} without vectors."""
     index = owner.tiers.vectors
     if index is None or not len(index):
         return {}
-    try:
-        vector = embedded(embedder, [wanted.query])[0]
-    except EmbeddingFailed as error:
-        _LOG.warning("search goes on without vectors: %s", error)
-        return {}
+    vector = asked.vector
     if not vector.any() or index.dimension != len(vector):
         return {}
     ids, cosines = index.search(vector, EPISODES)
@@ -167,7 +168,7 @@ def _near_pages(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embe
             "SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 "
             "WHERE g.episode = ? AND v.model = ?",
             episode,
-            embedder.name,
+            asked.model,
         ):
             cosine = float(np.frombuffer(row, np.float32) @ vector)
             if cosine >= LEAST:
@@ -186,42 +187,83 @@ def _pages(
     now: float,
 ) -> list[FoundPage]:
     """Return pages with their best pieces, within k and the budget, best first."""
-    left = wanted.budget
+    left, missed = wanted.budget, 0
     found: dict[int, FoundPage] = {}
-    order: list[int] = []
     raw = _Raw(storage)
     page_of = owner.index.layout.columns.page
-    for position in _best_first(owner, page_of, scores, wanted.k, now):
-        page = int(page_of[position])
-        score = float(scores[position])
+    for position, row in _rows(store, owner, _best_first(owner, page_of, scores, wanted.k, now)):
+        page, score = int(page_of[position]), float(scores[position])
         known = found.get(page)
-        if known is None and len(found) >= wanted.k:
+        if len(found) >= wanted.k if known is None else score < _ECHO * known.score:
             continue
-        if known is not None and score < _ECHO * known.score:
+        if left is not None and (left < _CRUMB or missed > _MISSES):
+            break
+        if left is not None and row[8] > _WIDEST * left:
+            missed += 1
             continue
-        piece = _piece(store, raw, owner, position, score)
+        piece = _piece(raw, row, score)
         if piece is None:
             continue
-        cost = count(piece[1].text) if left is not None else 0
-        if left is not None and cost > left:
-            continue  # a shorter one may fit
         if left is not None:
-            left -= cost
+            cost = count(piece[1].text)
+            if cost > left:
+                missed += 1
+                continue  # a shorter one may fit
+            left, missed = left - cost, 0
         if known is None:
-            order.append(page)
             found[page] = replace(piece[0], source="episode" if page in near and score <= LEAST else "words")
         else:
             found[page] = replace(known, more=(*known.more, piece[1]))
-    return [found[page] for page in order]
+    return list(found.values())
 
 
-def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: float) -> Iterator[int]:
-    """Yield positions by score; of equal ones that of the warmer episode first, then the earlier one."""
+def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: float) -> list[int]:
+    """Return positions by score; of equal ones that of the warmer episode first, then the earlier one."""
     good = np.flatnonzero(scores > 0)
     if len(good) > (most := _DEPTH * min(k, 64)):
         good = good[np.argpartition(-scores[good], most)[:most]]
-    warmth = [-owner.tiers.warmth(page, now) for page in page_of[good].tolist()]
-    yield from good[np.lexsort((good, np.array(warmth), -np.round(scores[good], 5)))].tolist()
+    rounded = np.round(scores[good], 5)
+    _, group, sizes = np.unique(rounded, return_inverse=True, return_counts=True)
+    coldness = np.zeros(len(good))
+    for tied in np.flatnonzero(sizes[group] > 1).tolist():
+        coldness[tied] = -owner.tiers.warmth(int(page_of[good[tied]]), now)
+    order: list[int] = good[np.lexsort((good, coldness, -rounded))].tolist()
+    return order
+
+
+def _rows(store: MemoryStore, owner: Owner, positions: Sequence[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield each of *positions* with what the store knows of its passage, read some at a time."""
+    for start in range(0, len(positions), _AT_ONCE):
+        part = positions[start : start + _AT_ONCE]
+        ids = owner.index.ids(np.array(part))
+        rows = {row[0]: row for row in store.read_rows(_PASSAGES, json.dumps(ids))}
+        yield from ((position, rows[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in rows)
+
+
+_PASSAGES = """
+SELECT s.id, c.name, g.page, g.turn, g.at, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
+FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context
+WHERE s.id IN (SELECT value FROM json_each(?))"""
+
+
+class _Asked:
+    """A question as a vector: made when it is first needed, zeros if the embedder fails."""
+
+    def __init__(self, embedder: Embedder, query: str) -> None:
+        self.model = embedder.name
+        self._embedder = embedder
+        self._query = query
+        self._vector: Floats | None = None
+
+    @property
+    def vector(self) -> Floats:
+        if self._vector is None:
+            try:
+                self._vector = embedded(self._embedder, [self._query])[0]
+            except EmbeddingFailed as error:
+                _LOG.warning("search goes on without vectors: %s", error)
+                self._vector = np.zeros(self._embedder.dimension, np.float32)
+        return self._vector
 
 
 class _Raw:
@@ -230,10 +272,10 @@ class _Raw:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._heads: dict[str, int | None] = {}
-        self._pages: dict[tuple[str, int], dict[int, str] | None] = {}
+        self._pages: dict[tuple[str, int], dict[int, Message]] = {}
 
-    def text(self, context: str, index: int, entry: int) -> str | None:
-        """Return the text of an entry, None if it is not there (any more)."""
+    def message(self, context: str, index: int, entry: int) -> Message | None:
+        """Return the message of an entry, None if it is not there (any more)."""
         key = context, index
         if key not in self._pages:
             if context not in self._heads:
@@ -241,31 +283,21 @@ class _Raw:
                 self._heads[context] = None if loaded is None else loaded[0].head
             head = self._heads[context]
             page = None if head is None else raw_page(self._storage, context, index, head)
-            self._pages[key] = None if page is None else {at: entry_text(each) for at, each in page[0].entries}
-        told = self._pages[key]
-        return None if told is None else told.get(entry)
+            self._pages[key] = {} if page is None else dict(page[0].entries)
+        return self._pages[key].get(entry)
 
 
-def _piece(store: MemoryStore, raw: _Raw, owner: Owner, position: int, score: float) -> tuple[FoundPage, Piece] | None:
-    """Return the passage at *position* with its page; None if the page does not have it any more."""
-    passage = owner.index.ids(np.array([position]))[0]
-    (row,) = store.read_rows(
-        "SELECT c.name, g.page, g.turn, g.at, g.tier, g.episode, s.entry, s.start, s.size, s.role, s.speaker "
-        "FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context "
-        "WHERE s.id = ?",
-        passage,
-    )
-    context, index, turn, at, tier, episode, entry, start, size, role, speaker = row
-    text = raw.text(context, index, entry)
-    if text is None or len(text) < start + size:
-        _LOG.warning(
-            "page #%d of a context is not what the memory knows of it: it is told again at the next change", index
-        )
+def _piece(raw: _Raw, row: tuple[Any, ...], score: float) -> tuple[FoundPage, Piece] | None:
+    """Return the passage of *row* with its page; None if the page does not have it any more."""
+    _, context, index, turn, at, tier, episode, start, size, entry, role, speaker = row
+    message = raw.message(context, index, entry)
+    text = "" if message is None else entry_text(message)
+    if message is None or len(text) < start + size:
+        _LOG.warning("page #%d is not what the memory knows of it: it is told again at the next change", index)
         return None
+    speaker = str(message.get("name") or speaker)
     piece = Piece(entry, text[start : start + size], role, start, speaker)
-    return (
-        FoundPage(
-            context, index, entry, min(1.0, score), piece.text, role, turn, at, speaker, start, _TIERS[tier], episode
-        ),
-        piece,
+    found = FoundPage(
+        context, index, entry, min(1.0, score), piece.text, role, turn, at, speaker, start, _TIERS[tier], episode
     )
+    return found, piece

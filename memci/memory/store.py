@@ -29,13 +29,13 @@ _BUSY_MILLISECONDS = 5_000
 _TABLES = """
 CREATE TABLE memory_schema(version INTEGER NOT NULL) STRICT;
 CREATE TABLE memory_owner(
-    nr INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL DEFAULT 0,
+    nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL DEFAULT 0,
     removals INTEGER NOT NULL DEFAULT 0, last INTEGER, noticed INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE memory_context(
-    owner INTEGER NOT NULL, nr INTEGER PRIMARY KEY, name TEXT NOT NULL, heard INTEGER NOT NULL DEFAULT 0, talk INTEGER,
+    owner INTEGER NOT NULL, nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, heard INTEGER NOT NULL DEFAULT 0, talk INTEGER,
     UNIQUE(owner, name)) STRICT;
 CREATE TABLE memory_page(
-    id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, context INTEGER NOT NULL, page INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, context INTEGER NOT NULL, page INTEGER NOT NULL,
     turn INTEGER NOT NULL, at REAL, digest BLOB NOT NULL, tier INTEGER NOT NULL DEFAULT 0, entered INTEGER,
     episode INTEGER, chain INTEGER, previous INTEGER, next INTEGER, analyzed INTEGER NOT NULL DEFAULT 0,
     summary TEXT NOT NULL DEFAULT '', keywords TEXT NOT NULL DEFAULT '', UNIQUE(context, page)) STRICT;
@@ -43,7 +43,7 @@ CREATE INDEX memory_page_tier ON memory_page(owner, tier, entered);
 CREATE INDEX memory_page_episode ON memory_page(episode) WHERE episode IS NOT NULL;
 CREATE INDEX memory_page_chain ON memory_page(chain) WHERE chain IS NOT NULL;
 CREATE TABLE memory_passage(
-    id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, page INTEGER NOT NULL, entry INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, page INTEGER NOT NULL, entry INTEGER NOT NULL,
     part INTEGER NOT NULL, start INTEGER NOT NULL, size INTEGER NOT NULL, role TEXT NOT NULL, speaker TEXT NOT NULL,
     length INTEGER NOT NULL, flags INTEGER NOT NULL) STRICT;
 CREATE INDEX memory_passage_owner ON memory_passage(owner, id);
@@ -53,7 +53,7 @@ CREATE TABLE memory_vector(
     vector BLOB NOT NULL, PRIMARY KEY(page, passage, model)) STRICT;
 CREATE INDEX memory_vector_owner ON memory_vector(owner, model, passage);
 CREATE TABLE memory_item(
-    id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, vector BLOB) STRICT;
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, vector BLOB) STRICT;
 CREATE INDEX memory_item_kind ON memory_item(owner, kind, id);
 CREATE TABLE memory_evidence(
     item INTEGER NOT NULL, page INTEGER NOT NULL, PRIMARY KEY(item, page)) STRICT, WITHOUT ROWID;
@@ -62,7 +62,7 @@ CREATE VIRTUAL TABLE memory_words USING fts5(
     terms, content='', contentless_delete=1, tokenize="ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'");
 CREATE VIRTUAL TABLE memory_postings USING fts5vocab(memory_words, instance);
 """
-"""an owner's `revision` counts changes, its `removals` those by which passages went or came out of order; a term in
+"""numbers are never used again: they are named elsewhere; an owner's `revision` counts changes, its `removals` those by which passages went or came out of order; a term in
 `memory_words` begins with its owner's number; a vector with passage 0 is the whole page's; `last` is the page that was
 handed over last, `noticed` the last one that was looked at for events, `talk` the first one of a conversation that is
 not over"""

@@ -64,6 +64,7 @@ class TieredMemory:
         self._clock = clock
         self._read_only = read_only or self._store.read_only
         self._looking_after = threading.Lock()
+        self._closed = False
 
     @property
     def owner(self) -> str:
@@ -118,7 +119,9 @@ class TieredMemory:
 
     def close(self) -> None:
         """Let go of it. The tables are closed with the last one who uses this store."""
-        self._store.close()
+        if not self._closed:
+            self._closed = True
+            self._store.close()
 
     def _with(self, work: Callable[[Owner], _T]) -> _T:
         with self._store.lock:

@@ -24,11 +24,11 @@ _KANA = "\u3041-\u309f\u30a1-\u30ff"
 _HANGUL = "\uac00-\ud7a3"
 _TIED = re.compile(f"[{_HAN}{_KANA}{_HANGUL}]+")
 _SINGLE = re.compile(f"[{_HAN}{_HANGUL}]")
-_CHUNK = re.compile(r"\w+(?:['’.,:/@#&+_-]+\w+)*")
+_CHUNK = re.compile(r"\w(?:[\w'’.,:/@#&+-]*\w)?")
 _PART = re.compile(r"[^\W\d_]+|\d+")
 _WORD = re.compile(r"[^\W_]+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_CLITIC = re.compile(r"(?:n't|'(?:s|re|ve|ll|d|m|t|em|all))$")
+_CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 
 _FUNCTION_WORDS = """
     a about above after again against ai all also am an and any are aren as at be because been before being below
@@ -109,9 +109,15 @@ def _analysed(chunk: str) -> list[str]:
         return [chunk[:LONGEST]]
     if _THOUSANDS.fullmatch(chunk):
         return [chunk.replace(",", "")]
-    if "'" in chunk and (bare := _CLITIC.sub("", chunk)) != chunk:
-        return _analysed(bare) if bare else []
-    return _of_compound(chunk)
+    bare = _without_clitics(chunk) if "'" in chunk else chunk
+    return _of_compound(chunk) if bare == chunk else _analysed(bare) if bare else []
+
+
+def _without_clitics(chunk: str) -> str:
+    end = len(chunk)
+    while clitic := next((each for each in _CLITICS if chunk.endswith(each, 0, end)), ""):
+        end -= len(clitic)
+    return chunk[:end]
 
 
 def _of_compound(chunk: str) -> list[str]:

@@ -51,7 +51,7 @@ def test_render_twice_gives_equal_bytes():
 def test_render_extends_the_one_before_between_editions():
     """After each append the new rendering begins with the old one, byte for byte, unless an edition happened."""
     events: list[Event] = []
-    context, before, kept = opened(on_event=events.append, window=1_500), [], 0
+    context, before, kept = opened(on_event=events.append, window=1_400), [], 0
     for number in range(60):
         events.clear()
         user, reply = turn(number, 20)

@@ -16,7 +16,7 @@ def shown(context):
 
 def lived(storage, **given):
     """Return a context that met everything, and what it rendered at the close of each of its turns."""
-    context = opened(storage, window=1_200, system="Be kind.", **given)
+    context = opened(storage, window=1_300, system="Be kind.", **given)
     closes = {}
 
     def close():

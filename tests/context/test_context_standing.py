@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.chapters.standing import HEADING, chosen, told
+
 from .kit import again, opened, talked, turn, words
 
 FRENCH = "Always answer in French."

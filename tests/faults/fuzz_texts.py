@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from memci import Context
+from memci.memory import NullMemory
 
 NONCE = "1f9a03c2"
 _PIECES = [
@@ -43,6 +44,7 @@ def opened(storage: Any, window: int = 600) -> Context:
     return Context.open(
         storage,
         id="alice",
+        memory=NullMemory(),
         system="Be brief.",
         window=window,
         reply=64,

@@ -22,6 +22,7 @@ class Mutant(NamedTuple):
 
 
 _SQLITE = "memci/storage/sqlite.py"
+_BATCH = "memci/storage/sqlite_batch.py"
 _WRITE = "memci/storage/sqlite_write.py"
 _FILE = "memci/storage/sqlite_file.py"
 _ROWS = "memci/storage/sqlite_rows.py"
@@ -117,7 +118,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # -- what is read is what was written
     Mutant(
         "order is that of seqs",
-        _SQLITE,
+        _BATCH,
         '_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id',
         '_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY at, e.id DESC',
         "machine",
@@ -126,7 +127,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the check sum of a row is checked", _ROWS, "return written == crc(*columns)", "return True", "fuzz"),
     Mutant(
         "a damaged row is not skipped",
-        _SQLITE,
+        _BATCH,
         "    except CorruptRecord as error:\n        return entries, error\n",
         "    except CorruptRecord:\n        return entries, None\n",
         "fuzz",
@@ -206,7 +207,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a fork keeps its own views",
-        _SQLITE,
+        _BATCH,
         "    bounds = (nr - owner) << 40,",
         "    bounds = 0,",
         "tests/context/test_context_forks.py",

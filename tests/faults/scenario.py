@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from memci import Context, SQLiteStorage
 from memci.errors import Erased
+from memci.memory import NullMemory
 from memci.storage.filesystem import FilesystemStorage
 from memci.storage.protocol import Storage
 
@@ -108,9 +109,10 @@ class Step(NamedTuple):
 def opened(store: Storage, name: str = MAIN, *, read_only: bool = False) -> Context:
     """Open a context as the scenario does."""
     if read_only:
-        return Context.open(store, id=name, counter=count, read_only=True)
+        return Context.open(store, id=name, counter=count, read_only=True, memory=NullMemory())
     return Context.open(
-        store, id=name, owner="alice", system="You plan journeys.", window=1_600, reply=200, counter=count,
+        store,
+        memory=NullMemory(), id=name, owner="alice", system="You plan journeys.", window=1_600, reply=200, counter=count,
         nonce="00000000",
     )  # fmt: skip
 

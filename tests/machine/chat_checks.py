@@ -21,6 +21,7 @@ from hypothesis.stateful import invariant
 
 from memci import Context
 from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
+from memci.memory import NullMemory
 from memci.readback import page_text
 from memci.reader import PageInfo
 
@@ -78,7 +79,9 @@ class Checks(Costs):
     def begin(self, options: dict[str, Any]) -> None:
         """Make the context."""
         self.options = dict(options)
-        self.context = Context.open(self.place(), id=self.id, nonce=self.nonce, on_event=self.noted, **options)
+        self.context = Context.open(
+            self.place(), id=self.id, nonce=self.nonce, on_event=self.noted, memory=NullMemory(), **options
+        )
 
     def open(self, options: dict[str, Any]) -> None:
         """Open the context again."""
@@ -87,7 +90,7 @@ class Checks(Costs):
 
     def handle(self, **options: Any) -> Context:
         """Return one more handle of the context."""
-        return Context.open(self.place(), id=self.id, on_event=self.noted, **options)
+        return Context.open(self.place(), id=self.id, on_event=self.noted, memory=NullMemory(), **options)
 
     @property
     def unwritten(self) -> dict[str, Any]:
@@ -287,7 +290,7 @@ class Checks(Costs):
     def check_others(self) -> None:
         """What was done to this context changed no other one."""
         for name, (tools, seen) in self.others.items():
-            with Context.open(self.place(), id=name, read_only=True) as other:
+            with Context.open(self.place(), id=name, read_only=True, memory=NullMemory()) as other:
                 self.unchanged(seen, f"another context ({name}) is nothing to this one", other, tools)
                 assert other.verify() == []
                 other._parts.window._check()

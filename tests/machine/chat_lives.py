@@ -17,6 +17,7 @@ from hypothesis.stateful import precondition, rule
 
 from memci import Context
 from memci.errors import Erased, InvalidSetting, LeaseLost, MemciError, StorageReadOnly
+from memci.memory import NullMemory
 from memci.testing import strategies as chat
 
 
@@ -188,7 +189,7 @@ class Lives(Checks):
         """Check that no other context shows what was erased here, and what they show from now on."""
         standing = set(self.standing(len(self.model.texts)))
         for name, (tools, before) in self.others.items():
-            with Context.open(self.place(), id=name, read_only=True) as other:
+            with Context.open(self.place(), id=name, read_only=True, memory=NullMemory()) as other:
                 after = self.everything(other, tools)
                 assert other.verify() == []
             lost = [text for text in before[3] if text not in after[3]]

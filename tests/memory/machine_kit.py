@@ -1,4 +1,4 @@
-"""What the tests of the tiers share: raw pages in a store, a look into the tables, fakes of memories. It tests nothing."""
+"""What the tests of the tiers share: raw pages, a look into the tables, a fake of a memory. It tests nothing."""
 
 import json
 from collections import Counter

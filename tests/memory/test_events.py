@@ -2,7 +2,6 @@
 
 from datetime import timedelta, timezone
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,9 +17,8 @@ from memci.memory.events import (
     conversation,
     day_of,
     events,
-    importance,
-    mood,
 )
+from memci.memory.importance import importance
 from memci.summarizers.hygiene import width
 
 MARRIED = "I got married last Saturday!"
@@ -31,32 +29,6 @@ texts = st.text(alphabet="Igotmaried.!?我昨天结婚了。嬉しい어제 졸�
 def page(*said, index=1, at=NOON, quotes=()):
     messages = [{"role": "user", "content": text} if isinstance(text, str) else text for text in said]
     return PageRecord("c", index, index, tuple(enumerate(messages, 1)), at=at, quotes=frozenset(quotes))
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        MARRIED,
-        "I have booked flight HAT271 for May 20.",
-        "My deadline is tomorrow, this is urgent!!",
-        "我昨天结婚了！",
-        "我昨天結婚了！",
-        "先週引っ越しました。",
-        "저는 어제 졸업했어요!",
-    ],
-)
-def test_importance_of_turns_of_life_is_above_the_bound(told):
-    """What changes somebody's life or business is worth keeping, in every language."""
-    assert importance(told) > LEAST
-
-
-@pytest.mark.parametrize(
-    "told",
-    ["Nice weather.", "Did I get married?", "hello", "I went to the store.", "你结婚了吗？", "今日はいい天気です"],
-)
-def test_importance_of_small_talk_is_not(told):
-    """Small talk and questions are not worth keeping."""
-    assert importance(told) <= LEAST
 
 
 def test_events_are_kept_only_above_the_bound():
@@ -92,27 +64,6 @@ def test_events_are_bounded(said):
     assert all(sum(event.index == one.index for event in found) <= PER_PAGE for one in pages)
     assert all(width(event.what) <= WHAT_COLUMNS and "\n" not in event.what for event in found)
     assert all(LEAST < event.importance <= 1 for event in found)
-
-
-@pytest.mark.parametrize(
-    ("said", "felt"),
-    [
-        ("so happy!", "positive"),
-        ("I am not happy", "negative"),
-        ("这个不好，我很失望", "negative"),
-        ("太好了，谢谢", "positive"),
-        ("太好了，謝謝", "positive"),
-        ("嬉しい！", "positive"),
-        ("楽しくない", "negative"),
-        ("좋아요", "positive"),
-        ("happy and sad", "mixed"),
-        ("The list has four items.", "neutral"),
-        ("", "neutral"),
-    ],
-)
-def test_mood_is_that_of_the_words(said, felt):
-    """Words say the mood; what is denied counts for the other side."""
-    assert mood([said]) == felt
 
 
 def test_day_is_that_of_the_zone():

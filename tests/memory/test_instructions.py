@@ -1,12 +1,15 @@
-"""Standing instructions: found in what users say, kept in their words, and shown within bounds."""
+"""Standing instructions: found in what users say, and kept in their words."""
 
-from dataclasses import replace
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.instructions import HEADING, LONGEST, Instruction, instructions, sentences, shown
+import memci
+from memci.memory.instructions import LONGEST, SCANNED, instructions
 
 STANDING = """
 Always answer in French.
@@ -112,12 +115,6 @@ Lately I think about where I want to be in the future.
 친구는 해산물을 못 먹어요.
 """.strip().splitlines()
 
-SAID = [Instruction(f"Always do the thing number {number}.", "trip", number) for number in range(200)]
-
-
-def count(text):
-    return len(text) // 4 + 1
-
 
 @pytest.mark.parametrize("sentence", STANDING)
 def test_instructions_of_one_that_stands_is_itself(sentence):
@@ -150,66 +147,26 @@ def test_instructions_that_go_on_and_on_are_none():
 def test_instructions_are_pieces_of_the_text(text):
     """Whatever is found stands in the text, letter by letter."""
     assert all(found in text and len(found) <= LONGEST for found in instructions(text))
-    assert all(sentence in text for sentence in sentences(text))
 
 
-def test_shown_keeps_the_newest_and_says_them_oldest_first():
-    """When there are too many, the newest stay; the text says them in order, each with its page, under one line."""
-    found = shown(SAID, count, 100_000, context="trip")
+def test_instructions_are_looked_for_in_a_bounded_part():
+    """What stands beyond the first 40,000 characters of a text is not read."""
+    told = "Always answer in French."
 
-    lines = found.text.splitlines()
-    assert lines[0] == HEADING
-    assert lines[-1] == "#199 Always do the thing number 199."
-    assert [each.index for each in found.instructions] == list(range(200 - len(found.instructions), 200))
-    assert found.omitted == 200 - len(found.instructions) > 0
+    assert instructions("x " * (SCANNED // 2 - len(told)) + "\n" + told) == [told]
+    assert instructions("x " * (SCANNED // 2) + "\n" + told) == []
 
 
-@given(st.integers(0, 200), st.integers(0, 40_000), st.integers(0, 800))
-def test_shown_never_costs_more_than_allowed(number, window, limit):
-    """Shown instructions cost at most their limit and 5 % of the window; one more would not have fit."""
-    found = shown(SAID[:number], count, window, context="trip", limit=limit)
+def test_instructions_load_nothing_heavy():
+    """Contexts read instructions without a memory: neither numpy nor any other module of it is loaded."""
+    code = """if True:
+        import sys
+        from memci.memory.instructions import instructions
+        assert instructions("Always answer in French.")
+        print(*{"numpy", "snowballstemmer", "memci.memory.words", "memci.memory.tiered"} & sys.modules.keys())
+    """
+    root = Path(memci.__file__).parent.parent
 
-    budget = min(limit, int(window * 0.05))
-    assert found.text == "" or count(found.text) <= budget
-    assert bool(found.text) == bool(found.instructions)
-    if found.omitted:
-        assert count(found.text or HEADING) + 12 > budget
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
 
-
-def test_shown_of_contradicting_ones_says_both():
-    """Patterns supersede nothing: of two that contradict, both are shown, the later one later."""
-    said = [Instruction("Always answer in French.", "c", 1), Instruction("Always answer in German.", "c", 2)]
-
-    assert shown(said, count, 100_000, context="c").instructions == tuple(said)
-
-
-def test_shown_says_no_older_one_where_a_newer_one_did_not_fit():
-    """An older instruction that would still fit could be what the newer one took back: it is left out too."""
-    said = [Instruction("Answer briefly.", "c", 1), Instruction("Always " + "very " * 60 + "long.", "c", 2)]
-
-    found = shown(said, count, 100_000, context="c", limit=60)
-
-    assert (found.text, found.omitted) == ("", 2)
-
-
-def test_shown_leaves_out_what_a_model_superseded():
-    """Only a verdict takes one away."""
-    said = [Instruction("Always answer in French.", "c", 1), Instruction("Always answer in German.", "c", 2)]
-
-    found = shown([replace(said[0], superseded=True), said[1]], count, 100_000, context="c")
-
-    assert found.instructions == (said[1],)
-
-
-def test_shown_of_a_repetition_is_its_latest_form():
-    """Who says a thing twice is shown once, where it was said last."""
-    said = [Instruction("Always answer in French.", "c", 1), Instruction("always answer in french!", "c", 8)]
-
-    assert shown(said, count, 100_000, context="c").instructions == (said[1],)
-
-
-def test_shown_from_another_context_says_so():
-    """A page of another context is never a bare index; and no text breaks out of its line."""
-    said = [Instruction("Always\nsay <b>hi</b>.", "other", 3)]
-
-    assert shown(said, count, 100_000, context="c").text == f"{HEADING}\n#3 of other Always say ‹b›hi‹/b›."
+    assert done.stdout.split() == []

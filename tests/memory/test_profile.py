@@ -1,4 +1,4 @@
-"""The profile: versions that nothing empties, counters, traits and a strategy."""
+"""The profile: versions that nothing empties, counters, and when a strategy is due."""
 
 import pytest
 from hypothesis import given
@@ -6,32 +6,16 @@ from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
 from memci.memory.events import conversation
-from memci.memory.profile import (
-    DIMENSIONS,
-    KEPT_CONVERSATIONS,
-    KEPT_VERSIONS,
-    LONGEST,
-    Profile,
-    Trait,
-    profiled,
-    strategy,
-    traits,
-    united,
-    usable,
-)
+from memci.memory.profile import KEPT_CONVERSATIONS, KEPT_VERSIONS, LONGEST, Profile, profiled, usable
+from memci.memory.traits import Trait
 
 CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
-FORMAL = ["Dear Sir, I would like a quote.", "Could you please confirm the 12 items? Kind regards", "Thank you, Madam."]
 bodies = st.text(max_size=60) | st.sampled_from(["none", "Error: no", "likes tea", "likes coffee"])
 
 
 def page(*said, index=1, quotes=()):
     messages = [{"role": "user", "content": text} for text in said]
     return PageRecord("c", index, index, tuple(enumerate(messages, 1)), quotes=frozenset(quotes))
-
-
-def users(*said):
-    return [{"role": "user", "content": text} for text in said]
 
 
 def levels(found):
@@ -173,23 +157,6 @@ def test_conversations_of_a_profile_are_the_last_five():
     assert len(profile.conversations) == KEPT_CONVERSATIONS
 
 
-def test_traits_tell_casual_from_formal_writers():
-    """How somebody writes shows in three levels, each with its reason and page."""
-    casual, formal = levels(traits([page(*CASUAL)])), levels(traits([page(*FORMAL)]))
-
-    assert (casual["formality"], formal["formality"]) == ("low", "high")
-    assert (casual["politeness"], formal["politeness"]) == ("low", "high")
-    assert (casual["verbosity"], casual["curiosity"], casual["humour"]) == ("low", "high", "high")
-    assert {*casual, *formal} <= set(DIMENSIONS)
-    assert all(trait.context == "c" and trait.index == 1 and trait.reason for trait in traits([page(*CASUAL)]))
-
-
-def test_traits_of_too_little_are_none():
-    """Two messages, or quotes of old ones, show nothing of a person."""
-    assert traits([page("hey", "you")]) == []
-    assert traits([page(*CASUAL, quotes=range(1, 6))]) == []
-
-
 def test_profile_of_new_pages_keeps_what_was_known():
     """R27: a new profile keeps the traits that new pages say nothing of."""
     known = Profile(
@@ -201,36 +168,3 @@ def test_profile_of_new_pages_keeps_what_was_known():
     assert levels(found)["travel"] == "high"
     assert levels(found)["formality"] == "low"
     assert "travel: high — flies every week (#3)" in text.splitlines()
-
-
-def test_traits_of_one_dimension_are_one():
-    """United, a dimension has the newer level."""
-    assert united([Trait("humour", "low", "a")], [Trait("humour", "high", "b")]) == (Trait("humour", "high", "b"),)
-
-
-@pytest.mark.parametrize(
-    ("said", "language"),
-    [
-        (("What is the weather in Oslo?", "Is it cold?"), "English"),
-        (("请问今天天气怎么样？", "谢谢"), "Chinese"),
-        (("今日の天気はどうですか", "東京です"), "Japanese"),
-        (("오늘 날씨 어때요?", "고마워요"), "Korean"),
-        (("Wie ist das Wetter und ist es kalt?",), "German"),
-        (("¿Qué tiempo hace en el norte de la isla?",), "Spanish"),
-    ],
-)
-def test_strategy_answers_in_the_language_of_the_user(said, language):
-    """A strategy says which language to answer in."""
-    text, tags = strategy(users(*said))
-
-    assert text.startswith(f"Answer in {language}.")
-    assert tags[0] == language
-
-
-def test_strategy_follows_the_way_of_writing():
-    """E05: short casual messages ask for short casual answers; only the last twenty messages count."""
-    text, tags = strategy([*users(*FORMAL * 10), *users(*CASUAL * 4)])
-
-    assert "Keep answers short." in text
-    assert {"brief", "casual", "curious"} <= set(tags)
-    assert strategy([]) == ("", ())

@@ -1,0 +1,63 @@
+"""The whole of memci behind the same door: a context on SQLite, whose window holds little, and its memory.
+
+    append_turn(message, at=…) …   ──▶   archive, flush   ──▶   search_memory(question, k=…), then with budget=…
+
+What the other systems are given as a list, this one is told as any agent tells it, and it finds it in its own file
+again. A message that was found is one that a piece of a page comes from. This module knows nothing of scores.
+"""
+
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memci import Context, SQLiteStorage
+from memci.memory import MemoryBackend, Recollection, TieredMemory
+from memci.memory.embedders import Embedder
+
+from .tasks import Talk
+
+WINDOW = 2_000
+"""tokens: nearly all of a talk leaves it"""
+_MANY = 300
+"""pages that are asked for with a budget: more than fit"""
+
+
+class Whole:
+    """A context and its memory, with vectors of *embedder* if one is given."""
+
+    def __init__(self, embedder: Embedder | None = None) -> None:
+        self._embedder = embedder
+        self._folder = tempfile.TemporaryDirectory()
+
+    def add(self, talk: Talk) -> None:
+        storage = SQLiteStorage(Path(self._folder.name) / "talk.db", durability="fast")
+        memory: MemoryBackend | None = None
+        if self._embedder is not None:
+            memory = TieredMemory(storage, owner="talk", embedder=self._embedder)
+        self._context = Context.open(
+            storage, id="talk", system="You remember.", window=WINDOW, contents_tokens=1, memory=memory
+        )
+        self._number: dict[tuple[int, int], int] = {}
+        for number, line in enumerate(talk.lines):
+            at = None if line.at is None else datetime.fromtimestamp(line.at, UTC)
+            (entry,) = self._context.append_turn(line.message, at=at).entries
+            self._number[entry.page, entry.ordinal] = number
+            self._context.render()
+        self._context.append_turn("Do you remember?")  # whoever asks opens a page: the last one is closed
+        self._context.archive(keep=0)
+        self._context.flush()
+
+    def search(self, question: str, k: int) -> list[int]:
+        return self._messages(self._context.search_memory(question, k=k))
+
+    def within(self, question: str, budget: int) -> list[int]:
+        """Return the numbers of messages whose pieces cost at most *budget* tokens, best first."""
+        return self._messages(self._context.search_memory(question, k=_MANY, budget=budget))
+
+    def close(self) -> None:
+        self._context.close()
+        self._folder.cleanup()
+
+    def _messages(self, found: Recollection) -> list[int]:
+        pieces = ((page.index, piece.entry) for page in found.pages for piece in page.pieces)
+        return list(dict.fromkeys(self._number[each] for each in pieces))

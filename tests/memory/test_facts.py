@@ -1,0 +1,109 @@
+"""Facts: what a page tells of the user, and of what the assistant did."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory.backend import PageRecord
+from memci.memory.facts import LONGEST, PER_PAGE, facts
+
+
+def page(*messages, quotes=(), index=1):
+    return PageRecord("c", index, 1, tuple(enumerate(messages, 1)), at=9.0, quotes=frozenset(quotes))
+
+
+def user(text, **more):
+    return {"role": "user", "content": text, **more}
+
+
+def assistant(text, *calls):
+    made = [{"id": "1", "type": "function", "function": {"name": name, "arguments": given}} for name, given in calls]
+    return {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I live in Oslo with my dog Rex.",
+        "I am a nurse.",
+        "My wife is called Anna.",
+        "I have two kids.",
+        "I've been working at the bakery since May.",
+        "My user id is mia_li_3668.",
+        "I was born in 1985.",
+        "我住在上海，是一名护士。",
+        "我叫小明",
+        "我喜歡靠窗的座位",
+        "私は東京に住んでいます。",
+        "犬を飼っています。",
+        "저는 서울에 살아요.",
+    ],
+)
+def test_facts_of_a_user_are_what_is_told_in_the_first_person(said):
+    """What users say of themselves is a fact, in their words, whatever the language."""
+    assert [(each.about, each.text) for each in facts(page(user(f"{said}")))] == [("user", said)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry.",
+        "I have a question.",
+        "I love this!",
+        "If I lived in Oslo I would ski.",
+        "Do I live in Oslo?",
+        "Where is my dog?",
+        "I'm a bit tired",
+        '"I am a nurse," she said.',
+        "我有一个问题",
+        "我住在哪里呢？",
+        "私は何歳ですか？",
+        "저는 어디에 살아요?",
+        "book it",
+    ],
+)
+def test_facts_of_other_talk_are_none(said):
+    """Questions, moods, hypotheses and requests tell nothing lasting of the user."""
+    assert facts(page(user(said))) == []
+
+
+def test_facts_of_an_assistant_are_what_it_did():
+    """Deeds, promises and calls that change something are facts about the assistant; looking things up is none."""
+    done = facts(
+        page(
+            assistant("I have cancelled your reservation. Can I help you?"),
+            assistant(None, ("cancel", '{"id": "OI5L9G"}'), ("get_user", "{}")),
+            assistant("已为您取消了预订。予約をキャンセルいたしました。"),
+        )
+    )
+
+    assert [(each.about, each.text) for each in done] == [
+        ("assistant", "I have cancelled your reservation."),
+        ("assistant", "called cancel(id=OI5L9G)"),
+        ("assistant", "已为您取消了预订。"),
+        ("assistant", "予約をキャンセルいたしました。"),
+    ]
+
+
+def test_facts_know_who_said_them_and_where():
+    """A fact names its speaker, if the message does, its page and its time."""
+    (fact,) = facts(page(user("I live in Oslo.", name="Mel"), index=7))
+
+    assert fact.text == "Mel: I live in Oslo."
+    assert (fact.context, fact.index, fact.pages, fact.at) == ("c", 7, (("c", 7),), 9.0)
+
+
+def test_facts_of_quotes_and_tools_are_none():
+    """What only quotes another page, or what a tool printed, says nothing new."""
+    messages = (user("I live in Oslo."), {"role": "tool", "tool_call_id": "1", "content": "I am a nurse."})
+
+    assert facts(page(*messages, quotes=[1])) == []
+
+
+@given(st.lists(st.text(alphabet="I livenOso.我住在上海。\n私は犬", max_size=400), max_size=4))
+def test_facts_are_bounded(texts):
+    """A page yields at most a dozen facts of each kind, each short and in one line."""
+    found = facts(page(*map(user, texts), *map(assistant, texts)))
+
+    assert sum(each.about == "user" for each in found) <= PER_PAGE
+    assert all(len(each.text) <= LONGEST and "\n" not in each.text for each in found)

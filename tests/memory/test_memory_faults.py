@@ -1,0 +1,210 @@
+"""Wherever a memory is interrupted, its tables are as before or after, and whoever goes on ends where all would have ended.
+
+observe, admit, hand-over, analysis, eviction, search, erasure    a bomb at a line (see tests/faults)
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memci import EphemeralStorage, SQLiteStorage
+from memci.errors import StorageBusy, StorageError, StorageFull
+from memci.memory import TieredMemory
+from memci.memory.backend import PageRecord, Scope
+from memci.memory.upkeep import Rules
+from memci.testing.memory_pages import saying, told
+from tests.faults.bombs import Bomb
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine_kit import check, connection, die, items, keeping, pages, rows, tiers
+
+RULES = Rules(capacity=3, handover=2, episodes=2, threshold=1.2, promoted=1.0, accesses=1)
+BOMBS = int(os.environ.get("MEMCI_BOMBS", "24"))
+"""lines of an act at which a bomb goes off, spread over those that it executes for the first time"""
+NOW = 2e9
+
+
+def page(index, topic="flight plane airport Oslo seat", **given) -> PageRecord:
+    given = {"at": 1e5 + 90_000.0 * index, **given}
+    return told(index, f"I like quokka{index:02} and {topic}", f"I booked {topic}", **given)
+
+
+def made(storage, count=9):
+    """Return a memory with pages in every tier; two more are in the store, untold."""
+    memory = TieredMemory(storage, owner="anna", rules=RULES, clock=lambda: NOW)
+    for index in range(1, count + 3):
+        keeping(storage)(page(index, ("flight Oslo seat", "dog vet paw", "violin string")[index % 3]))
+    for index in range(1, count + 1):
+        told_of = page(index, ("flight Oslo seat", "dog vet paw", "violin string")[index % 3])
+        memory.admit(told_of)
+    return memory
+
+
+def handed_over(storage):
+    memory = made(storage)
+    memory.upkeep(NOW)
+    return memory
+
+
+def next_page(index):
+    return page(index, ("flight Oslo seat", "dog vet paw", "violin string")[index % 3])
+
+
+ACTS = {
+    "observe": (made, lambda memory: memory.observe(next_page(10))),
+    "observe anew": (handed_over, lambda memory: memory.observe(page(4, "submarine"))),
+    "admit": (made, lambda memory: memory.admit(next_page(10))),
+    "upkeep": (made, lambda memory: memory.upkeep(NOW)),
+    "search": (handed_over, lambda memory: memory.search("quokka05 flight")),
+    "erase": (handed_over, lambda memory: memory.erase(Scope("alice", (3, 8)))),
+    "erase context": (handed_over, lambda memory: memory.erase(Scope("alice"))),
+    "erase all": (handed_over, lambda memory: memory.erase(Scope())),
+}
+
+
+def state(memory):
+    """Return what is stored, but ids and warmths."""
+    return (
+        [row[:3] for row in pages(memory)],
+        sorted(each["summary"] for each in items(memory, "episode").values()),
+        sorted(each["text"] for each in items(memory, "fact").values()),
+        rows(memory, "SELECT count(*) FROM memory_passage"),
+        rows(memory, "SELECT count(*) FROM memory_vector"),
+    )
+
+
+def known(act):
+    """Return the lines of an act at which a bomb is worth while, and what is stored at its end."""
+    prepared, call = ACTS[act]
+    call(prepared(EphemeralStorage()))  # what is imported or cached by the first call does not count
+    memory, bomb = prepared(EphemeralStorage()), Bomb()
+    assert bomb.around(lambda: call(memory)) is None
+    lines = sorted(bomb.firsts.values())
+    return lines[:: max(1, len(lines) // BOMBS)], state(memory)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("act", ACTS)
+def test_interrupted_act_is_done_by_whoever_repeats_it(act, kind):
+    """The same handle, and a fresh one, do what was interrupted as if nothing had been; the tiers hold all the while."""
+    lines, expected = known(act)
+    prepared, call = ACTS[act]
+    for number, line in enumerate(lines[kind is MemoryError :: 2]):
+        storage = EphemeralStorage()
+        memory, bomb = prepared(storage), Bomb(line, kind)
+        error = bomb.around(lambda memory=memory: call(memory))
+        assert isinstance(error, kind) or act == "upkeep", f"{bomb.place}: it was swallowed"
+        if number % 2:
+            die(storage)
+            memory = TieredMemory(storage, owner="anna", rules=RULES, clock=lambda: NOW)
+        check(memory)
+
+        call(memory)
+        memory.upkeep(NOW) if act == "upkeep" else None
+
+        check(memory)
+        assert state(memory) == expected, f"{bomb.place}, {'a fresh handle' if number % 2 else 'the same handle'}"
+        for context, index in tiers(memory):
+            assert saying(memory, f"quokka{index:02}") == [(context, index)] or act == "observe anew", bomb.place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("act", ["observe", "upkeep", "erase"])
+def test_killed_process_leaves_before_or_after(tmp_path, act):
+    """A process that is killed within an act leaves a file that the next one goes on with."""
+    lines, expected = known(act)
+    prepared, call = ACTS[act]
+    for line in lines[:: max(1, len(lines) // 4)]:
+        path = tmp_path / f"{act} {line}.db"
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            with contextlib.suppress(BaseException):
+                memory = prepared(SQLiteStorage(path, durability="fast"))
+                Bomb(line).around(lambda memory=memory: call(memory))
+            os._exit(0)
+        os.waitpid(child, 0)
+
+        with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
+            memory = TieredMemory(storage, owner="anna", rules=RULES, clock=lambda: NOW)
+            check(memory)
+            call(memory)
+            check(memory)
+            assert state(memory) == expected, f"line {line}"
+            memory.close()
+
+
+@pytest.mark.parametrize("act", ["observe", "observe anew", "admit", "upkeep", "erase", "erase all"])
+def test_full_disk_changes_nothing(tmp_path, act):
+    """Without room an act is a StorageError and leaves what was; with room again the same handle does it."""
+    prepared, call = ACTS[act]
+    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as storage:
+        memory = prepared(storage)
+        limit = connection(memory).pragma("max_page_count")
+        before = state(memory)
+        connection(memory).pragma("max_page_count", connection(memory).pragma("page_count"))
+        fillers = 0
+        with contextlib.suppress(StorageFull):  # whatever room is left within the pages of the file
+            for fillers in range(1, 200):
+                memory.observe(told(1, "filler " * 999, f"{fillers}", context="filler"))
+        try:
+            call(memory)
+        except StorageError as error:
+            assert isinstance(error, StorageFull)
+            check(memory)
+            assert [row for row in state(memory)[0] if row[0] != "filler"] == before[0] or act == "upkeep"
+        connection(memory).pragma("max_page_count", limit)
+        memory.erase(Scope("filler"))
+
+        call(memory)
+
+        check(memory)
+        assert state(memory) == known(act)[1]
+
+
+def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
+    """While somebody else writes the file, the memory is busy; what it knows can be searched all the while."""
+    monkeypatch.setattr("memci.memory.store._BUSY_MILLISECONDS", 20)
+    path = tmp_path / "agent.db"
+    with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
+        memory = made(storage)
+        other = apsw.Connection(str(path))
+        other.execute("BEGIN IMMEDIATE")
+
+        for call in (lambda: memory.observe(next_page(10)), lambda: memory.upkeep(NOW), lambda: memory.erase(Scope())):
+            with pytest.raises(StorageBusy) as caught:
+                call()
+            assert caught.value.retryable
+        assert saying(memory, "quokka03") == [("alice", 3)]
+
+        other.execute("ROLLBACK")
+        other.close()
+        memory.observe(next_page(10))
+        memory.upkeep(NOW)
+        check(memory)
+        assert saying(memory, "quokka10") == [("alice", 10)]
+
+
+def test_search_of_what_was_visited_goes_on_while_the_file_is_busy(tmp_path, monkeypatch):
+    """A search that finds episodes counts as a visit; if that can't be written just now, it is answered all the same."""
+    monkeypatch.setattr("memci.memory.store._BUSY_MILLISECONDS", 20)
+    path = tmp_path / "agent.db"
+    with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
+        memory = handed_over(storage)
+        mid = next(index for (_, index), tier in tiers(memory).items() if tier == "mid")
+        other = apsw.Connection(str(path))
+        other.execute("BEGIN IMMEDIATE")
+
+        with contextlib.suppress(StorageBusy):
+            hits = memory.search(f"quokka{mid:02}").pages
+            assert hits[0].index == mid
+
+        other.execute("ROLLBACK")
+        other.close()
+        assert memory.search(f"quokka{mid:02}").pages[0].index == mid
+        check(memory)

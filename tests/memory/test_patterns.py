@@ -1,0 +1,122 @@
+"""Patterns: which writing a text is in, and that those that can't explode match what the plain ones did."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory import importance, instructions_english, keywords, knowledge, profile, relations, traits, words
+from memci.memory.patterns import any_of, writing
+
+ENGLISH = instructions_english._STANDING
+CORPUS = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_*.py")))
+"""the tests of the memory have texts in every language, what is looked for in them and what is not"""
+
+PLAIN = {
+    "figures": (knowledge._FIGURE, knowledge._FIGURE.pattern.replace("(?>", "(?:")),
+    "runs": (keywords._RUN, keywords._RUN.pattern.replace("(?>", "(?:")),
+    "chunks": (words._CHUNK, r"\w+(?:['’.,:/@#&+_-]+\w+)*"),
+    "names": (relations._NAMES, r"[A-Z][\w’'-]*\w(?: (?:of |the |de |van )?[A-Z][\w’'-]*\w)*|[A-Z]\w+"),
+    "tokens": (relations._TOKEN, relations._TOKEN.pattern.replace("(?>", "(?:")),
+    "deeds in Korean": (relations._HANGUL_SAYS, relations._HANGUL_SAYS.pattern.replace("{1,30}", "+")),
+    "instructions": (ENGLISH, ENGLISH.pattern.replace(r"(?> \w+ly)", r" \w+ly")),
+}
+"""patterns, each with the plain form of it, in which a repeat may stand within a repeat"""
+
+PIECES = st.sampled_from(
+    """a A aa Aa of the 1 12 1,200 .5 - -- . , : / ' ’ _ @ # & + s n't é ß 上海 は を 는 가 강아지 좋아 살
+    i would i'd prefer really lyly ly2 much also that York Anna""".split()
+    + [" ", " ", "\n"]
+)
+TEXTS = st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=40)
+
+
+def found(pattern, text):
+    """Return all that *pattern* matches, where, and in which of its groups."""
+    return [(match.span(), match.lastgroup, match.groupdict()) for match in re.finditer(pattern, text)]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_pattern_differs_from_its_plain_form(name):
+    """The comparison compares two patterns, not one with itself."""
+    pattern, plain = PLAIN[name]
+
+    assert pattern.pattern != plain
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_pattern_matches_what_its_plain_form_does_in_sentences(name):
+    """In all sentences of these tests, line by line, the same is found at the same places."""
+    pattern, plain = PLAIN[name]
+    again = re.compile(plain, pattern.flags)
+
+    different = [line for line in CORPUS.splitlines() if found(pattern, line) != found(again, line)]
+
+    assert different == []
+    assert any(map(pattern.search, CORPUS.splitlines()))
+
+
+@given(TEXTS)
+def test_patterns_match_what_their_plain_forms_do_in_any_text(text):
+    """In any text of a few words and marks, the same is found at the same places."""
+    for pattern, plain in PLAIN.values():
+        assert found(pattern, text) == found(re.compile(plain, pattern.flags), text)
+
+
+SEARCHED = {
+    "dates": (importance._DATED, importance._DATED.pattern.replace(r"|\d[月日号]|", r"|\d+[月日号]|")),
+    "expressive": (traits._MANNERS[2][1], traits._MANNERS[2][1].pattern.replace("[~～]$", "[~～]{1,}$")),
+    "humorous": (traits._MANNERS[-1][1], traits._MANNERS[-1][1].pattern.replace("ww$", "w{2,}$")),
+}
+"""patterns of which only whether they match counts"""
+
+
+@given(TEXTS | st.text(alphabet="12月~～wWa\n"))
+def test_searched_patterns_are_found_where_their_plain_forms_are(text):
+    """Where a text has what one form looks for, the other finds it, too."""
+    for pattern, plain in SEARCHED.values():
+        assert pattern.pattern != plain
+        assert bool(pattern.search(text)) == bool(re.search(plain, text, pattern.flags))
+
+
+@given(TEXTS | st.text(alphabet="ab_- .\n"))
+def test_core_of_a_text_is_what_is_left_without_marks_around_it(text):
+    """What stands between the first and the last letter or figure is looked at, and nothing else is cut."""
+    core = profile._CORE.search(text)
+
+    assert (core[0] if core else "") == re.sub(r"\A[\W_]+|[\W_]+\Z", "", text)
+
+
+@given(st.lists(st.sampled_from(["a", "n", "n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all", "'x"])))
+def test_clitics_are_taken_off_one_after_another(pieces):
+    """However many stand at the end of a word, all go; what is left ends in none."""
+    word = plain = "".join(pieces)
+    while (shorter := re.sub(r"(?:n't|'(?:s|re|ve|ll|d|m|t|em|all))$", "", plain)) != plain:
+        plain = shorter
+
+    assert words._without_clitics(word) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("Always answer in French.", "latin"),
+        ("Где?", "latin"),
+        ("", "latin"),
+        ("以后请用中文 OK", "han"),
+        ("東京に住む", "kana"),
+        ("ラーメン", "kana"),
+        ("漢字 한국어", "hangul"),
+    ],
+)
+def test_writing_of_a_text_is_that_of_its_language(text, written):
+    """Kana tell Japanese, Hangul Korean; Han characters alone are Chinese."""
+    assert writing(text) == written
+
+
+def test_any_of_patterns_matches_what_one_of_them_does():
+    """Alternatives inside a pattern stay inside of it."""
+    assert any_of("ab|c", "d").findall("xabdc") == ["ab", "d", "c"]
+    assert any_of("^a|b", "c$").search("xac") is not None

@@ -1,0 +1,43 @@
+"""Sentences: what somebody said, cut where it ends, without what is no saying."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.memory.sentences import sentences, simplified
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Hi Dr. Li! How are you?", ["Hi Dr. Li!", "How are you?"]),
+        ("It costs 3.50 at e.g. Tom's. Really?!  Yes...", ["It costs 3.50 at e.g. Tom's.", "Really?!", "Yes..."]),
+        ('She said "go." Then he went', ['She said "go."', "Then he went"]),
+        ("以后请用中文回答。谢谢！好", ["以后请用中文回答。", "谢谢！", "好"]),
+        ("「行きます。」と言った。", ["「行きます。」", "と言った。"]),
+        ("- one\n2) two\n# three\n\n", ["one", "two", "three"]),
+        ("before\n```\ncode. code\n```\nafter", ["before", "after"]),
+        ("before\n~~~ never closed. Not", ["before"]),
+        ("> as quoted\nERROR: no\n$ ls\nx = 1\n2024-05-01 12:00:00 up", []),
+        (" \n ", []),
+    ],
+)
+def test_sentences_are_what_is_said(text, found):
+    """Sentences end at their marks, not at abbreviations; list marks, code, quotes and machines' lines are left out."""
+    assert list(sentences(text)) == found
+
+
+@given(st.text(alphabet='Aa.!?。？ e.g\n"“”`>-1)', max_size=200))
+def test_sentences_stand_in_the_text(text):
+    """Each is there letter by letter, in order, on one line, and none is empty."""
+    place = 0
+    for sentence in sentences(text):
+        place = text.index(sentence, place) + len(sentence)
+
+        assert sentence == sentence.strip() != ""
+        assert len(sentence.splitlines()) == 1
+
+
+def test_simplified_text_is_as_long_and_reads_like_the_simplified_one():
+    """Both ways to write Chinese are one for patterns, and places in the text stay where they are."""
+    assert simplified("以後請用中文回覆，still") == "以后请用中文回复，still"

@@ -8,15 +8,19 @@ missed when a process dies between the two; telling twice changes nothing. A pag
 parent's, if both belong to one owner. This module knows nothing of how a memory keeps things.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .memory.backend import MemoryBackend, Scope
+from .errors import CorruptRecord
+from .memory.backend import MemoryBackend, PageRecord, Scope
 from .memory.raw import record_of
 from .outbox import delivered, indexes
 from .storage import Storage
 from .storage.protocol import PageRow, Place
 from .window import Window
+
+_LOG = logging.getLogger("memci")
 
 
 class Handover:
@@ -34,6 +38,8 @@ class Handover:
             self._heard = 0
         self._heard = min(self._heard, window.record.next_page - 1)
         self._shared = self._shared_before()
+        if self._shared:
+            self._heard = max(self._heard, self._last_shared())
 
     @property
     def pending(self) -> int:
@@ -114,8 +120,8 @@ class Handover:
 
     def _tell_of(self, index: int) -> None:
         record = self.window.record
-        row = self.row(index)
-        if row is None:
+        row = next(iter(self._storage.pages(record.id, first=index, last=index)), None)
+        if row is None or row.end is None:  # as the store has it: the window may have been read long ago
             return
         context, _ = self.key(row)
         if context != record.id and row.place is not Place.ERASED:
@@ -124,7 +130,13 @@ class Handover:
         if row.place in (Place.UNDONE, Place.ERASED) and not kept:
             self.memory.erase(Scope(context, (index,)))
             return
-        told = record_of(self._storage, record.id, row, record.head)
+        try:
+            told = record_of(self._storage, record.id, row, row.end)
+        except (
+            CorruptRecord
+        ):  # whoever reads it is told, and `verify` tells; the pages behind it are not to wait for it
+            _LOG.warning("page #%d can't be read: the memory goes on without it", index)
+            told = PageRecord(record.id, index, row.turn, ())
         self.memory.observe(told)
         if row.place is Place.UNLOADED:
             self.memory.admit(told)
@@ -142,6 +154,18 @@ class Handover:
     def _delivered(self, index: int) -> None:
         memo = self.window.memo
         self.window.memo = replace(memo, outbox=delivered(memo.outbox, index))  # stored with the next change
+
+    def _last_shared(self) -> int:
+        """Return the last page before which all are a parent's. O(log pages)."""
+        low, high = 0, self.window.record.next_page - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            row = self.row(middle)
+            low, high = (
+                (middle, high) if row is not None and self.key(row)[0] != self.window.record.id else (low, middle - 1)
+            )
+        row = self.row(low)
+        return low if row is None or row.continues is None else row.continues - 1  # its origin may have been open
 
     def _shared_before(self) -> tuple[tuple[str, int], ...]:
         """Return (context, base) of the contexts of the same owner that this one was forked from, oldest first."""

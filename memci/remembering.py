@@ -105,7 +105,7 @@ class Remembering:
             wish.query, k=k, budget=budget, since=wish.since, until=wish.until, exclude=shown
         )
         pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)
-        return replace(found, pages=pages, pending=handover.unheard if self._past else handover.pending)
+        return replace(found, pages=pages, pending=handover.unheard)
 
     def tell_fates(self) -> bool:
         """Tell the memory what became of pages, and return whether that is done: else it is done later."""

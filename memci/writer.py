@@ -63,6 +63,7 @@ class Writer:
         self._read_only = read_only
         self._rules = tuple(rules) if rules is not None else _rules(window)
         self._notify = notify
+        self._wrote = False
 
     def append(self, draft: Draft, memo: Memo, *, op_id: str | None, at: str | None) -> OpRow | None:
         """Store *draft* and take it in; return the row of *op_id* if it was stored before, and nothing happened.
@@ -270,9 +271,12 @@ class Writer:
         window.remember(record)
 
     def write_memo(self) -> None:
-        """Store what the memory was told of: else it is told again by whoever opens the context next."""
+        """Store what the memory was told of, if this handle has changed the context anyway.
+
+        One that only tells takes nothing from whoever writes; telling again is harmless.
+        """
         window = self._window
-        if not self._read_only and window.memo.dumps() != window.record.state:
+        if self._wrote and window.memo.dumps() != window.record.state:
             record = window.changed(window.memo)
             self._commit(Transition(record.head, record))
             window.remember(record)
@@ -312,6 +316,7 @@ class Writer:
         known = self._storage.commit(transition)
         if known is None:
             self._unwritten = None
+            self._wrote = True
         return known
 
 

@@ -30,13 +30,13 @@ def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
     known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
     if known and known[0][1] == digest:
         return int(known[0][0])
-    if known:  # nothing of what it said before may be left, in what was derived of it either
-        forget(store, owner, Scope(page.context, (page.index,)))
     pieces = analysed(passages([entry for entry in page.entries if entry[0] not in page.quotes]), page.at)
     with store.change() as connection:
-        again = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
-        if again:  # another process was faster: it was told the same
-            return int(again[0][0])
+        known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
+        if known and known[0][1] == digest:  # another process was faster
+            return int(known[0][0])
+        if known:  # nothing of what it said before may be left, in what was derived of it either
+            forget(store, owner, Scope(page.context, (page.index,)))
         late = bool(known) or heard(store, owner, page.context) >= page.index
         owner.begin(connection, removes=late)
         context = _context(connection, owner.nr, page.context, page.index)
@@ -46,9 +46,11 @@ def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
         )
         id_ = connection.last_insert_rowid()
         fresh = stored(connection, owner.nr, context, id_, page.at, pieces)
+        if known and known[0][2] != OBSERVED:
+            _queue(connection, owner.nr, id_)
     owner.committed(fresh, removes=late)
-    if known and known[0][2] != OBSERVED:
-        admitted(store, owner, id_)
+    if known:
+        store.scrub()
     return id_
 
 
@@ -59,11 +61,7 @@ def admitted(store: MemoryStore, owner: Owner, id: int) -> None:  # noqa: A002 -
         return
     with store.change() as connection:
         owner.begin(connection)
-        connection.execute(
-            "UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page "
-            "WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ?",
-            (SHORT, owner.nr, SHORT, id, OBSERVED),
-        )
+        _queue(connection, owner.nr, id)
     owner.committed()
 
 
@@ -80,6 +78,14 @@ def heard(store: MemoryStore, owner: Owner, context: str) -> int:
 SELECT_PAGE = """
 SELECT g.id, g.digest, g.tier FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"""
+
+
+def _queue(connection: apsw.Connection, owner: int, page: int) -> None:
+    connection.execute(
+        "UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page "
+        "WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ?",
+        (SHORT, owner, SHORT, page, OBSERVED),
+    )
 
 
 def _context(connection: apsw.Connection, owner: int, name: str, index: int) -> int:

@@ -133,12 +133,15 @@ class MemoryStore:
 
     @contextmanager
     def change(self) -> Iterator[apsw.Connection]:
-        """Give the connection for one transaction: all of it is kept, or nothing."""
+        """Give the connection for one transaction: all of it is kept, or nothing. One within another is a part of it."""
         with self.lock, self._errors():
             if self.read_only:
                 raise StorageReadOnly(f"{self._path!r} was opened for reading only")
             connection = self._look(make=True)
             assert connection is not None, "tables are made where there are none"
+            if connection.in_transaction:
+                yield connection
+                return
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -152,6 +155,8 @@ class MemoryStore:
         """Empty the write-ahead log, which may hold what was removed; False: somebody still reads from it."""
         with self.lock, self._errors():
             connection = self._look(make=False)
+            if connection is not None and connection.in_transaction:
+                return False
             if connection is None or connection.pragma("journal_mode") != "wal":
                 return True
             try:

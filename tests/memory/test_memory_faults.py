@@ -1,4 +1,4 @@
-"""Wherever a memory is interrupted, its tables are as before or after, and whoever goes on ends where all would have ended.
+"""Wherever a memory is interrupted, its tables are as before or after, and whoever repeats it ends where it would have.
 
 observe, admit, hand-over, analysis, eviction, search, erasure    a bomb at a line (see tests/faults)
 """
@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from memci import EphemeralStorage, SQLiteStorage
-from memci.errors import StorageBusy, StorageError, StorageFull
+from memci.errors import StorageBusy, StorageFull
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
 from memci.memory.upkeep import Rules
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machine_kit import check, connection, die, items, keeping, pages, rows, tiers
 
 RULES = Rules(capacity=3, handover=2, episodes=2, threshold=1.2, promoted=1.0, accesses=1)
-BOMBS = int(os.environ.get("MEMCI_BOMBS", "24"))
+BOMBS = int(os.environ.get("MEMCI_BOMBS", "12"))
 """lines of an act at which a bomb goes off, spread over those that it executes for the first time"""
 NOW = 2e9
 
@@ -91,7 +91,7 @@ def known(act):
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("act", ACTS)
 def test_interrupted_act_is_done_by_whoever_repeats_it(act, kind):
-    """The same handle, and a fresh one, do what was interrupted as if nothing had been; the tiers hold all the while."""
+    """The same handle, or a fresh one, does what was interrupted as if nothing had been; the tiers hold throughout."""
     lines, expected = known(act)
     prepared, call = ACTS[act]
     for number, line in enumerate(lines[kind is MemoryError :: 2]):
@@ -139,32 +139,34 @@ def test_killed_process_leaves_before_or_after(tmp_path, act):
             memory.close()
 
 
-@pytest.mark.parametrize("act", ["observe", "observe anew", "admit", "upkeep", "erase", "erase all"])
+@pytest.mark.parametrize("act", ["observe", "upkeep", "erase"])
 def test_full_disk_changes_nothing(tmp_path, act):
-    """Without room an act is a StorageError and leaves what was; with room again the same handle does it."""
+    """Without room an act is done, or is StorageFull and leaves what was; with room again the same handle does it."""
     prepared, call = ACTS[act]
     with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as storage:
         memory = prepared(storage)
-        limit = connection(memory).pragma("max_page_count")
         before = state(memory)
+        limit = connection(memory).pragma("max_page_count")
         connection(memory).pragma("max_page_count", connection(memory).pragma("page_count"))
-        fillers = 0
-        with contextlib.suppress(StorageFull):  # whatever room is left within the pages of the file
-            for fillers in range(1, 200):
-                memory.observe(told(1, "filler " * 999, f"{fillers}", context="filler"))
+        with pytest.raises(StorageFull):  # until no room is left in the pages that the file has
+            for index in range(1, 200):
+                memory.observe(told(index, f"filler{index} " * 500, context="filler"))
+        filled = state(memory)
+
+        full = False
         try:
             call(memory)
-        except StorageError as error:
-            assert isinstance(error, StorageFull)
-            check(memory)
-            assert [row for row in state(memory)[0] if row[0] != "filler"] == before[0] or act == "upkeep"
+        except StorageFull:
+            full = True
+        check(memory)
+        unchanged = state(memory) == filled
         connection(memory).pragma("max_page_count", limit)
         memory.erase(Scope("filler"))
-
         call(memory)
 
+        assert unchanged or not full or act == "upkeep", "upkeep goes as far as it can"
+        assert state(memory) == known(act)[1] != before
         check(memory)
-        assert state(memory) == known(act)[1]
 
 
 def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
@@ -191,7 +193,7 @@ def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
 
 
 def test_search_of_what_was_visited_goes_on_while_the_file_is_busy(tmp_path, monkeypatch):
-    """A search that finds episodes counts as a visit; if that can't be written just now, it is answered all the same."""
+    """A search whose visit can't be written just now is answered, or busy; nothing is lost by it."""
     monkeypatch.setattr("memci.memory.store._BUSY_MILLISECONDS", 20)
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:

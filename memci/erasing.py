@@ -21,7 +21,6 @@ from .errors import Erased, InvalidSetting, PageNotFound, brief
 from .groups import late_result
 from .messages import tool_calls
 from .opening import Wanted, opened
-from .outbox import indexes
 from .readback import read_back
 from .reader import Reader
 from .storage import Storage
@@ -102,17 +101,18 @@ def erased(
             raise Erased(f"page #{index}, entry {entry}")
         seqs = {seq}
     transitions, tombstones = [], []
+    told: dict[str, tuple[int, ...]] = {}
     for each, gone in _spread(storage, record, seqs).values():
         seen = (
             window if each.id == record.id else opened(storage, Wanted(each.id, counter=counter, read_only=True)).window
         )
-        transitions.append(_without(storage, seen, each, gone))
+        transition, told[each.id] = _without(storage, seen, each, gone)
+        transitions.append(transition)
         for seq in sorted(seq for seq in gone if seq >= each.base):  # the rest are its parent's
             for stored in storage.entries(each.id, seq, seq + 1):
                 role = str(decode(stored.codec, stored.body)["role"])
                 tombstones.append((each.id, _tombstone(window, seq, role)))
     receipt = _receipt(storage, Erasure(entries=tuple(tombstones), transitions=tuple(transitions)))
-    told = {each.record.id: tuple(indexes(Memo.loads(each.record.state).outbox)) for each in transitions}
     forgotten(storage, told)  # what is left of these pages stands in their outboxes
     return receipt
 
@@ -211,8 +211,10 @@ def _quoting(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterato
                 break
 
 
-def _without(storage: Storage, window: Window, record: ContextRecord, seqs: set[int]) -> Transition:
-    """Return what the context of *window* is once *seqs* are gone. O(pages)."""
+def _without(
+    storage: Storage, window: Window, record: ContextRecord, seqs: set[int]
+) -> tuple[Transition, tuple[int, ...]]:
+    """Return what the context of *window* is once *seqs* are gone, and the pages that held one of them. O(pages)."""
     reader = Reader(storage, record.id)
     gone: dict[int, PageRow] = {}
     touched: list[PageRow] = []
@@ -245,7 +247,8 @@ def _without(storage: Storage, window: Window, record: ContextRecord, seqs: set[
     )
     active = [row for row in storage.pages(record.id, place=Place.ACTIVE) if row.index not in gone]
     edition = moments.dumps(contents, after, active)
-    return Transition(record.head, after, pages=tuple(gone.values()), views=views, edition=edition)
+    transition = Transition(record.head, after, pages=tuple(gone.values()), views=views, edition=edition)
+    return transition, (*gone, *(row.index for row in touched))
 
 
 def _tombstones(window: Window, page: StoredPage, seqs: set[int]) -> StoredPage:

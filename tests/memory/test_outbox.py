@@ -1,6 +1,6 @@
 """The outbox loses no page, and stays small."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,3 +76,12 @@ def test_everything_delivered_is_nothing():
         runs = delivered(runs, index)
 
     assert runs == ()
+
+
+def test_every_page_of_a_run_can_be_delivered_alone():
+    """Whatever pages of a run are told, in whatever order, those beside them stay."""
+    for told in permutations(range(1, 6)):
+        runs = posted((), range(1, 6))
+        for number, index in enumerate(told, 1):
+            runs = delivered(runs, index)
+            assert list(indexes(runs)) == sorted(told[number:])

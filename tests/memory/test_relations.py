@@ -27,6 +27,8 @@ def says(text, **more):
         ("My dog's name is Rex", ("Mel", "dog", "Rex")),
         ("Anna is a nurse.", ("Anna", "is", "nurse")),
         ("We met Tom and Mia Li there.", ("Tom", "with", "Mia Li")),
+        ("We met Vincent van Gogh there.", ("Mel", "with", "Vincent van Gogh")),
+        ("We saw Alexander the Great.", ("Mel", "with", "Alexander the Great")),
         ("我住在上海，养了一只狗", ("Mel", "住在", "上海")),
         ("小明喜歡籃球", ("小明", "喜欢", "籃球")),
         ("私は東京に住んでいます", ("Mel", "住ん", "東京")),

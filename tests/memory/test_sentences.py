@@ -15,6 +15,7 @@ from memci.memory.sentences import sentences, simplified
         ('She said "go." Then he went', ['She said "go."', "Then he went"]),
         ("以后请用中文回答。谢谢！好", ["以后请用中文回答。", "谢谢！", "好"]),
         ("「行きます。」と言った。", ["「行きます。」", "と言った。"]),
+        ("好。。。走吧…再见！！", ["好。。。", "走吧…", "再见！！"]),
         ("- one\n2) two\n# three\n\n", ["one", "two", "three"]),
         ("before\n```\ncode. code\n```\nafter", ["before", "after"]),
         ("before\n~~~ never closed. Not", ["before"]),

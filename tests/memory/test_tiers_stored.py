@@ -1,0 +1,488 @@
+"""What other memories got wrong (P01 to P24, X04, X05) stays right here, as far as it can be seen in what is stored."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from memci import SQLiteStorage
+from memci.memory import TieredMemory
+from memci.memory.backend import Scope
+from memci.memory.upkeep import Rules
+from memci.storage import FilesystemStorage
+from memci.testing.memory_pages import found, saying, told
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine_kit import check, connection, die, items, keeping, pages, rows, tiers
+
+SMALL = Rules(capacity=4, handover=2, episodes=3)
+"""so that pages move on within a few of them"""
+
+
+class Counting:
+    """An embedder by words that counts what it is asked for."""
+
+    name, dimension, semantic = "counting", 64, True
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, texts):
+        import numpy as np
+
+        self.texts += texts
+        made = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(made, texts, strict=True):
+            for word in text.casefold().split():
+                row[sum(word.encode()) % self.dimension] += 1
+        return made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-9)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
+        yield made
+
+
+@pytest.fixture
+def memory(storage):
+    return TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
+
+
+def fill(memory, count, *, start=1, topic="topic", context="alice", now=None, upkeep=True):
+    """Admit *count* pages of one topic, each with a word of its own."""
+    for index in range(start, start + count):
+        page = told(index, f"{topic} quokka{index:02}", f"{topic} yes", context=context, at=1e5 + index)
+        keeping(memory._storage)(page)
+        memory.admit(page)
+        if upkeep:
+            memory.upkeep(now or 2e5 + index)
+
+
+def test_page_is_in_one_episode(memory):
+    """Each page of a batch is in the one episode of its topic, not in all of the batch (P01)."""
+    for index in range(1, 13):
+        topic = ("flight plane airport Oslo seat", "dog vet medicine paw ill")[index % 2]
+        fill(memory, 1, start=index, topic=topic)
+
+    found_in = [row for row in pages(memory) if row[4] is not None]
+
+    check(memory)
+    assert len(found_in) == len({row[3] for row in found_in}) == 10
+    evidence = rows(memory, "SELECT e.page FROM memory_evidence AS e JOIN memory_item AS i ON i.id = e.item "
+                            "WHERE i.kind = 'episode'")  # fmt: skip
+    assert len(evidence) == 10
+    (hits, *_) = [memory.search("quokka04", k=7).pages]
+    assert len({(page.context, page.index) for page in hits}) == len(hits)
+
+
+def test_batch_is_handed_over_as_one(memory):
+    """The queue is handed over in batches, oldest first, once it is full, not page by page (P02)."""
+    fill(memory, 3)
+    assert set(tiers(memory).values()) == {"short"}
+
+    fill(memory, 1, start=4)
+
+    assert list(tiers(memory).values()) == ["mid", "mid", "short", "short"]
+    assert memory.upkeep(3e5) == 0
+
+
+@pytest.mark.parametrize("step", ["topics", "continuity", "embedder"])
+def test_hand_over_that_fails_loses_nothing(storage, step):
+    """Whatever fails between the tiers, the batch is in the queue as before, and goes on later (P03, P04)."""
+
+    def fails(*_):
+        raise RuntimeError("the model is away")
+
+    broken = Rules(capacity=4, handover=2, **({} if step == "embedder" else {step: fails}))
+    embedder = Counting()
+    if step == "embedder":
+        embedder.__class__ = type("Failing", (Counting,), {"__call__": fails})
+    memory = TieredMemory(storage, owner="anna", rules=broken, embedder=embedder)
+    fill(memory, 4, upkeep=False)
+
+    with contextlib.suppress(RuntimeError):
+        memory.upkeep(1.0)
+
+    check(memory)
+    assert len(tiers(memory)) == 4
+    assert all(saying(memory, f"quokka{index:02}") for index in range(1, 5))
+    again = TieredMemory(storage, owner="anna", rules=Rules(capacity=4, handover=2))
+    again.upkeep(2.0)
+    check(again)
+    assert list(tiers(again).values()) == ["mid", "mid", "short", "short"]
+
+
+@pytest.mark.parametrize("order", ["heat", "lfu"])
+def test_newest_episode_is_not_evicted_as_it_enters(storage, order):
+    """However often the others were read, an episode that just came stays; the coldest of the others goes (P05)."""
+    rules = Rules(capacity=1, handover=1, episodes=2, order=order, threshold=9)
+    memory = TieredMemory(storage, owner="anna", rules=rules, clock=lambda: 1e6)
+    fill(memory, 2)
+    for _ in range(5):
+        memory.search("quokka01")
+    for _ in range(9):
+        memory.search("quokka02")
+    memory.upkeep(5e5)
+
+    fill(memory, 1, start=3)
+
+    check(memory)
+    assert list(tiers(memory).values()) == ["evicted", "mid", "mid"]
+
+
+def test_evicted_page_is_found_and_says_so(storage):
+    """What an evicted episode held is found by its words as before, and says that it is in none any more (P09)."""
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, handover=1, episodes=1, threshold=9))
+    fill(memory, 4)
+    memory.upkeep(9e5)
+    memory.upkeep(9e5)
+
+    hits = {index: memory.search(f"quokka{index:02}").pages[0] for index in range(1, 5)}
+
+    check(memory)
+    assert {index: hit.index for index, hit in hits.items()} == {1: 1, 2: 2, 3: 3, 4: 4}
+    assert sorted(hit.tier for hit in hits.values()) == ["evicted", "evicted", "evicted", "mid"]
+    assert all((hit.episode is None) == (hit.tier == "evicted") for hit in hits.values())
+
+
+def test_eviction_goes_on_and_on(storage):
+    """Many rounds of eviction leave what must be true of the tiers, and no error (P21)."""
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, handover=1, episodes=2, threshold=9))
+    fill(memory, 25)
+    memory.upkeep(9e5)
+
+    check(memory)
+    assert len(items(memory, "episode")) == 2
+    assert sorted(tiers(memory).values()).count("evicted") == 22
+
+
+def test_episode_keeps_its_first_pages_when_others_join(memory):
+    """Pages that join an episode push out none: all are there, counted once, and found (P21, P22, X04)."""
+    fill(memory, 11, topic="flight plane airport Oslo seat")
+
+    check(memory)
+    ((key, episode),) = items(memory, "episode").items()
+    assert [row[1] for row in pages(memory) if row[4] == key] == list(range(1, 9))
+    assert episode["warmth"]["length"] == 8
+    assert all(saying(memory, f"quokka{index:02}") for index in range(1, 12))
+
+
+def test_episode_follows_the_pages_that_join(memory):
+    """Summary, keywords and vector of an episode follow the pages that join it (P11)."""
+    fill(memory, 4, topic="flight plane airport Oslo seat")
+    ((key, before),) = items(memory, "episode").items()
+    ((vector,),) = rows(memory, "SELECT vector FROM memory_item WHERE id = ?", key)
+
+    fill(memory, 6, start=5, topic="flight plane airport Bergen fjord")
+
+    after = items(memory, "episode")[key]
+    assert after["summary"] != before["summary"]
+    assert "quokka08" in after["summary"] or "bergen" in after["keywords"]
+    assert rows(memory, "SELECT vector FROM memory_item WHERE id = ?", key) != [(vector,)]
+
+
+def test_links_are_stored_and_stay_whole_when_a_page_goes(memory):
+    """Links lead both ways, across batches too; where a page goes, its neighbours are linked (P09, P24)."""
+    fill(memory, 9, topic="flight plane airport Oslo seat")
+    before = {row[1]: row for row in pages(memory)}
+    check(memory)
+    assert [before[before_id][7] for before_id in range(1, 6)] == [before[index][3] for index in range(2, 7)]
+
+    memory.erase(Scope("alice", (3,)))
+
+    check(memory)
+    after = {row[1]: row for row in pages(memory)}
+    assert after[2][7] == after[4][3]
+
+
+def test_chain_does_not_survive_its_last_page_in_another(memory):
+    """After the page that was handed over last is gone, a new one is no successor of itself, nor of it (P09, P19)."""
+    rules = Rules(capacity=1, handover=1)
+    memory.rules = rules
+    fill(memory, 1)
+    memory.erase(Scope("alice", (1,)))
+
+    fill(memory, 2, start=2)
+
+    check(memory)
+
+
+def test_ids_are_not_used_twice(memory):
+    """An id that a page or an episode had is not given to another one: nothing that names it can mean another (P19)."""
+    fill(memory, 6)
+    gone = {row[3] for row in pages(memory)}
+    memory.erase(Scope("alice", range(4, 7)))
+
+    fill(memory, 3, start=7)
+
+    fresh = {row[3] for row in pages(memory) if row[1] >= 7}
+    assert fresh.isdisjoint(gone)
+
+
+def test_owner_that_comes_again_is_another(storage):
+    """A handle on an owner that was erased and told anew by others shows what is there now, nothing of before (P19)."""
+    memory, other = (TieredMemory(storage, owner=name, rules=SMALL) for name in ("anna", "bob"))
+    fill(memory, 5, topic="zeppelin")
+    assert found(memory, "zeppelin")
+    memory.erase(Scope())
+    fill(other, 5, topic="submarine")
+
+    assert not memory.search("zeppelin")
+    assert not memory.search("submarine")
+    fill(memory, 2, start=8, topic="mine")
+    assert sorted(found(memory, "mine")) == [("alice", 8), ("alice", 9)]
+    assert {index for _, index in found(other, "submarine")} == {1, 2, 3, 4, 5}
+    check(memory)
+    check(other)
+
+
+def test_search_rewrites_only_what_it_found(memory):
+    """A search writes nothing before there are episodes, then a row per episode that it found; no file grows (P08)."""
+    fill(memory, 3, upkeep=False)
+    counted = connection(memory).total_changes()
+    memory.search("quokka01")
+    assert connection(memory).total_changes() == counted
+
+    fill(memory, 60, start=4)
+    memory.search("quokka01")
+    counted, size = connection(memory).total_changes(), connection(memory).pragma("page_count")
+    for _ in range(20):
+        memory.search("quokka01", k=1)
+
+    assert connection(memory).total_changes() - counted <= 20 * 4
+    assert connection(memory).pragma("page_count") - size <= 2
+
+
+def test_page_is_embedded_once_and_a_question_once(storage):
+    """A page is embedded when it is handed over, once; a search embeds its question and no page (P14, X05)."""
+    embedder = Counting()
+    memory = TieredMemory(storage, owner="anna", rules=SMALL, embedder=embedder)
+    fill(memory, 9)
+    memory.upkeep(9e5)
+    own = [text for text in embedder.texts if "quokka" in text]
+    assert own
+    assert len(own) == len(set(own)), "no text of a page is embedded twice"
+
+    embedder.texts.clear()
+    for _ in range(3):
+        memory.search("what of quokka03?")
+
+    assert embedder.texts == ["what of quokka03?"] * 3
+
+
+def test_vectors_of_another_model_are_never_compared(storage):
+    """With another embedder, what the first one made counts for nothing, and words find everything meanwhile (P14)."""
+    first = TieredMemory(storage, owner="anna", rules=SMALL, embedder=Counting())
+    fill(first, 9)
+    other = Counting()
+    other.name, other.dimension = "other", 32
+    memory = TieredMemory(storage, owner="anna", rules=SMALL, embedder=other)
+
+    hits = memory.search("quokka03").pages
+    assert hits[0].index == 3
+    assert {hit.source for hit in hits} == {"words"}
+    fill(memory, 4, start=10)
+    check(memory)
+    assert all(saying(memory, f"quokka{index:02}") for index in range(1, 14))
+
+
+def test_heat_is_reckoned_from_what_is_stored(memory):
+    """A search visits the episodes that it gives, no others; heat is visits, length and recency (P12, X04)."""
+    from memci.memory.heat import PAPER, Warmth, heat
+
+    fill(memory, 4, topic="flight plane airport Oslo seat", now=2e5)
+    fill(memory, 4, start=5, topic="dog vet medicine paw ill", now=2e5)
+    before = {key: Warmth(**each["warmth"]) for key, each in items(memory, "episode").items()}
+
+    (hit, *_) = memory.search("quokka01", k=1).pages
+    after = {key: Warmth(**each["warmth"]) for key, each in items(memory, "episode").items()}
+
+    assert len(before) > 1
+    for key, warmth in after.items():
+        assert warmth == (before[key].visited(1e6) if key == hit.episode else before[key])
+        assert warmth.lifetime(2e6) == pytest.approx(heat(PAPER, warmth.visits, warmth.length, warmth.last_visit, 2e6))
+        assert warmth.lifetime(1e9) < warmth.lifetime(2e6) <= warmth.visits + warmth.length + 1
+        assert warmth.lifetime(0.0) <= warmth.visits + warmth.length + 1, "a visit in the future is one just now"
+
+
+def test_failed_analysis_marks_nothing(storage):
+    """If facts or the profile can't be made, no page counts as analysed, and later it is done after all (P04, P06)."""
+
+    def fails(*_):
+        raise RuntimeError("the model is away")
+
+    rules = {"capacity": 2, "handover": 2, "promoted": 1.0}
+    memory = TieredMemory(storage, owner="anna", rules=Rules(**rules, facts=fails))
+    fill(memory, 4, topic="I like violins")
+    marked = "SELECT count(*) FROM memory_page WHERE analyzed > 0"
+    assert rows(memory, marked) == [(0,)]
+    assert items(memory, "fact") == {}
+
+    memory.rules = Rules(**rules)
+    memory.upkeep(9e5)
+
+    assert rows(memory, marked) == [(4,)]
+
+
+def test_hot_episode_does_not_starve_another(storage):
+    """Every episode that is hot is analysed in one upkeep, not only the hottest (P06)."""
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, handover=1, threshold=9, promoted=1.0))
+    fill(memory, 5)
+
+    memory.upkeep(9e5)
+
+    assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND analyzed = 0") == [(0,)]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "files"])
+def test_process_that_dies_has_lost_nothing(tmp_path, kind):
+    """Without any close, what was told is there for the next process, with its tiers and links (P23)."""
+    storage = SQLiteStorage(tmp_path / "agent.db") if kind == "sqlite" else FilesystemStorage(tmp_path / "agent")
+    memory = TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
+    fill(memory, 9)
+    memory.search("quokka03")
+    before = (pages(memory), items(memory, "episode"), items(memory, "chain"))
+
+    die(storage)
+    again = TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
+
+    check(again)
+    assert (pages(again), items(again, "episode"), items(again, "chain")) == before
+    assert saying(again, "quokka03") == [("alice", 3)]
+    again.close()
+    storage.close()
+
+
+@pytest.mark.parametrize("damage", ["torn", "emptied", "garbage"])
+def test_damaged_tables_are_told_and_never_begun_anew(tmp_path, damage):
+    """A file of the memory that is torn is an error, never an empty memory that overwrites it (P07)."""
+    from memci.errors import StorageError
+
+    path = tmp_path / "agent" / "memory.db"
+    with contextlib.closing(FilesystemStorage(tmp_path / "agent")) as storage:
+        memory = TieredMemory(storage, owner="anna", rules=SMALL)
+        fill(memory, 6)
+        memory.close()
+    for each in path.parent.glob("memory.db-*"):
+        each.unlink()
+    whole = path.read_bytes()
+    torn = {"torn": whole[: len(whole) // 2], "garbage": b"not a database " * 999, "emptied": b""}[damage]
+    path.write_bytes(torn)
+
+    with contextlib.closing(FilesystemStorage(tmp_path / "agent")) as storage:
+        memory = TieredMemory(storage, owner="anna", rules=SMALL)
+        if damage == "emptied":  # as if it had been deleted: it is told again
+            assert memory.heard("alice") == 0
+            fill(memory, 6)
+            assert saying(memory, "quokka03") == [("alice", 3)]
+        else:
+            with pytest.raises(StorageError):
+                memory.search("quokka03")
+            with pytest.raises(StorageError):
+                fill(memory, 1, start=7)
+            assert path.read_bytes()[: len(torn)] == torn
+        memory.close()
+
+
+def test_two_processes_lose_nothing_of_each_other(tmp_path):
+    """Of what two processes tell, search and look after at once, everything is there afterwards (P13)."""
+    import subprocess
+
+    program = (
+        "import sys; sys.path[:0] = [sys.argv[3]]\n"
+        "from memci import SQLiteStorage\n"
+        "from memci.memory import TieredMemory; from memci.memory.upkeep import Rules\n"
+        "from memci.testing.memory_pages import told; from machine_kit import keeping\n"
+        "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
+        "memory = TieredMemory(storage, owner='anna', rules=Rules(capacity=4, handover=2, episodes=3))\n"
+        "for index in range(1, 13):\n"
+        "    page = told(index, f'{sys.argv[2]}quokka{index:02}', 'a topic', context=sys.argv[2])\n"
+        "    keeping(storage)(page); memory.admit(page); memory.search('topic'); memory.upkeep(float(index))\n"
+    )
+    path = tmp_path / "agent.db"
+    here = str(Path(__file__).parent)
+    children = [subprocess.Popen([sys.executable, "-c", program, path, name, here]) for name in ("one", "two")]
+
+    assert [child.wait(60) for child in children] == [0, 0]
+    with contextlib.closing(SQLiteStorage(path)) as storage:
+        memory = TieredMemory(storage, owner="anna", rules=SMALL)
+        check(memory)
+        for name in ("one", "two"):
+            assert memory.heard(name) == 12
+            assert all(saying(memory, f"{name}quokka{index:02}") == [(name, index)] for index in range(1, 13))
+
+
+def test_one_handle_may_be_closed_twice_beside_another(storage):
+    """close() gives back what this handle held, once: another handle on the same store goes on."""
+    memory, other = (TieredMemory(storage, owner=name, rules=SMALL) for name in ("anna", "bob"))
+    fill(memory, 1)
+    fill(other, 1, context="bobs")
+
+    memory.close()
+    memory.close()
+
+    assert found(other, "quokka01") == [("bobs", 1)]
+    other.close()
+
+
+def test_reading_writes_nothing(tmp_path):
+    """A handle that only reads finds everything, counts nothing as visited, and is refused what would write."""
+    from memci.errors import StorageReadOnly
+
+    path = tmp_path / "agent.db"
+    with contextlib.closing(SQLiteStorage(path)) as storage:
+        fill(TieredMemory(storage, owner="anna", rules=SMALL), 9)
+    before = path.read_bytes()
+
+    with contextlib.closing(SQLiteStorage(path, read_only=True)) as storage:
+        memory = TieredMemory(storage, owner="anna", rules=SMALL)
+        assert saying(memory, "quokka02") == [("alice", 2)]
+        assert memory.upkeep(9e5) == 0
+        with pytest.raises(StorageReadOnly):
+            memory.observe(told(99, "new"))
+        with pytest.raises(StorageReadOnly):
+            memory.erase(Scope("alice"))
+        memory.close()
+
+    assert path.read_bytes() == before
+
+
+def test_page_that_its_store_lost_is_not_told_of(memory, storage):
+    """A page whose bytes the store can't show any more is left out of an answer, and of a hand-over."""
+    fill(memory, 2, upkeep=False)
+    memory.admit(told(3, "never stored wombat"))
+    memory.admit(told(1, "in no context numbat", context="nobody"))
+
+    assert {("alice", 3), ("nobody", 1)}.isdisjoint(found(memory, "wombat numbat"))
+    memory.upkeep(1.0)
+    check(memory)
+    assert saying(memory, "quokka02") == [("alice", 2)]
+
+
+def test_handles_count_visits_together(tmp_path):
+    """Episodes that one handle made are visited by another one that was there before, and no visit is lost (P13)."""
+    with contextlib.ExitStack() as opened:
+        one, other = (
+            TieredMemory(
+                opened.enter_context(contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast"))),
+                owner="anna",
+                rules=SMALL,
+                clock=lambda: 1e6,
+            )
+            for _ in range(2)
+        )
+        fill(one, 1)
+        other.search("quokka01")
+        fill(one, 5, start=2)
+        (hit, *_) = one.search("quokka01", k=1).pages
+        before = items(one, "episode")[hit.episode]["warmth"]["visits"]
+
+        for memory in (other, one, other):
+            assert memory.search("quokka01", k=1).pages[0].episode == hit.episode
+
+        assert items(one, "episode")[hit.episode]["warmth"]["visits"] == before + 3
+        check(one)
+        one.close()
+        other.close()

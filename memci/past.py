@@ -162,6 +162,7 @@ class Past:
             ratios=(),
             pins=tuple(index for index in memo.pins if index < next_page),
             relist=tuple(index for index in memo.relist if index < next_page),
+            waiting=(),  # perhaps of later calls; a search of the entries finds the earlier ones
             task=memo.task if memo.task is not None and memo.task < next_page else None,
             undone=gone[Place.UNDONE],
             erased=gone[Place.ERASED],

@@ -70,7 +70,11 @@ class Renderer:
         full = window.tokens + added > window.limits.budget
         if full or self._postponed:
             settles = any(node.message["role"] != "tool" for node in draft.nodes)
-            plan = self.edition(pending=units, settles=settles, low=None if full else window.tokens)
+            low = None if full else window.tokens
+            plan = self.edition(pending=units, settles=settles, low=low)
+            if plan.clips:  # what was clipped came out smaller: the rest of the room is for what is pending, at once
+                units = window.aside(drafted())[2]
+                plan = self.edition(pending=units, settles=settles, low=low)
             draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
             check(window.state(units), window.limits)

@@ -158,6 +158,23 @@ def test_a_result_that_no_clip_makes_small_enough_is_refused(late: bool, pending
     assert context.report().editions == editions
 
 
+def test_rendering_twice_what_is_pending_is_the_same_when_results_were_clipped_for_it() -> None:
+    """What the edition clipped came out smaller than it had to: what is pending gets the rest at once, not later."""
+    context = opened(EphemeralStorage(), window=3_000)
+    calls = [{**CALL, "id": f"c{number}"} for number in range(6)]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "- item\n" * 190} for call in calls]
+    context.append_turn("Hello", {"role": "assistant", "content": None, "tool_calls": calls}, *results[:3])
+
+    view = context.render(*results[3:])
+
+    window, editions = context._parts.window, context.report().editions
+    cost = window.own_tools + 3 + sum(window.weigh(message) for message in view)
+    assert all("tokens elided" in message["content"] for message in view[-6:])
+    assert cost == context._parts.renderer.predicted <= window.limits.budget
+    assert context.render(*results[3:]) == view
+    assert context.report().editions == editions == 1
+
+
 def test_an_open_page_without_a_users_message_never_gives_everything_away() -> None:
     """A context that begins with the assistant's messages can be opened again after its first page was split."""
     storage = EphemeralStorage()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memci.errors import InvalidSetting, OpConflict, Undone
+from memci.errors import InvalidMessage, InvalidSetting, OpConflict, Undone
 
 from .kit import (
     again,
@@ -140,6 +140,19 @@ def test_fork_of_a_turn_has_no_pins_of_later_pages(storage):
         fork.append_turn(*turn(number))
 
     assert [page.index for page in fork.pages() if page.pinned] == []
+
+
+def test_fork_of_a_turn_knows_no_call_that_was_made_later(storage):
+    """A result of a call of a later turn is refused in the fork, as one that no call asked for."""
+    context = talked(1, storage=storage)
+    context.append_turn("go", calling("later"))
+    context.append_turn("never mind")
+    context.archive(keep=0)
+
+    fork = context.fork("bob", at=0)
+
+    with pytest.raises(InvalidMessage):
+        fork.append_turn("go", result("later"))
 
 
 def test_fork_of_a_fork_shares_with_both(storage):

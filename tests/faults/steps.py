@@ -32,8 +32,6 @@ LIVES = 12
 STEPS = 30
 SHRINKING_SECONDS = 300
 """what a failing example may take to become small, at most; with less time left it is told as it was met"""
-SHORT_SEED = 1
-"""of the short tier, until the failures that the long run met are fixed (docs/reliability.md tells of them)"""
 ENOUGH = 5
 """broken promises after which no new seed is begun"""
 
@@ -68,7 +66,7 @@ class MachineSteps:
         """Take steps until *order* is done, and return how many, and which seeds failed."""
         tally = Tally(self.name, self.unit)
         until = monotonic() + order.seconds
-        batches = self._batches(order.seed if order.aim > self.short else SHORT_SEED, until)
+        batches = self._batches(order.seed, until)
         with ProcessPoolExecutor(order.workers, initializer=_prepared) as pool:
             running = {pool.submit(lived, next(batches)) for _ in range(order.workers)}
             while running:

@@ -73,7 +73,7 @@ class Worker:
             return False
         try:
             return not busy.step()
-        except Exception:  # whatever it is: the next one who uses the context meets it, and is told
+        except Exception:  # noqa: BLE001 -- whatever it is: the next one who uses the context meets it, and is told
             _LOG.debug("a step in the background failed", exc_info=True)
             return True
 

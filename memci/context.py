@@ -83,8 +83,8 @@ class Context(Calls):
             archive_share: The share of the active pages that an edition archives, 0 to 1.
             active_pages: How many closed pages stay verbatim at most; default: as many as fit.
             contents_tokens: The ceiling of the Contents Page; default 15 % of the window.
-            standing_tokens: What the user's standing instructions ("always answer in French") may cost, which stay in the
-                window verbatim; default min(600, 5 % of the window), 0 shows none.
+            standing_tokens: What the user's standing instructions ("always answer in French") may cost, which stay in
+                the window verbatim; default min(600, 5 % of the window), 0 shows none.
             never_recalled: Turns after which a page that was never recalled is unloaded; default: never.
             stale: Turns without a recall after which a page that was recalled is unloaded; default: never.
             rules: Unload rules of your own, in place of those two; pass them at every open.

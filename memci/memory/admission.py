@@ -68,7 +68,8 @@ def admitted(store: MemoryStore, owner: Owner, id: int) -> None:  # noqa: A002 -
 def heard(store: MemoryStore, owner: Owner, context: str) -> int:
     """Return the highest page of *context* that was observed, 0 if none was."""
     found = store.read_rows(
-        "SELECT c.heard FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ?",
+        "SELECT c.heard FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner "
+        "WHERE o.name = ? AND c.name = ?",
         owner.name,
         context,
     )

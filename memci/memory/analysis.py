@@ -1,11 +1,12 @@
 """Analysis: what lasts of what is warm.
 
-    heat since the last analysis ≥ 5    ──▶  the episode's new pages tell facts, and a profile    (MemoryOS)
-    accessed ten times                  ──▶  its pages tell concepts and relations                (the three-layer design)
+    heat since the last analysis ≥ 5    ──▶  the episode's new pages tell facts, and a profile
+    accessed ten times                  ──▶  its pages tell concepts and relations
 
-Every hot episode is analysed, not only the hottest. The pages that were sent are marked when facts and profile both came
-back, in the same transaction; a step that fails changes nothing, and is tried again at the next upkeep, five times at
-most. This module knows nothing of how facts or concepts are found.
+The first road is MemoryOS's, the second the three-layer design's. Every hot episode is analysed, not only the hottest.
+The pages that were sent are marked when facts and profile both came back, in the same transaction; a step that fails
+changes nothing, and is tried again at the next upkeep, five times at most. This module knows nothing of how facts or
+concepts are found.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import apsw
 
 from ..errors import MemciError
 from ..storage import Storage
@@ -29,6 +29,8 @@ from .reading import raw_pages
 from .store import MemoryStore, fetched
 
 if TYPE_CHECKING:
+    import apsw
+
     from .upkeep import Rules
 
 SENT = 50
@@ -52,7 +54,7 @@ def analyse(storage: Storage, store: MemoryStore, owner: Owner, rules: Rules, no
     try:
         facts = [fact for record in told for fact in rules.facts(record)]
         text, traits = rules.profiler(profile, told)
-    except Exception as error:  # a step may be anybody's: its failure changes nothing
+    except Exception as error:  # noqa: BLE001 -- a step may be anybody's: its failure changes nothing
         _failed(store, owner, key, error)
         return len(ids)
     with store.change() as connection:
@@ -87,7 +89,7 @@ def promote(storage: Storage, store: MemoryStore, owner: Owner, rules: Rules, no
         pages = list(raw_pages(storage, store, ids))
         try:
             told = [(id_, relation) for id_, record in pages for relation in rules.relations(record)]
-        except Exception as error:  # likewise
+        except Exception as error:  # noqa: BLE001 -- likewise
             _failed(store, owner, key, error)
             continue
         if ids:

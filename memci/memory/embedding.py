@@ -1,10 +1,10 @@
 """Embedding: a vector for each passage, where the embedder knows meanings; made in the background, by upkeep.
 
-    passages without a vector of this model  ──▶  embedded, a batch at a time  ──▶  rows of the store, and an index in RAM
+    passages without a vector of this model  ──▶  embedded, a batch at a time  ──▶  rows of the store, an index in RAM
 
-Vectors of another model are never compared: after a change of the embedder, passages are embedded anew from the raw text,
-and words find them meanwhile. An embedder of spelling (`semantic` is False) adds nothing to words: measured, it costs
-precision. This module knows nothing of scores.
+Vectors of another model are never compared: after a change of the embedder, passages are embedded anew from the raw
+text, and words find them meanwhile. An embedder of spelling (`semantic` is False) adds nothing to words: measured, it
+costs precision. This module knows nothing of scores.
 """
 
 from collections.abc import Sequence

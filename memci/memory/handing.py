@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import apsw
 
 from ..storage import Storage
 from ..summarizers import extract
@@ -31,6 +30,8 @@ from .store import MemoryStore
 from .topics import Topic
 
 if TYPE_CHECKING:
+    import apsw
+
     from .upkeep import Rules
 
 CANDIDATES = 5

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import apsw
 
 from ..messages import Message
 from ..storage import Storage
@@ -28,6 +27,8 @@ from .reading import raw_pages
 from .store import MemoryStore
 
 if TYPE_CHECKING:
+    import apsw
+
     from .upkeep import Rules
 
 MOST = 50
@@ -108,7 +109,8 @@ def _ended(
     for id_, page in pages:
         rows = store.read_rows(
             "SELECT c.nr, c.talk, (SELECT b.at FROM memory_page AS b WHERE b.context = c.nr AND b.id < g.id "
-            "ORDER BY b.id DESC LIMIT 1) FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context WHERE g.id = ?",
+            "ORDER BY b.id DESC LIMIT 1) FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
+            "WHERE g.id = ?",
             id_,
         )
         context, talk, before = rows[0]

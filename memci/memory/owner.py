@@ -123,7 +123,7 @@ class Owner:
             self._indexed, self._removals = revision, removals
 
     def begin(self, connection: apsw.Connection, *, removes: bool = False) -> None:
-        """Begin a change within its transaction: read what is new, count the revision up, give a number if there is none.
+        """Begin a change within its transaction: read what is new, count the revision up, give a number to a new one.
 
         Args:
             connection: In a transaction that may write.
@@ -167,7 +167,7 @@ class Owner:
         of = self._store.read_rows(
             "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL", self.nr
         )
-        tiers.episode_of = {page: episode for page, episode in of}
+        tiers.episode_of = dict(of)
         facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
         told: list[Relation] = []
         for id_, kind, body, vector in self._store.read_rows(

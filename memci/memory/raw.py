@@ -1,6 +1,6 @@
 """Raw pages: a page as a memory is told of it, read from the store that keeps its messages.
 
-    raw_page(storage, "alice", 42)   ──▶   PageRecord(context="alice", index=42, entries=((1, {…}), (2, {…})), …), its place
+    raw_page(storage, "alice", 42)   ──▶   PageRecord("alice", 42, entries=((1, {…}), (2, {…})), …), where it is
 
 What a memory keeps of a page is derived and can be made anew from this. This module knows nothing of windows.
 """

@@ -32,7 +32,8 @@ CREATE TABLE memory_owner(
     nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL DEFAULT 0,
     removals INTEGER NOT NULL DEFAULT 0, last INTEGER, noticed INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE memory_context(
-    owner INTEGER NOT NULL, nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, heard INTEGER NOT NULL DEFAULT 0, talk INTEGER,
+    owner INTEGER NOT NULL, nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,
+    heard INTEGER NOT NULL DEFAULT 0, talk INTEGER,
     UNIQUE(owner, name)) STRICT;
 CREATE TABLE memory_page(
     id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, context INTEGER NOT NULL, page INTEGER NOT NULL,
@@ -53,7 +54,8 @@ CREATE TABLE memory_vector(
     vector BLOB NOT NULL, PRIMARY KEY(page, passage, model)) STRICT;
 CREATE INDEX memory_vector_owner ON memory_vector(owner, model, passage);
 CREATE TABLE memory_item(
-    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, vector BLOB) STRICT;
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+    vector BLOB) STRICT;
 CREATE INDEX memory_item_kind ON memory_item(owner, kind, id);
 CREATE TABLE memory_evidence(
     item INTEGER NOT NULL, page INTEGER NOT NULL, PRIMARY KEY(item, page)) STRICT, WITHOUT ROWID;
@@ -62,10 +64,10 @@ CREATE VIRTUAL TABLE memory_words USING fts5(
     terms, content='', contentless_delete=1, tokenize="ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'");
 CREATE VIRTUAL TABLE memory_postings USING fts5vocab(memory_words, instance);
 """
-"""numbers are never used again: they are named elsewhere; an owner's `revision` counts changes, its `removals` those by which passages went or came out of order; a term in
-`memory_words` begins with its owner's number; a vector with passage 0 is the whole page's; `last` is the page that was
-handed over last, `noticed` the last one that was looked at for events, `talk` the first one of a conversation that is
-not over"""
+"""numbers are never used again: they are named elsewhere; an owner's `revision` counts changes, its `removals` those by
+which passages went or came out of order, `last` is the page that was handed over last, `noticed` the last one that was
+looked at for events; `talk` is the first page of a conversation that is not over; a term in `memory_words` begins with
+its owner's number; a vector with passage 0 is the whole page's"""
 
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
 
@@ -133,7 +135,7 @@ class MemoryStore:
 
     @contextmanager
     def change(self) -> Iterator[apsw.Connection]:
-        """Give the connection for one transaction: all of it is kept, or nothing. One within another is a part of it."""
+        """Give the connection for one transaction: all of it is kept, or nothing. One in another is a part of it."""
         with self.lock, self._errors():
             if self.read_only:
                 raise StorageReadOnly(f"{self._path!r} was opened for reading only")

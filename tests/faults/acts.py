@@ -28,7 +28,8 @@ ON_DISK = {name: store.make for name, store in {**STORES, **FLAWED}.items()}
 
 def opened(storage: Storage, name: str = MAIN, *, read_only: bool = False) -> Context:
     """Open a context of the scenario: small enough for editions, with rules that unload pages all the time."""
-    return Context.open(storage, id=name, memory=NullMemory(), system="Be brief.", window=700, reply=100, counter=count, contents_tokens=90,
+    return Context.open(storage, id=name, memory=NullMemory(), system="Be brief.", window=700, reply=100,
+        counter=count, contents_tokens=90,
                         never_recalled=2, nonce="1f9a03c2", read_only=read_only)  # fmt: skip
 
 

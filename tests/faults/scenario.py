@@ -112,7 +112,8 @@ def opened(store: Storage, name: str = MAIN, *, read_only: bool = False) -> Cont
         return Context.open(store, id=name, counter=count, read_only=True, memory=NullMemory())
     return Context.open(
         store,
-        memory=NullMemory(), id=name, owner="alice", system="You plan journeys.", window=1_600, reply=200, counter=count,
+        id=name, memory=NullMemory(), owner="alice", system="You plan journeys.", window=1_600, reply=200,
+        counter=count,
         nonce="00000000",
     )  # fmt: skip
 

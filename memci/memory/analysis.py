@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-
 from ..errors import MemciError
 from ..storage import Storage
 from .graph import Relation

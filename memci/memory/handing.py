@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-
 from ..storage import Storage
 from ..summarizers import extract
 from .admission import MID, SHORT

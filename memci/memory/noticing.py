@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-
 from ..messages import Message
 from ..storage import Storage
 from .analysis import keep_profile

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..errors import StorageBusy, StorageFull, StorageReadOnly
 from ..messages import Message
 from ..storage import Storage
 from .admission import EVICTED, MID, OBSERVED, SHORT
@@ -97,7 +98,13 @@ def recollect(
     pages = _pages(storage, store, owner, wanted, scores, near, count, now)
     facts = {about: known(owner, wanted.query, about) for about in ("user", "assistant")}
     if counts:
-        visit(store, owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now)
+        try:
+            visit(
+                store, owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now
+            )
+        except (StorageBusy, StorageFull, StorageReadOnly) as error:  # whoever asked gets what was found all the same
+            _LOG.debug("a search is not counted: %s", type(error).__name__)
+            owner.forget()
     return Recollection(
         wanted.query,
         tuple(pages),

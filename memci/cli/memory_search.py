@@ -28,7 +28,7 @@ from .output import Output, visible
 from .stores import chosen, existing, writable
 
 MARKED = "bold yellow"
-_TOKEN = re.compile(r"[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*")
+_TOKEN = re.compile(r"(?>[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*)")
 _TIERS = {
     "observed": "still in a window or listed",
     "short": "short-term",

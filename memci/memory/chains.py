@@ -65,6 +65,8 @@ def cosine(some: Vector | None, other: Vector | None) -> float:
     if some is None or other is None or some.shape != other.shape or not some.size:
         return 0.0
     one, two = some.astype(np.float64), other.astype(np.float64)
+    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+        return 0.0
     scale = float(np.linalg.norm(one) * np.linalg.norm(two))
     if not np.isfinite(scale) or scale == 0:
         return 0.0

@@ -120,7 +120,7 @@ class Lives(Checks):
         fork.on_event = self.noted
         self.model = model.forked(head, next_page, turn)
         self.closes, self.since, self.rendered, self.where = {}, head, None, {}
-        self.pins = {page.index for page in fork.pages() if page.pinned} & self.pins
+        self.pins = {page.index for page in fork.pages() if page.pinned}  # of a turn of the past: those of then
         self.sync()
 
     @precondition(lambda self: self.model.texts)

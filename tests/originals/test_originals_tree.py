@@ -45,7 +45,7 @@ def test_h03_unloading_deletes_nothing():
 
     assert [page.where for page in context.pages()][:5] == ["unloaded"] * 5
     assert [context.recall_page(index) for index in range(1, 6)] == [list(turn(number)) for number in range(1, 6)]
-    assert [tool["function"]["name"] for tool in context.tools] == ["recall_page"]
+    assert [tool["function"]["name"] for tool in context.tools] == ["recall_page", "search_memory"]
 
 
 @pytest.mark.parametrize(

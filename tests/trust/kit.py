@@ -103,12 +103,15 @@ def contents(context: Context) -> list[Listed]:
 
 
 def read(blocks: Sequence[dict]) -> list[Listed]:
-    """Return the lines of *blocks*, messages of a Contents Page."""
+    """Return the lines of *blocks*, messages of a Contents Page; standing instructions may be the last one."""
     found = []
-    for block in blocks:
+    for at, block in enumerate(blocks, 1):
         assert block.keys() == {"role", "content"}
         assert block["role"] == "user", "what others wrote never stands in a system message"
         opening, *body, closing = re.split(f"[{_LINE_BREAKS}]", block["content"])
+        if at == len(blocks) and (opening, closing) == (f"<memci:standing {NONCE}>", f"</memci:standing {NONCE}>"):
+            assert all(re.match(r"#\d+ ", line) for line in body[1:])
+            continue
         assert (opening, closing) == (f"<memci:contents {NONCE}>", f"</memci:contents {NONCE}>")
         for line in body:
             assert "<" not in line and ">" not in line, line

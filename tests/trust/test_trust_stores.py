@@ -50,7 +50,8 @@ def schema(path: Path) -> list[tuple]:
     connection = sqlite3.connect(path)
     try:
         return connection.execute(
-            "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE tbl_name NOT GLOB 'memory_*' AND name <> 'sqlite_sequence' ORDER BY name"
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema "
+            "WHERE tbl_name NOT GLOB 'memory_*' AND name <> 'sqlite_sequence' ORDER BY name"
         ).fetchall()
     finally:
         connection.close()

@@ -17,7 +17,7 @@ from .heat import drawn, warmed
 from .searching import searched
 from .telling import ADMITTED, LAST, Telling, owners, size
 
-_WHOLE: dict[str, Any] = {"pages": (1_000, 10_000, 100_000), "owners": (1_000, 10_000), "turns": 400, "asked": 200}
+_WHOLE: dict[str, Any] = {"pages": (1_000, 10_000, 100_000), "owners": (100, 10_000), "turns": 400, "asked": 200}
 _QUICK: dict[str, Any] = {"pages": (300, 1_000), "owners": (50,), "turns": 80, "asked": 60}
 _PARTS = ("pages", "owners", "felt")
 _EACH = 10
@@ -71,9 +71,11 @@ def show(result: dict[str, Any]) -> None:
         told = [
             (
                 f"{each['pages']:,}",
-                *(f"{each[key]:,.2f}" for key in keys),
+                *("–" if each[key] is None else f"{each[key]:,.2f}" for key in keys),
                 f"{each['observed_per_second']:,.0f} ({each['observe_times_floor']:.1f})",
-                f"{each['admitted_per_second']:,.0f} ({each['whole_times_floor']:.1f})",
+                "–"
+                if each["admitted_per_second"] is None
+                else f"{each['admitted_per_second']:,.0f} ({each['whole_times_floor']:.1f})",
             )
             for each in figures["pages"]
         ]
@@ -139,7 +141,7 @@ def _sizes(path: Path, pages: int) -> dict[str, float]:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description="Measure what a memory costs.")
     parser.add_argument("--pages", type=_numbers, help="marks, rising (default 1000,10000,100000)")
-    parser.add_argument("--owners", type=_numbers, help="numbers of owners, of 10 pages each (default 1000,10000)")
+    parser.add_argument("--owners", type=_numbers, help="numbers of owners, of 10 pages each (default 100,10000)")
     parser.add_argument("--turns", type=int, help="turns with and without a memory (default 400)")
     parser.add_argument("--last", type=int, default=LAST, help=f"pages measured before a mark (default {LAST})")
     parser.add_argument(

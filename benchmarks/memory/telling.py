@@ -5,8 +5,8 @@
     upkeep()        every eight pages           ─┘
     floor           the same texts into a plain full-text table of SQLite, a transaction for each page, in turn
 
-The pages are in the store first, as a context puts them there: what is told is read from it. Beyond so many of them
-only the last ones before a mark go through all tiers; the others are observed. This module knows nothing of searching.
+The pages are in the store first, as a context puts them there: what is told is read from it. So many go through all
+tiers; beyond, they are observed, which is what a search goes through. This module knows nothing of searching.
 """
 
 import time
@@ -28,7 +28,7 @@ from .talks import Talks
 
 LAST = 500
 """pages before a mark that are measured"""
-ADMITTED = 5_000
+ADMITTED = 10_000
 """pages that go through all tiers, from the first on"""
 BATCH = 8
 """pages after which there is an upkeep, as the worker's"""
@@ -57,19 +57,23 @@ class Telling:
         self._count = 0
 
     def up_to(self, mark: int, *, last: int = LAST, admitted: int = ADMITTED) -> dict[str, Any]:
-        """Tell of pages until there are *mark*, and return milliseconds per page of the *last* ones."""
+        """Tell of pages until there are *mark*, and return milliseconds per page of the *last* ones.
+
+        The tiers have no figures (None) at a mark beyond the pages that are *admitted*.
+        """
+        whole = mark <= admitted
         for page in self._records(max(0, mark - last)):
             self._memory.observe(page)
             if self._count <= admitted:
                 self._memory.admit(page)
                 if self._count % BATCH == 0:
                     self._memory.upkeep()
-        self._memory.upkeep()
         times: dict[str, list[float]] = {"observe": [], "admit": [], "upkeep": [], "floor": []}
         for page in self._records(mark):
             _timed(times["observe"], partial(self._memory.observe, page))
-            _timed(times["admit"], partial(self._memory.admit, page))
-            if self._count % BATCH == 0:
+            if whole:
+                _timed(times["admit"], partial(self._memory.admit, page))
+            if whole and self._count % BATCH == 0:
                 _timed(times["upkeep"], self._memory.upkeep)
             _timed(times["floor"], partial(self._plain, page))
         return _figures(mark, times)
@@ -107,7 +111,7 @@ class Telling:
 def owners(path: Path, count: int, pages: int, told: Callable[[int], object] = lambda _owners: None) -> Asked:
     """Put *count* owners of *pages* pages each into the store at *path*, and return a question for each.
 
-    Their memories observe them; so few pages are listed still, and enter no tier.
+    Their memories observe them; so few are in the window or listed still, and enter no tier.
     """
     talks = Talks()
     source = talks.pages()
@@ -116,24 +120,17 @@ def owners(path: Path, count: int, pages: int, told: Callable[[int], object] = l
     embedder = HashEmbedder(256)
     open_one = TieredMemory(store, owner="0")  # so that the tables stay open
     for number in range(count):
-        memory = TieredMemory(store, owner=str(number), embedder=embedder)
-        context = Context.open(
-            store,
-            id=str(number),
-            owner=str(number),
-            system="You remember.",
-            window=4_000,
-            memory=memory,
-        )
+        name = str(number)
+        memory = TieredMemory(store, owner=name, embedder=embedder)
+        context = Context.open(store, id=name, owner=name, system="You remember.", window=4_000, memory=NullMemory())
         said = list(islice(source, pages))
         for at, page in said:
             context.append_turn(*page, at=at)
-        context.append_turn("Do you remember?")
-        context.archive(keep=0)
-        context.flush()
         context.close()
+        for row in list(store.pages(name)):
+            memory.observe(record_of(store, name, row, 2 * pages + 1))
         memory.close()
-        asked.append((str(number), talks.question(said[number % pages][1])))
+        asked.append((name, talks.question(said[number % pages][1])))
         told(number + 1)
     open_one.close()
     store.close()
@@ -148,16 +145,17 @@ def _timed(times: list[float], work: Callable[[], object]) -> None:
 
 def _figures(pages: int, times: dict[str, list[float]]) -> dict[str, Any]:
     count = len(times["observe"])
-    each = {name: 1e3 * sum(taken) / count for name, taken in times.items()}
-    whole = each["observe"] + each["admit"] + each["upkeep"]
+    each = {name: 1e3 * sum(taken) / count if taken else None for name, taken in times.items()}
+    observe, floor = each["observe"] or 0.0, each["floor"] or 1.0
+    whole = None if each["upkeep"] is None else observe + (each["admit"] or 0.0) + each["upkeep"]
     return {
         "pages": pages,
-        **{f"{name}_ms": round(taken, 3) for name, taken in each.items()},
-        "observed_per_second": round(1e3 / each["observe"], 1),
-        "admitted_per_second": round(1e3 / whole, 1),
-        "observe_times_floor": round(each["observe"] / each["floor"], 2),
-        "whole_times_floor": round(whole / each["floor"], 2),
-        "longest_upkeep_ms": round(1e3 * max(times["upkeep"], default=0.0), 1),
+        **{f"{name}_ms": None if taken is None else round(taken, 3) for name, taken in each.items()},
+        "observed_per_second": round(1e3 / observe, 1),
+        "admitted_per_second": None if whole is None else round(1e3 / whole, 1),
+        "observe_times_floor": round(observe / floor, 2),
+        "whole_times_floor": None if whole is None else round(whole / floor, 2),
+        "longest_upkeep_ms": round(1e3 * max(times["upkeep"]), 1) if times["upkeep"] else None,
     }
 
 

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 LONGEST = 48
 """characters of a term; what is longer is cut, at both ends of the index alike"""

@@ -10,6 +10,12 @@
     │   ├── Undone                         it was there, and was taken back
     │   └── Erased                         it was there, and was erased on request
     ├── OpConflict          ValueError     an op_id came back with other content
+    ├── ModelError          RuntimeError   a model did not give what it was asked for
+    │   ├── ModelUnavailable               it did not answer: too slow, too busy, unreachable, or paused after failures
+    │   ├── ModelRefused                   it refuses the request: the key, its name, what was sent
+    │   ├── AnswerRejected                 it answered, but not what was asked for
+    │   ├── CeilingReached                 the tokens that it may cost are spent
+    │   └── EmbeddingFailed                what it gave are no vectors
     └── StorageError        OSError        the store could not do it
         ├── StorageFull                    no space left
         ├── StorageReadOnly                it can be read, not written
@@ -160,6 +166,50 @@ class OpConflict(MemciError, ValueError):
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.op_id,)
+
+
+class ModelError(MemciError, RuntimeError):
+    """A model did not give what it was asked for; *step* says what the call was for. Nothing was changed by it."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        super().__init__(f"{step}: {reason}")
+        self.step = step
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.step, self.reason)
+
+
+class ModelUnavailable(ModelError):
+    """The model did not answer, however often it was tried; or it is left alone for a while, since it failed often."""
+
+    retryable = True
+
+
+class ModelRefused(ModelError):
+    """The provider refuses the request (the key, the model's name, what was sent): trying again is of no use."""
+
+
+class AnswerRejected(ModelError):
+    """The model answered, but not what it was asked for; the answer is not kept."""
+
+    retryable = True
+
+
+class CeilingReached(ModelError):
+    """The tokens that were allowed are spent; no call is made until there are more."""
+
+
+class EmbeddingFailed(ModelError):
+    """An embedder raised, or gave what are no vectors; *embedder* says which. Search by words goes on without it."""
+
+    def __init__(self, embedder: str, reason: str, *, retryable: bool = False) -> None:
+        super().__init__(f"embedder {embedder!r}", reason)
+        self.embedder = embedder
+        self.retryable = retryable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.embedder, self.reason), {"retryable": self.retryable}
 
 
 class StorageError(MemciError, OSError):

@@ -15,7 +15,7 @@ import memci
 LINES = [
     ["errors"],
     ["messages", "frames"],
-    ["tokens", "messagelist"],
+    ["tokens", "messagelist", "llm"],
     ["groups", "pages", "clipping", "outbox", "background"],
     ["storage", "summarizers", "presets"],
     ["settings"],
@@ -49,6 +49,7 @@ LINES = [
     ["calls"],
     ["context"],
     ["async_context"],
+    ["chat"],
     ["__init__"],
     ["cli", "testing"],
     ["__main__"],

@@ -10,11 +10,12 @@ of what happened to a page since; a call that repeats another one changes nothin
 things are found.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from ..messages import Message
+from ..summarizers import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,59 @@ class Forgotten:
     """episodes, facts, concepts, events, summaries that were removed or told anew"""
     scrubbed: bool = True
     """whether no byte is left in the memory's own files; False while another reader keeps an older state"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a model was asked for one step, and what came of it."""
+
+    calls: int = 0
+    prompt: int = 0
+    """tokens"""
+    completion: int = 0
+    """tokens"""
+    failed: int = 0
+    """calls without an answer"""
+    rejected: int = 0
+    """answers that were not what was asked for; nothing of them is kept"""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a memory's model did so far, and what waits for it."""
+
+    waiting: int = 0
+    """jobs that are still to be done"""
+    set_aside: int = 0
+    """jobs that failed five times: what they were to better stays as it is"""
+    skipped: int = 0
+    """jobs that were not taken, since too many waited"""
+    spent: Mapping[str, Spent] = field(default_factory=dict)
+    """by step"""
+
+
+@runtime_checkable
+class Improving(Protocol):
+    """What a memory has besides, if a model makes better what it knows. Thread-safe.
+
+    All of it is done in the background: no method of `MemoryBackend` waits for a model.
+    """
+
+    def improve(self, settle: Callable[[], None] | None = None) -> bool:
+        """Do one job that is due, and return whether another one is due. O(one call of the model).
+
+        Args:
+            settle: Called before anything is written: it returns when nobody is disturbed by that.
+        """
+        ...
+
+    def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
+        """Return the better summaries of those pages that have one by now. One query."""
+        ...
+
+    def work(self) -> Work:
+        """Return what was done and what waits."""
+        ...
 
 
 @runtime_checkable

@@ -13,20 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidSetting, MemciError, brief
-
-
-class EmbeddingFailed(MemciError, RuntimeError):
-    """An embedder raised, or gave what are no vectors; *embedder* says which. Search by words goes on without it."""
-
-    def __init__(self, embedder: str, reason: str, *, retryable: bool = False) -> None:
-        super().__init__(f"embedder {embedder!r}: {reason}")
-        self.embedder = embedder
-        self.reason = reason
-        self.retryable = retryable
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...], dict[str, object]]:
-        return type(self), (self.embedder, self.reason), {"retryable": self.retryable}
+from ..errors import EmbeddingFailed, InvalidSetting, MemciError, brief
 
 
 @runtime_checkable

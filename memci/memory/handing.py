@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..errors import EmbeddingFailed
 from ..storage import Storage
 from ..summarizers import extract
 from .admission import MID, SHORT
 from .backend import PageRecord
 from .chains import ChainSummary, PageText, page_text
-from .embedders import Embedder, EmbeddingFailed, embedded
+from .embedders import Embedder, embedded
 from .episodes import Episode, best, merged, opened
 from .items import dumped, packed, put, unpacked
 from .keywords import keywords

@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import StorageBusy, StorageFull, StorageReadOnly
+from ..errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ..messages import Message
 from ..storage import Storage
 from .admission import EVICTED, MID, OBSERVED, SHORT
 from .backend import FoundPage, Piece, Recollection
-from .embedders import Embedder, EmbeddingFailed, embedded
+from .embedders import Embedder, embedded
 from .embedding import cosines
 from .knowing import concepts, known, visit
 from .layout import Floats, Integers

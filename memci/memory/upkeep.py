@@ -14,11 +14,12 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
+from ..errors import EmbeddingFailed
 from ..storage import Storage
 from .admission import EVICTED
 from .analysis import analyse, promote
 from .chains import Continuity, continuity
-from .embedders import Embedder, EmbeddingFailed
+from .embedders import Embedder
 from .embedding import embed
 from .events import Events, events
 from .graph import Extractor as RelationExtractor

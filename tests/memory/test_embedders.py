@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.errors import InvalidSetting, MemciError
+from memci.errors import EmbeddingFailed, InvalidSetting, MemciError
 from memci.memory.bert import BertEmbedder
-from memci.memory.embedders import Embedder, EmbeddingFailed, embedded
+from memci.memory.embedders import Embedder, embedded
 from memci.memory.hashing import HashEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]

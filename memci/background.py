@@ -4,8 +4,9 @@
     the worker                  │ a page, a page, a page …    │
 
 One thread for the process, started when there is something to do. It does a small step at a time, and only when its
-context was left alone for a moment: what an agent does is never slowed down by it. What is not done when the process
-ends is done by whoever opens the context next. This module knows nothing of what the steps are.
+context was left alone for a moment: what an agent does is never slowed down by it. Steps that wait for a model have
+threads of their own, a few, so that nothing else waits for one. What is not done when the process ends is done by
+whoever opens the context next. This module knows nothing of what the steps are.
 """
 
 import logging
@@ -20,6 +21,8 @@ _LOG = logging.getLogger("memci")
 
 QUIET_SECONDS = 0.05
 """how long a context must be left alone before a step is done for it"""
+MODEL_THREADS = 4
+"""steps that wait for a model at the same time, of different contexts"""
 
 
 class Busy(Protocol):
@@ -34,33 +37,45 @@ class Busy(Protocol):
 
 
 class Worker:
-    """Does the steps of what was submitted, one after another."""
+    """Does the steps of what was submitted: of each one after another, of several at once if it has more *threads*."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = 1, name: str = "memci-background") -> None:
         self._waiting: deque[weakref.ref[Busy]] = deque()
         self._change = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._most, self._name = threads, name
+        self._running: list[weakref.ref[Busy]] = []
 
     def submit(self, busy: Busy) -> None:
         """Let *busy* have its steps done; once it is forgotten or says that there is no more, it is dropped."""
         with self._change:
             if all(each() is not busy for each in self._waiting):
                 self._waiting.append(weakref.ref(busy))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="memci-background", daemon=True)
-                self._thread.start()
+            if len(self._threads) < min(self._most, len(self._waiting) + len(self._running)):
+                self._threads.append(threading.Thread(target=self._run, name=self._name, daemon=True))
+                self._threads[-1].start()
             self._change.notify()
 
     def _run(self) -> None:
         while True:
             with self._change:
-                while not self._waiting:
+                while (chosen := self._next()) is None:
                     self._change.wait()
-                chosen = self._waiting.popleft()
-            if self._done(chosen):
-                continue
+                self._running.append(chosen)
+            done = self._done(chosen)
             with self._change:
-                self._waiting.append(chosen)
+                self._running.remove(chosen)
+                if not done and chosen not in self._waiting:
+                    self._waiting.append(chosen)
+                self._change.notify()
+
+    def _next(self) -> weakref.ref[Busy] | None:
+        """Take the first one that waits and is not at work in another thread."""
+        for position, each in enumerate(self._waiting):
+            if each not in self._running:
+                del self._waiting[position]
+                return each
+        return None
 
     def _done(self, chosen: weakref.ref[Busy]) -> bool:
         busy = chosen()
@@ -79,6 +94,7 @@ class Worker:
 
 
 _worker = Worker()
+_model_worker = Worker(MODEL_THREADS, "memci-model")
 
 
 def worker() -> Worker:
@@ -86,10 +102,16 @@ def worker() -> Worker:
     return _worker
 
 
+def model_worker() -> Worker:
+    """Return the worker of this process for steps that wait for a model."""
+    return _model_worker
+
+
 def _forked() -> None:
     """Begin anew in a child process: threads do not survive fork()."""
-    global _worker  # noqa: PLW0603 -- one per process
+    global _worker, _model_worker  # noqa: PLW0603 -- one per process
     _worker = Worker()
+    _model_worker = Worker(MODEL_THREADS, "memci-model")
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Self
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Self
 
 from .calls import Calls
 from .chapters.unload import UnloadRule
 from .drafting import Draft, draft, moment
-from .errors import InvalidSetting
+from .errors import InvalidSetting, brief
 from .lifetime import Store, kept_open
 from .memory.backend import MemoryBackend, NullMemory
 from .memory_page import MemoryPage
@@ -29,6 +30,9 @@ from .presets import Preset
 from .reader import PageInfo
 from .report import Event, Receipt, Report, report
 from .storage import Storage
+
+if TYPE_CHECKING:
+    from .llm.model import ChatModel
 
 
 class Context(Calls):
@@ -59,6 +63,7 @@ class Context(Calls):
         at: int | None = None,
         wait: float = 0,
         memory: MemoryBackend | None = None,
+        chat: ChatModel | None = None,
         remember: bool | None = None,
         nonce: str | None = None,
         on_event: Callable[[Event], None] | None = None,
@@ -96,6 +101,9 @@ class Context(Calls):
                 one that asks for it gets it meanwhile. 0 asks for none.
             memory: Where pages go that leave the window, and what is searched; default: `TieredMemory`, in the same
                 store. `NullMemory()` remembers nothing, and the model is offered no search then.
+            chat: A model (`memci.llm.Chat`) that makes better, in the background, what the default memory knows: lines
+                of the Contents Page, topics, facts, the profile. No call of the context ever waits for it; default:
+                none, all of it is extracted. A memory of your own is given its model when it is made.
             remember: Whether what the memory finds for a turn is shown in front of it, as a page of at most 3 % of the
                 window; default False, since a provider's cache bills what stands behind it anew each turn.
             nonce: 8 hex digits in the frames of a new context; for tests that compare bytes.
@@ -124,9 +132,11 @@ class Context(Calls):
         read_only = read_only or at is not None
         if memory is not None and not isinstance(memory, MemoryBackend):
             raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
+        if chat is not None:
+            _check_chat(chat, memory)
         searchable = not isinstance(memory, NullMemory)
         wanted = Wanted(id, owner, system, counter, nonce, given, read_only, searchable, recount=at is not None)
-        return cls(store, wanted, rules=rules, memory=memory, at=at, wait=wait, on_event=on_event)
+        return cls(store, wanted, rules=rules, memory=memory, chat=chat, at=at, wait=wait, on_event=on_event)
 
     @classmethod
     def import_(
@@ -316,7 +326,7 @@ class Context(Calls):
     def report(self) -> Report:
         """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
         with self._usable():
-            return report(self._parts.window, self._parts.renderer.meter)
+            return report(self._parts.window, self._parts.renderer.meter, self._remembering.work)
 
     def _remembered(self, page: MemoryPage, view: list[Message], pending: Sequence[object]) -> list[Message]:
         shown = len(view) - len(self._parts.window.view) if pending else 0
@@ -333,3 +343,14 @@ class Context(Calls):
             known=lambda call_id: window.made(call_id) or reader.made(call_id),
             costs=self._parts.renderer.costs,
         )
+
+
+def _check_chat(chat: object, memory: MemoryBackend | None) -> None:
+    if not callable(chat) or isinstance(chat, type):
+        raise InvalidSetting("chat", f"expected a model to call, as memci.llm.Chat, got {brief(chat)}")
+    if iscoroutinefunction(chat) or iscoroutinefunction(type(chat).__call__):
+        raise InvalidSetting(
+            "chat", f"{type(chat).__name__} is awaited; threads of their own call this one: give a Chat"
+        )
+    if memory is not None:
+        raise InvalidSetting("chat", f"give the model to the memory: {type(memory).__name__}(…, chat=…)")

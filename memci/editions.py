@@ -7,7 +7,7 @@
 storage, beyond the rows that are stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .chapters.contents import ContentsPage, Level, Line
@@ -21,7 +21,7 @@ from .messages import Message, text_of
 from .pages import Entry
 from .segments.budget import Plan
 from .storage.protocol import PageRow, Place
-from .summarizers import extract, one_line, titled
+from .summarizers import Summary, extract, one_line, titled
 from .window import Window
 
 LEAST_TITLE = 12
@@ -76,6 +76,7 @@ def edition(
     rules: Sequence[UnloadRule],
     recalled: Sequence[StoredPage] = (),
     pinned: Sequence[StoredPage] = (),
+    summaries: Mapping[int, Summary] | None = None,
 ) -> Edition:
     """Return the edition that *plan* asks for. O(messages that leave the window + lines).
 
@@ -85,7 +86,9 @@ def edition(
         rules: Which archived pages leave the Contents Page, asked in order.
         recalled: Pages to list again on a line of their own.
         pinned: Pages to bring back into the window.
+        summaries: What a model made of pages that leave the window, or that left it last; of others it is extracted.
     """
+    summaries = summaries or {}
     turn, nonce = window.record.turn, window.memo.nonce
     rows = dict(window.common.archive.rows)
     changed: dict[int, PageRow] = {}
@@ -96,7 +99,9 @@ def edition(
     back = {page.row.index for page in pinned}
     gone = (gone & rows.keys()) - again - back
     before = window.common.archive.contents
-    contents = before.silent.without(frozenset(gone | again | back), nonce, window.weigh)
+    better = [] if not plan.archive else _bettered(window, before.silent, rows, summaries, gone | again | back)
+    worse = {line.index for line in better}
+    contents = before.silent.without(frozenset(gone | again | back | worse), nonce, window.weigh)
     for index in gone:
         changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
     for page in pinned:
@@ -125,8 +130,9 @@ def edition(
     standing = ContentsPage().saying(said, nonce, window.weigh)
     ceiling = OverCeiling(plan.contents - standing.tokens)
     titles_only = _saturated(contents, leaving, ceiling)
-    lines = [line(window, page, title_only=titles_only) for page in leaving]
-    lines += [line(window, page) for page in recalled]
+    lines = [line(window, page, summaries.get(page.row.index), title_only=titles_only) for page in leaving]
+    lines += [line(window, page, summaries.get(page.row.index)) for page in recalled]
+    lines += better
     lines.sort(key=lambda line: line.index)
     for page in (*leaving, *recalled):
         row = page.row._replace(place=Place.ARCHIVED)
@@ -210,23 +216,61 @@ def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverC
     return titles > ceiling.target - ceiling.range_tokens and whole > ceiling.tokens
 
 
-def line(window: Window, page: StoredPage, *, title_only: bool = False) -> Line:
-    """Return the line of *page* on the Contents Page. O(characters)."""
+def line(window: Window, page: StoredPage, summary: Summary | None = None, *, title_only: bool = False) -> Line:
+    """Return the line of *page* on the Contents Page, by a *summary* of it if there is one. O(characters)."""
     row, messages = page.row, [node.message for node in page.nodes]
     quotes = [node.quotes for node in page.nodes]
     entries: list[Entry] = []
+    if summary is not None and len(summary.lines) != len(messages):
+        summary = None  # it is of the page as it was before a part was split off
     if title_only:
-        title = titled(messages, quotes)
+        title = titled(messages, quotes) if summary is None else summary.title
     else:
-        summary = extract(messages, quotes)
+        summary = summary or extract(messages, quotes)
         title = summary.title
         entries = [
             Entry(row.index, node.seq - page.base + 1, node.message["role"], told)
             for node, told in zip(page.nodes, summary.lines, strict=True)
         ]
+    return Line.of(row.index, _title(row, title), entries, window.count)
+
+
+def improvable(window: Window, plan: Plan) -> list[int]:
+    """Return the pages whose lines may still become better in the edition of *plan*: those that were archived last.
+
+    Behind their block nothing of the rendering stays the same anyway, if pages leave the window.
+    """
+    blocks = window.common.archive.contents.silent.blocks
+    return [line.index for line in blocks[-1].lines] if blocks and plan.archive else []
+
+
+def _bettered(
+    window: Window,
+    contents: ContentsPage,
+    rows: Mapping[int, PageRow],
+    summaries: Mapping[int, Summary],
+    gone: Collection[int],
+) -> list[Line]:
+    """Return new lines for the newest block of *contents*, where a model's summary came after the page had left."""
+    found = []
+    for old in contents.blocks[-1].lines if contents.blocks else ():
+        summary = summaries.get(old.index)
+        if summary is None or old.index in gone or old.level is not Level.FULL:
+            continue
+        if len(summary.lines) != len(old.entries):  # it was listed by its title only
+            summary = replace(summary, lines=tuple(entry.summary for entry in old.entries))
+        entries = [replace(entry, summary=told) for entry, told in zip(old.entries, summary.lines, strict=True)]
+        new = Line.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
+        if new != old:
+            found.append(new)
+    return found
+
+
+def _title(row: PageRow, title: str) -> str:
+    """Return *title* with what the row of its page adds."""
     if row.continues is not None:
         title = f"(more of #{row.continues}) {title}"
     if row.recall_count:
         times = "once" if row.recall_count == 1 else f"{row.recall_count} times"
         title += f" (recalled {times}, last in turn {row.last_recalled_turn})"
-    return Line.of(row.index, title, entries, window.count)
+    return title

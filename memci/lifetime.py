@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .answering import Answerer
 from .chapters.unload import UnloadRule
@@ -36,6 +36,9 @@ from .storage.holding import check_seconds
 from .verifying import problems
 from .window import Window
 from .writer import Writer
+
+if TYPE_CHECKING:
+    from .llm.model import ChatModel
 
 Store = str | os.PathLike[str] | Storage
 """a path (one SQLite file for many contexts), or a store"""
@@ -62,13 +65,14 @@ class Lifetime:
         *,
         rules: Sequence[UnloadRule] | None,
         memory: MemoryBackend | None,
+        chat: ChatModel | None,
         at: int | None,
         wait: float,
         on_event: Callable[[Event], None] | None,
     ) -> None:
         self._lock = threading.RLock()
         self._closed = False
-        self._store, self._wanted, self._rules, self._memory = store, wanted, rules, memory
+        self._store, self._wanted, self._rules, self._memory, self._chat = store, wanted, rules, memory, chat
         self._release: Callable[[], None] | None = None
         self.on_event = on_event
         """called with every `Event`, after it was committed; what it raises reaches the caller"""
@@ -81,7 +85,12 @@ class Lifetime:
             if at is not None:
                 self._storage = Past(self._storage, wanted.id, at)
             self._remembering = Remembering(
-                memory, self._tiers, self._lock, read_only=wanted.read_only, past=at is not None
+                memory,
+                self._tiers,
+                self._lock,
+                read_only=wanted.read_only,
+                past=at is not None,
+                models=chat is not None,
             )
             self._read()
         except BaseException:
@@ -97,6 +106,7 @@ class Lifetime:
             reader,
             rules=self._rules,
             notify=self._notify,
+            summaries=self._remembering.summaries,
             unwritten=unwritten,
             read_only=self._wanted.read_only,
         )
@@ -165,7 +175,9 @@ class Lifetime:
                 forked(self._storage, writable, self._parts.window, id, owner)
             store = self._store if self._owned else writable
             memory = self._memory if owner is None else None
-            return type(self)(store, wanted, rules=self._rules, memory=memory, at=None, wait=0, on_event=None)
+            return type(self)(
+                store, wanted, rules=self._rules, memory=memory, chat=self._chat, at=None, wait=0, on_event=None
+            )
 
     def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:
         """Erase page *page*, or its one *entry*, for good: the bytes go from this context and from all its forks.
@@ -220,7 +232,8 @@ class Lifetime:
         """Tell the memory of all closed pages, and let it do what is due. O(pages that it was not told of).
 
         What was appended is stored anyway when `append_turn` returns. The worker does the same, in moments in which
-        the context is left alone; tests and jobs by the clock call this.
+        the context is left alone; tests and jobs by the clock call this. With a model, it waits for all of the model's
+        jobs that are due, each once; others may go on using the context meanwhile.
 
         Raises:
             StorageError: If the memory can't keep it; it is told again then.
@@ -229,6 +242,7 @@ class Lifetime:
             self._remembering.flush()
             with suppress(StorageError):  # it is told: a store that can't note it costs time, nothing else
                 self._parts.writer.write_memo()
+        self._remembering.look_after()
 
     def close(self) -> None:
         """Close the context, give its turn back, and close its store if it opened it. Closing twice is fine."""
@@ -280,6 +294,7 @@ class Lifetime:
             owner=window.record.owner,
             counter=window.count,
             read_only=self._wanted.read_only,
+            **({"chat": self._chat} if self._chat is not None else {}),  # type: ignore[arg-type]
         )
 
     def _notify(self, event: Event) -> None:

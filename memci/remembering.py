@@ -7,22 +7,28 @@ A memory that fails is no failure of the context: what it was not told stays in 
 of how things are found.
 """
 
+import logging
 import threading
 import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from .background import worker
+from .background import QUIET_SECONDS, model_worker, worker
 from .errors import StorageError
 from .handover import Handover
-from .memory.backend import FoundPage, MemoryBackend, NullMemory, Recollection
+from .memory.backend import FoundPage, Improving, MemoryBackend, NullMemory, Recollection, Work
 from .searching import Wish
 from .storage import Storage
 from .storage.protocol import Place
+from .summarizers import Summary
 from .window import Window
 
 BATCH = 8
-"""closed pages that wait before the worker is asked to tell of them"""
+"""closed pages that wait before the worker is asked to tell of them; with a model it is asked at once"""
+PATIENCE_SECONDS = 2.0
+"""how long what a model said waits for a moment in which the context is left alone"""
+_LOG = logging.getLogger("memci")
 _ALL = 2**62
 
 
@@ -37,7 +43,9 @@ class Remembering:
         *,
         read_only: bool,
         past: bool,
+        models: bool = False,
     ) -> None:
+        self._models = models
         self._memory = memory
         self._made = made
         self._owned = memory is None
@@ -50,6 +58,7 @@ class Remembering:
         self._pages = 0
         """the next page of the window when the worker was asked last"""
         self.touched = time.monotonic()
+        self._improver = Improver(self)
 
     @property
     def off(self) -> bool:
@@ -67,7 +76,7 @@ class Remembering:
         if self.off or self._read_only or self._place is None:
             return
         following = self._place[1].record.next_page
-        if following - self._pages >= BATCH:
+        if following - self._pages >= (1 if self.improves else BATCH):
             self._pages = following
             worker().submit(self)
 
@@ -82,6 +91,8 @@ class Remembering:
                 return True
             memory = self._told().memory
         memory.upkeep()
+        if self.improves:
+            model_worker().submit(self._improver)
         return False
 
     def search(self, wish: Wish, *, k: int, budget: int | None = None) -> Recollection:
@@ -118,15 +129,70 @@ class Remembering:
         return True
 
     def flush(self) -> None:
-        """Tell the memory all there is to tell, and let it do what is due. O(pages that wait).
+        """Tell the memory all there is to tell. O(pages that wait).
 
         Raises:
             StorageError: If it can't keep it; it is told again then.
         """
         if not self.off and not self._read_only:
+            self._told().tell(_ALL)
+
+    def look_after(self) -> None:
+        """Let the memory do what is due, with its model if it has one. O(pages and jobs that wait).
+
+        Raises:
+            StorageError: If it can't keep it.
+        """
+        if self.off or self._read_only:
+            return
+        memory = self.memory
+        memory.upkeep()
+        if isinstance(memory, Improving) and memory.improves:
+            while memory.improve():
+                pass
+            memory.upkeep()
+
+    @property
+    def improves(self) -> bool:
+        """Whether a model makes better what the memory knows."""
+        if self._memory is None:
+            return self._models
+        return isinstance(self._memory, Improving) and self._memory.improves
+
+    def improve(self) -> bool:
+        """Let the memory's model do one job; return whether another one is due. Called while nobody waits."""
+        if self._closed or not isinstance(self._memory, Improving):
+            return False
+        return self._memory.improve(self._settle)
+
+    def summaries(self, indexes: Sequence[int]) -> Mapping[int, Summary]:
+        """Return what a model made of some pages of the window or the Contents Page, as far as it is there."""
+        if not indexes or self._memory is None or not isinstance(self._memory, Improving) or not self.improves:
+            return {}
+        try:
             handover = self._told()
-            handover.tell(_ALL)
-            handover.memory.upkeep()
+            names: dict[str, dict[int, int]] = {}
+            for index in indexes:
+                row = handover.row(index)
+                if row is not None:
+                    context, known = handover.key(row)
+                    names.setdefault(context, {})[known] = index
+            return {
+                own[index]: summary
+                for context, own in names.items()
+                for index, summary in self._memory.summaries(context, list(own)).items()
+            }
+        except StorageError as error:
+            _LOG.debug("pages are listed as they were extracted: %s", type(error).__name__)
+            return {}
+
+    @property
+    def work(self) -> Work | None:
+        """What the memory's model did, and what waits for it; None without one."""
+        memory = self._memory
+        if memory is None and self._models:
+            memory = self.memory
+        return memory.work() if isinstance(memory, Improving) and memory.improves else None
 
     @property
     def memory(self) -> MemoryBackend:
@@ -140,6 +206,12 @@ class Remembering:
         self._closed = True
         if self._owned and self._memory is not None:
             self._memory.close()
+
+    def _settle(self) -> None:
+        """Return when the context is left alone, or after a while."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while (left := self.touched + QUIET_SECONDS - time.monotonic()) > 0 and time.monotonic() < until:
+            time.sleep(left)
 
     def _told(self) -> Handover:
         assert self._place is not None, "a context is read before it remembers"
@@ -159,3 +231,16 @@ class Remembering:
         if row is None or row.place in (Place.UNDONE, Place.ERASED):
             return None
         return replace(page, context=handover.window.record.id)
+
+
+class Improver:
+    """The jobs of a memory's model, as the worker knows them: they wait for the model, not for the context."""
+
+    def __init__(self, remembering: Remembering) -> None:
+        self._remembering = weakref.ref(remembering)
+        self.touched = 0.0
+
+    def step(self) -> bool:
+        """Do one job, and return whether another one is due."""
+        remembering = self._remembering()
+        return remembering is not None and remembering.improve()

@@ -8,6 +8,7 @@ This module knows nothing of how any of it comes about.
 from dataclasses import dataclass
 from typing import Literal
 
+from .memory.backend import Work
 from .messages import Message
 from .pages import Entry
 from .tokens import REQUEST_TOKENS
@@ -71,6 +72,8 @@ class Report:
     cached: float
     """the same over all renderings since the context was opened"""
     warnings: tuple[str, ...] = ()
+    work: Work | None = None
+    """what the memory's model did and cost, and what waits for it; None without one"""
 
 
 @dataclass(slots=True)
@@ -134,8 +137,8 @@ class CacheMeter:
         self._pending = pending
 
 
-def report(window: Window, meter: CacheMeter) -> Report:
-    """Return what *window* and *meter* know. O(messages in the window)."""
+def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Report:
+    """Return what *window* and *meter* know, and the *work* of the memory's model. O(messages in the window)."""
     active, contents = window.active, window.common.archive.contents
     opened = active.open.tokens if active.open is not None else 0
     counts = {
@@ -154,6 +157,8 @@ def report(window: Window, meter: CacheMeter) -> Report:
     latest = sorted(memo.ratios)[len(memo.ratios) // 2] if memo.ratios else 1.0
     if latest > RATIO_CEILING:
         warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")
+    if work is not None and work.set_aside:
+        warnings.append(f"{work.set_aside} jobs of the memory's model failed five times and were set aside")
     return Report(
         tokens={
             "system": window.system.tokens,
@@ -176,4 +181,5 @@ def report(window: Window, meter: CacheMeter) -> Report:
         cached_last=meter.last,
         cached=meter.kept / meter.sent if meter.sent else 0.0,
         warnings=tuple(warnings),
+        work=work,
     )

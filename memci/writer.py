@@ -8,7 +8,7 @@ A change that can't be committed leaves the window as it was. This module knows 
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -16,7 +16,7 @@ from . import moments
 from .chapters.contents import ContentsPage
 from .chapters.unload import NeverRecalled, Stale, UnloadRule
 from .drafting import Draft
-from .editions import StoredPage, edition
+from .editions import StoredPage, edition, improvable
 from .errors import (
     Erased,
     InvalidSetting,
@@ -36,6 +36,7 @@ from .segments.budget import ClosedPage, Plan, Unit, fit
 from .storage import Storage
 from .storage.codec import digest
 from .storage.protocol import EntryRow, OpRow, PageRow, Place, Transition
+from .summarizers import Summary
 from .window import Memo, Window
 
 _LOG = logging.getLogger("memci")
@@ -53,6 +54,7 @@ class Writer:
         *,
         rules: Sequence[UnloadRule] | None,
         notify: Callable[[Event], None],
+        summaries: Callable[[Sequence[int]], Mapping[int, Summary]],
         unwritten: Unwritten | None = None,
         read_only: bool = False,
     ) -> None:
@@ -63,6 +65,7 @@ class Writer:
         self._read_only = read_only
         self._rules = tuple(rules) if rules is not None else _rules(window)
         self._notify = notify
+        self._summaries = summaries
         self._wrote = False
 
     def append(self, draft: Draft, memo: Memo, *, op_id: str | None, at: str | None) -> OpRow | None:
@@ -133,7 +136,8 @@ class Writer:
         if most is not None:
             limits = replace(limits, active_pages=most, keep=1.0)
         plan = fit(replace(state, closed=(*state.closed, *coming)), limits, low=low)
-        made = edition(window, plan, rules=self._rules, recalled=recalled, pinned=pinned)
+        told = self._summaries([*plan.archive, *(page.row.index for page in recalled), *improvable(window, plan)])
+        made = edition(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=told)
         if not made.changed and not made.views and made.contents == window.common.archive.contents:
             return plan
         memo = replace(window.memo, relist=(), editions=window.memo.editions + 1).posting(made.fates)

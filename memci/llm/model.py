@@ -10,11 +10,12 @@ model that does not answer raises a `memci.errors.ModelError`. This module knows
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..messages import Message, text_of
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class ChatModel(Protocol):
         *,
         step: str = "chat",
         tools: Sequence[Message] = (),
-        answer: type[BaseModel] | None = None,
+        answer: "type[BaseModel] | None" = None,
         attempt: int = 0,
     ) -> Reply:
         """Return the answer to *messages*.

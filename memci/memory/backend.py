@@ -181,6 +181,11 @@ class Improving(Protocol):
     All of it is done in the background: no method of `MemoryBackend` waits for a model.
     """
 
+    @property
+    def improves(self) -> bool:
+        """Whether there is a model; False: nothing of this ever has anything to do."""
+        ...
+
     def improve(self, settle: Callable[[], None] | None = None) -> bool:
         """Do one job that is due, and return whether another one is due. O(one call of the model).
 

@@ -121,7 +121,7 @@ def test_worker_goes_on_after_a_rest():
 
 def test_no_thread_is_started_for_nothing():
     """A worker that was asked for nothing has no thread."""
-    assert Worker()._thread is None
+    assert Worker()._threads == []
 
 
 def test_child_process_has_a_worker_of_its_own():
@@ -131,7 +131,7 @@ def test_child_process_has_a_worker_of_its_own():
         background._forked()
 
         assert worker() is not before
-        assert worker()._thread is None
+        assert worker()._threads == []
     finally:
         background._worker = before
 

@@ -6,15 +6,15 @@
 This module knows nothing of pages or passages.
 """
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from .backend import Concept, Fact
 from .graph import Edge, activate, seeds
-from .items import dumped, put
+from .items import dumped
 from .owner import Owner
 from .store import MemoryStore
 from .words import query_terms, terms
@@ -68,17 +68,20 @@ def visit(store: MemoryStore, owner: Owner, episodes: Iterable[int | None], fact
         tiers = owner.tiers
         for key in visited:
             episode = tiers.episodes[key].visited(now)
-            body = dumped(episode, without=["embedding"])
-            put(connection, owner.nr, "episode", body, id=key, vector=episode.embedding)
+            connection.execute(_VISITED, (dumped(episode.warmth), episode.version, key))
             tiers.episodes[key] = episode
             tiers.changed.add(key)
         for about in ("user", "assistant"):
             own = [key for key in facts if key in tiers.knows(about).facts]
             tiers.knows(about).retrieved(own, now)
-            for key in own:
-                fact = tiers.knows(about).facts[key]
-                put(connection, owner.nr, "fact", dumped(replace(fact, vector=None), without=["vector"]), id=key)
+            when = [(json.dumps(tiers.knows(about).facts[key].retrieved), key) for key in own]
+            connection.executemany(_RETRIEVED, when)
     owner.committed()
+
+
+# Only what a visit changes is written: a search returns up to 40 facts. JSON as text keeps a float exact.
+_VISITED = "UPDATE memory_item SET body = json_set(body, '$.warmth', json(?), '$.version', ?) WHERE id = ?"
+_RETRIEVED = "UPDATE memory_item SET body = json_set(body, '$.retrieved', json(?)) WHERE id = ?"
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -198,10 +199,15 @@ def _pages(
     found: dict[int, FoundPage] = {}
     raw = _Raw(storage)
     page_of = owner.index.layout.columns.page
-    for position, row in _rows(store, owner, _best_first(owner, page_of, scores, wanted.k, now)):
+
+    def useful(position: int) -> bool:
+        known = found.get(int(page_of[position]))
+        return len(found) < wanted.k if known is None else scores[position] >= _ECHO * known.score
+
+    for position, row in _rows(store, owner, _best_first(owner, page_of, scores, wanted.k, now), useful):
         page, score = int(page_of[position]), float(scores[position])
         known = found.get(page)
-        if len(found) >= wanted.k if known is None else score < _ECHO * known.score:
+        if not useful(position):
             continue
         if left is not None and (left < _CRUMB or missed > _MISSES):
             break
@@ -232,16 +238,22 @@ def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: fl
     rounded = np.round(scores[good], 5)
     _, group, sizes = np.unique(rounded, return_inverse=True, return_counts=True)
     coldness = np.zeros(len(good))
+    warmths: dict[int, float] = {}
     for tied in np.flatnonzero(sizes[group] > 1).tolist():
-        coldness[tied] = -owner.tiers.warmth(int(page_of[good[tied]]), now)
+        page = int(page_of[good[tied]])
+        if page not in warmths:
+            warmths[page] = owner.tiers.warmth(page, now)
+        coldness[tied] = -warmths[page]
     order: list[int] = good[np.lexsort((good, coldness, -rounded))].tolist()
     return order
 
 
-def _rows(store: MemoryStore, owner: Owner, positions: Sequence[int]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yield each of *positions* with what the store knows of its passage, read some at a time."""
-    for start in range(0, len(positions), _AT_ONCE):
-        part = positions[start : start + _AT_ONCE]
+def _rows(
+    store: MemoryStore, owner: Owner, positions: Sequence[int], useful: Callable[[int], bool]
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield each of *positions* that is *useful* with what the store knows of its passage, read some at a time."""
+    left = iter(positions)
+    while part := list(islice(filter(useful, left), _AT_ONCE)):
         ids = owner.index.ids(np.array(part))
         rows = {row[0]: row for row in store.read_rows(_PASSAGES, json.dumps(ids))}
         yield from ((position, rows[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in rows)

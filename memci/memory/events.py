@@ -71,6 +71,8 @@ class DailySummary:
     good: int = 0
     """words of a good mood, and of a bad one"""
     bad: int = 0
+    felt: Mood | None = None
+    """the mood as a model tells it, of the pages so far; None: the words tell it"""
 
     @property
     def unique_users(self) -> int:
@@ -80,7 +82,7 @@ class DailySummary:
     @property
     def mood(self) -> Mood:
         """The mood of the whole day."""
-        return mood_of(self.good, self.bad)
+        return self.felt or mood_of(self.good, self.bad)
 
     def updated(self, pages: Sequence[PageRecord], found: Sequence[Event]) -> "DailySummary":
         """Return it with *pages* of the same day and the events *found* in them. O(characters of pages)."""
@@ -99,6 +101,7 @@ class DailySummary:
             users=tuple(dict.fromkeys((*self.users, *names)))[:MOST_USERS],
             good=self.good + good,
             bad=self.bad + bad,
+            felt=None,
         )
 
 

@@ -175,6 +175,12 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
         )
 
 
+def profile(memory: TieredMemory) -> Profile:
+    """Return what kind of person the owner is, and how to treat them. One small query."""
+    with memory._store.lock:
+        return _read(memory).tiers.profile
+
+
 def counts(memory: TieredMemory) -> Counts:
     """Return how much *memory* holds. O(its pages)."""
     with memory._store.lock:

@@ -1,0 +1,16 @@
+"""The companion: a conversation that remembers, whole.
+
+    from memci.chat import Companion
+    from memci.llm import Chat
+
+    companion = Companion(context, Chat(model="…"), role="You are Ada's travel companion.")
+    print(companion.respond("Where did I want to sit?").text)
+
+`memci chat` is one in a terminal. This package knows nothing of terminals or HTTP.
+"""
+
+from .analysis import AnalysisResult, MemoryToSave
+from .answers import Answer, AnswerStream
+from .companion import Companion
+
+__all__ = ["AnalysisResult", "Answer", "AnswerStream", "Companion", "MemoryToSave"]

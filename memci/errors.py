@@ -181,9 +181,19 @@ class ModelError(MemciError, RuntimeError):
 
 
 class ModelUnavailable(ModelError):
-    """The model did not answer, however often it was tried; or it is left alone for a while, since it failed often."""
+    """The model did not answer, however often it was tried; or it is left alone for a while, since it failed often.
+
+    *partial* is what had come of an answer whose stream was cut.
+    """
 
     retryable = True
+
+    def __init__(self, step: str, reason: str, *, partial: str = "") -> None:
+        super().__init__(step, reason)
+        self.partial = partial
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.step, self.reason), {"partial": self.partial}
 
 
 class ModelRefused(ModelError):

@@ -9,6 +9,45 @@
 `model` says what a model is to the rest of memci. This package knows nothing of pages, windows or memories.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .ledger import Ledger, Spent
 from .model import ChatModel, Reply, Usage
 
-__all__ = ["ChatModel", "Reply", "Usage"]
+if TYPE_CHECKING:
+    from .answers import ask, ask_async
+    from .async_chat import AsyncChat
+    from .chat import Chat
+    from .embeddings import Embeddings
+    from .tracing import Call
+
+__all__ = [
+    "AsyncChat",
+    "Call",
+    "Chat",
+    "ChatModel",
+    "Embeddings",
+    "Ledger",
+    "Reply",
+    "Spent",
+    "Usage",
+    "ask",
+    "ask_async",
+]
+
+_LATER = {
+    "AsyncChat": "async_chat",
+    "Call": "tracing",
+    "Chat": "chat",
+    "Embeddings": "embeddings",
+    "ask": "answers",
+    "ask_async": "answers",
+}
+"""what is loaded when it is first asked for: a context without a model needs none of it"""
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

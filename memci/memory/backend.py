@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from ..llm.ledger import Spent as Spent  # noqa: PLC0414 -- a part of `Work`, found beside it
 from ..messages import Message
 from ..summarizers import Summary
 
@@ -143,21 +144,6 @@ class Forgotten:
     """episodes, facts, concepts, events, summaries that were removed or told anew"""
     scrubbed: bool = True
     """whether no byte is left in the memory's own files; False while another reader keeps an older state"""
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a model was asked for one step, and what came of it."""
-
-    calls: int = 0
-    prompt: int = 0
-    """tokens"""
-    completion: int = 0
-    """tokens"""
-    failed: int = 0
-    """calls without an answer"""
-    rejected: int = 0
-    """answers that were not what was asked for; nothing of them is kept"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,117 @@
+"""What models cost: tokens and calls per step, and a ceiling above which no call is made.
+
+    ledger = Ledger(ceiling=200_000, period_seconds=86_400)     # for several chats at once, if they share it
+    chat = Chat("gpt-4.1-mini", ledger=ledger)
+    ledger.steps["page"]                Spent(calls=12, prompt=9_310, completion=804, …)
+    ledger.total.tokens                 10_114
+
+This module knows nothing of models: it adds up what it is told.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+from ..errors import CeilingReached, InvalidSetting, brief
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a model was asked for one step, and what came of it."""
+
+    calls: int = 0
+    prompt: int = 0
+    """tokens"""
+    completion: int = 0
+    """tokens"""
+    failed: int = 0
+    """calls without an answer"""
+    rejected: int = 0
+    """answers that were not what was asked for; nothing of them is kept"""
+    cached: int = 0
+    """of the prompt's tokens, those that came from the provider's cache"""
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion."""
+        return self.prompt + self.completion
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(
+            self.calls + other.calls,
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.failed + other.failed,
+            self.rejected + other.rejected,
+            self.cached + other.cached,
+        )
+
+
+class Ledger:
+    """Adds up what calls cost, per step, and refuses the next one when the ceiling is reached. Thread-safe.
+
+    Calls that are under way when the ceiling is reached are finished: it is passed by no more than what they cost.
+    """
+
+    def __init__(
+        self,
+        ceiling: int | None = None,
+        *,
+        period_seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin with nothing spent.
+
+        Args:
+            ceiling: Tokens, prompts and completions together, that a period may cost; None: no bound.
+            period_seconds: After how long the count of the ceiling begins anew, from the first call on; None: never.
+            clock: What time it is, in seconds.
+        """
+        if ceiling is not None and (type(ceiling) is not int or ceiling < 0):
+            raise InvalidSetting("ceiling", f"tokens that may be spent, 0 or more, or None; not {brief(ceiling)}")
+        if period_seconds is not None and not period_seconds > 0:
+            raise InvalidSetting("period_seconds", f"more than 0, or None; not {brief(period_seconds)}")
+        self.ceiling = ceiling
+        self.period_seconds = period_seconds
+        self._clock = clock
+        self._steps: dict[str, Spent] = {}
+        self._since: float | None = None
+        self._tokens = 0
+        self._lock = Lock()
+
+    @property
+    def steps(self) -> Mapping[str, Spent]:
+        """What each step cost so far: a copy."""
+        with self._lock:
+            return dict(self._steps)
+
+    @property
+    def total(self) -> Spent:
+        """What all steps cost so far."""
+        return sum(self.steps.values(), Spent())
+
+    def admit(self, step: str) -> None:
+        """Let a call for *step* be made, or say that it may not.
+
+        Raises:
+            CeilingReached: If the tokens of this period are spent.
+        """
+        with self._lock:
+            self._turn_over()
+            if self.ceiling is not None and self._tokens >= self.ceiling:
+                raise CeilingReached(step, f"{self._tokens:,} tokens are spent, {self.ceiling:,} are allowed")
+
+    def add(self, step: str, spent: Spent) -> None:
+        """Add what was spent for *step*."""
+        with self._lock:
+            self._turn_over()
+            self._steps[step] = self._steps.get(step, Spent()) + spent
+            self._tokens += spent.tokens
+
+    def _turn_over(self) -> None:
+        now = self._clock()
+        if self._since is None:
+            self._since = now
+        elif self.period_seconds is not None and now - self._since >= self.period_seconds:
+            self._since, self._tokens = now, 0

@@ -11,6 +11,15 @@
 
 from .analysis import AnalysisResult, MemoryToSave
 from .answers import Answer, AnswerStream
+from .async_companion import AsyncAnswerStream, AsyncCompanion
 from .companion import Companion
 
-__all__ = ["AnalysisResult", "Answer", "AnswerStream", "Companion", "MemoryToSave"]
+__all__ = [
+    "AnalysisResult",
+    "Answer",
+    "AnswerStream",
+    "AsyncAnswerStream",
+    "AsyncCompanion",
+    "Companion",
+    "MemoryToSave",
+]

@@ -91,6 +91,8 @@ class Counted:
 
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
+        self.ledger: object = getattr(chat, "ledger", None)
+        """that of the model, which adds up what is rejected as well"""
         self.calls = 0
         self.usage = Usage()
 

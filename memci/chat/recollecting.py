@@ -13,7 +13,7 @@ It stands near the tail, since it is another one each turn: all in front of it s
 others wrote stands in it as JSON strings. This module knows nothing of models or of how things are found.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 
@@ -26,6 +26,8 @@ HEAD = "what is remembered for the message that follows: notes and quotations, n
 RECALL = "recall_page(index=…) reads a [Page #…] whole."
 SHARES = {"metadata": 0.2, "profile": 0.2, "strategy": 0.1, "user": 0.25, "assistant": 0.1, "concepts": 0.1}
 """of the room, that each part takes at most; pages get all that is left"""
+RELATIONSHIP = 40
+"""tokens that its name may cost"""
 LEAST = 8
 """tokens below which a text is not worth its beginning"""
 
@@ -51,10 +53,11 @@ def told(remembered: Remembered, around: Surroundings, room: int) -> str:
     count = around.count
     head = [HEAD, f"now: {remembered.now:%Y-%m-%d %H:%M, %A}"]
     if remembered.relationship:
-        head.append(f"relationship with the user: {quoted(fitted(remembered.relationship, 40, count))}")
+        head.append(
+            f"relationship with the user: {quoted(fitted(remembered.relationship, min(RELATIONSHIP, room // 5), count))}"
+        )
     left = room - count(framed("companion", around.nonce, "\n".join(head))) - count(RECALL) - 2
     lines: list[str] = []
-    numbered = False
     for name, part in _parts(remembered, around):
         most = min(left, int(room * SHARES.get(name, 1)))
         for start, text in part:
@@ -64,8 +67,16 @@ def told(remembered: Remembered, around: Surroundings, room: int) -> str:
             cost = count(line) + 1
             lines.append(line)
             most, left = most - cost, left - cost
-            numbered = numbered or "[Page #" in start
+    text = _framed(head, lines, around)
+    while lines and count(text) > room:  # tokens of lines do not add up exactly
+        lines.pop()
+        text = _framed(head, lines, around)
+    return text
+
+
+def _framed(head: Sequence[str], lines: Sequence[str], around: Surroundings) -> str:
     body = framed("companion", around.nonce, "\n".join([*head, *lines]))
+    numbered = any("[Page #" in line.partition(": ")[0] for line in lines)
     return f"{body}\n{RECALL}" if numbered and around.recalls else body
 
 

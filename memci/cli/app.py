@@ -2,7 +2,8 @@
 
     0   all is well
     1   it does not fit the window (demo, replay), a store is damaged (verify) or not well here (doctor), nothing was
-        erased, or not from the store's files yet (erase), a memory could not be told of a context (consolidate)
+        erased, or not from the store's files yet (erase), a memory could not be told of a context (consolidate), a
+        message from a pipe was not answered (chat)
     2   a file or an argument makes no sense: one line on stderr says which and why
 
 This module knows nothing of what the commands do.
@@ -71,6 +72,53 @@ def demo(
     """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
     with _ending():
         well = demonstrated(_output(json=False, live=not no_live), window=window, turns=turns)
+    if not well:
+        raise typer.Exit(1)
+
+
+@app.command()
+def chat(
+    store: Annotated[str, typer.Argument(help="A store; one is made if there is none (NAME/ makes a folder).")],
+    *,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length; default: 32000.")
+    ] = None,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The system prompt, which is stored with the context.")
+    ] = None,
+    role: Annotated[str, typer.Option(metavar="TEXT", help="Who the model is to be, in this conversation.")] = "",
+    no_analysis: Annotated[
+        bool, typer.Option("--no-analysis", help="Search for every message as it is: one call less.")
+    ] = False,
+    no_search: Annotated[bool, typer.Option("--no-search", help="Do not search the memory before an answer.")] = False,
+    no_memory_model: Annotated[
+        bool, typer.Option("--no-memory-model", help="Let the model do nothing for the memory in the background.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each message.")] = False,
+) -> None:
+    """Talk with a model that remembers. From a pipe, each line is a message."""
+    from .chat import Wishes, chatted  # noqa: PLC0415 -- numpy and a client, which the others do not need
+
+    with _ending():
+        wishes = Wishes(
+            id=id,
+            model=model,
+            base_url=base_url,
+            window=window,
+            system=system,
+            role=role,
+            analysis=not no_analysis,
+            search=not no_search,
+            memory_model=not no_memory_model,
+        )
+        well = chatted(_output(json=json, live=not json), store, wishes)
     if not well:
         raise typer.Exit(1)
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_prefix_when_there_was_no_edition(scripted):
     asked = chat.asked()
     firsts = [at for at, messages in enumerate(asked) if messages[-1]["role"] == "user"]
     compared = 0
-    for at, then in zip(firsts, firsts[1:], strict=False):
+    for at, then in pairwise(firsts):
         if editions[at] == editions[then]:
             kept = asked[at][:-2]  # without the question, and what is remembered in front of it
 

@@ -1,0 +1,109 @@
+"""AsyncCompanion: the same companion for programs that await.
+
+    companion = AsyncCompanion(Companion(context, Chat("…")))
+    answer = await companion.respond("Where did I want to sit?")
+    async with companion.stream("And when do I land?") as stream:
+        async for piece in stream:
+            …
+
+Each piece is fetched in a worker thread, with the model that the companion calls. A task that is cancelled stops its
+answer at the next piece, and what was said so far is stored before the cancellation goes on. This module knows nothing
+of how an answer comes about.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Self, TypeVar
+
+from .answers import Answer, AnswerStream
+from .companion import Companion
+
+_T = TypeVar("_T")
+_END = None
+
+
+class AsyncCompanion:
+    """A `Companion` whose answers are awaited; `companion` is the one that it wraps. One turn at a time."""
+
+    def __init__(self, companion: Companion) -> None:
+        self.companion = companion
+
+    async def respond(
+        self,
+        text: str,
+        *,
+        relationship: str = "friend",
+        metadata: Mapping[str, object] | None = None,
+        at: datetime | None = None,
+    ) -> Answer:
+        """Return the answer to *text*, once the turn is stored (see `Companion.respond`)."""
+        async with self.stream(text, relationship=relationship, metadata=metadata, at=at) as stream:
+            async for _ in stream:
+                pass
+        assert stream.answer is not None, "a turn that ends has an answer"
+        return stream.answer
+
+    def stream(
+        self,
+        text: str,
+        *,
+        relationship: str = "friend",
+        metadata: Mapping[str, object] | None = None,
+        at: datetime | None = None,
+    ) -> "AsyncAnswerStream":
+        """Return the answer to *text* in pieces, as they come (see `Companion.stream`)."""
+        return AsyncAnswerStream(self.companion.stream(text, relationship=relationship, metadata=metadata, at=at))
+
+
+class AsyncAnswerStream:
+    """The pieces of an answer, as they come; `aclose` stops it, and what was said so far is stored."""
+
+    def __init__(self, stream: AnswerStream) -> None:
+        self._stream = stream
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer, once its last piece was taken or the stream was closed; None before."""
+        return self._stream.answer
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        try:
+            piece = await _whole(lambda: next(self._stream, _END))
+        except asyncio.CancelledError:
+            await self.aclose()
+            raise
+        if piece is _END:
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """Stop the answer, and store what was said so far. Closing twice is fine."""
+        await _whole(self._stream.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+async def _whole(act: Callable[[], _T]) -> _T:
+    """Return what *act* returns in a thread; a cancellation is raised when it is done, not before."""
+    task = asyncio.ensure_future(asyncio.to_thread(act))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not complain of it
+        raise

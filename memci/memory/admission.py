@@ -16,16 +16,25 @@ import apsw
 from .backend import PageRecord, Scope
 from .forgetting import forget
 from .index import analysed, stored
+from .jobs import enqueue, savable, skip
 from .owner import Owner
 from .passages import passages
+from .reading import QUARANTINED
 from .store import MemoryStore, fetched
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
 """the tiers, as they are stored"""
 
 
-def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
-    """Keep *page* so that its words are found, and return its id. O(its characters)."""
+def observed(store: MemoryStore, owner: Owner, page: PageRecord, *, modelled: bool = False) -> int:
+    """Keep *page* so that its words are found, and return its id. O(its characters).
+
+    Args:
+        store: Where the memory is.
+        owner: Whose memory; the store's lock is held.
+        page: The page.
+        modelled: Whether a model is to say what is on it: a job is left for that.
+    """
     digest = _digest(page)
     known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
     if known and known[0][1] == digest:
@@ -33,6 +42,7 @@ def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
     pieces = analysed(passages([entry for entry in page.entries if entry[0] not in page.quotes]), page.at)
     with store.change() as connection:
         known = store.read_rows(SELECT_PAGE, owner.name, page.context, page.index)
+        apart = known[0][3] & QUARANTINED if known else 0
         if known and known[0][1] == digest:  # another process was faster
             return int(known[0][0])
         if known:  # nothing of what it said before may be left, in what was derived of it either
@@ -41,13 +51,16 @@ def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
         owner.begin(connection, removes=late)
         context = _context(connection, owner.nr, page.context, page.index)
         connection.execute(
-            "INSERT INTO memory_page(owner, context, page, turn, at, digest) VALUES (?, ?, ?, ?, ?, ?)",
-            (owner.nr, context, page.index, page.turn, page.at, digest),
+            "INSERT INTO memory_page(owner, context, page, turn, at, digest, analyzed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (owner.nr, context, page.index, page.turn, page.at, digest, apart),
         )
         id_ = connection.last_insert_rowid()
         fresh = stored(connection, owner.nr, context, id_, page.at, pieces)
         if known and known[0][2] != OBSERVED:
             _queue(connection, owner.nr, id_)
+        savable(connection, owner.nr, page.context, page.index)
+        if modelled and page.entries and not apart and not enqueue(connection, owner.nr, "page", id_):
+            skip(connection, owner.nr)
     owner.committed(fresh, removes=late)
     if known:
         store.scrub()
@@ -56,8 +69,8 @@ def observed(store: MemoryStore, owner: Owner, page: PageRecord) -> int:
 
 def admitted(store: MemoryStore, owner: Owner, id: int) -> None:  # noqa: A002 -- the page's
     """Put the page *id* at the end of the queue, if it was never there."""
-    tier = store.read_rows("SELECT tier FROM memory_page WHERE id = ?", id)
-    if not tier or tier[0][0] != OBSERVED:
+    found = store.read_rows("SELECT tier, analyzed FROM memory_page WHERE id = ?", id)
+    if not found or found[0][0] != OBSERVED or found[0][1] & QUARANTINED:
         return
     with store.change() as connection:
         owner.begin(connection)
@@ -77,15 +90,17 @@ def heard(store: MemoryStore, owner: Owner, context: str) -> int:
 
 
 SELECT_PAGE = """
-SELECT g.id, g.digest, g.tier FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+SELECT g.id, g.digest, g.tier, g.analyzed, g.turn, g.at FROM memory_page AS g
+JOIN memory_context AS c ON c.nr = g.context
 JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"""
 
 
 def _queue(connection: apsw.Connection, owner: int, page: int) -> None:
     connection.execute(
         "UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page "
-        "WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ?",
-        (SHORT, owner, SHORT, page, OBSERVED),
+        "WHERE owner = ? AND tier = ?) "
+        "WHERE id = ? AND tier = ? AND analyzed & ? = 0",
+        (SHORT, owner, SHORT, page, OBSERVED, QUARANTINED),
     )
 
 

@@ -109,8 +109,12 @@ class ChainSummary:
     """titles of pages: the first one, and the latest"""
     skipped: int = 0
     """titles between the first and the latest ones that are not told any more"""
+    about: str = ""
+    """what it is about, as a model told it last; "" if none did"""
 
     def __str__(self) -> str:
+        if self.about:
+            return self.about
         first, rest = self.points[:1], self.points[1:]
         gap = [f"… ({self.skipped} more)"] if self.skipped else []
         return _JOINT.join([*first, *gap, *rest])
@@ -123,4 +127,4 @@ class ChainSummary:
         points = (*self.points, point)
         if len(points) <= MOST_POINTS:
             return replace(self, pages=self.pages + 1, points=points)
-        return ChainSummary(self.pages + 1, (points[0], *points[2:]), self.skipped + 1)
+        return ChainSummary(self.pages + 1, (points[0], *points[2:]), self.skipped + 1, self.about)

@@ -47,6 +47,8 @@ class Episode:
     last: float | None = None
     version: int = 1
     """counts the changes"""
+    told: int = 0
+    """how many pages it had when a model told it last"""
 
     @property
     def visits(self) -> int:
@@ -67,6 +69,11 @@ class Episode:
     def access_count(self) -> int:
         """How often a search brought it back."""
         return self.warmth.access_count
+
+    @property
+    def grown(self) -> bool:
+        """Whether it has half as many pages again as when a model told it last, and more than one."""
+        return self.length > 1 and 2 * self.length >= 3 * self.told
 
     def visited(self, now: float) -> "Episode":
         """Return it after a search brought it back."""
@@ -147,6 +154,28 @@ def merged(
         first=min(times, default=None),
         last=max(times, default=None),
         version=episode.version + 1,
+        told=episode.told,
+    )
+
+
+def told(episode: Episode, summary: str, words: Sequence[str], importance: float, others: Sequence[str]) -> Episode:
+    """Return *episode* as a model tells it. Its vector and its warmth stay.
+
+    Args:
+        episode: What it was.
+        summary: Lines; what they tell is kept.
+        words: Keywords.
+        importance: From 0 to 1.
+        others: Titles of pages that the model knows nothing of.
+    """
+    united = _united(tuple(words), ())
+    return replace(
+        episode,
+        summary=_summary(summary, "\n".join(others), united) or episode.summary,
+        keywords=united or episode.keywords,
+        importance=_share(importance),
+        version=episode.version + 1,
+        told=episode.length,
     )
 
 
@@ -194,4 +223,5 @@ def retold(episode: Episode, pages: Sequence[tuple[str, tuple[str, ...], Vector 
         embedding=mean([vector for _, _, vector in pages]),
         warmth=replace(episode.warmth, length=len(pages)),
         version=episode.version + 1,
+        told=0,
     )

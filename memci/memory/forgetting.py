@@ -2,6 +2,8 @@
 
     page #7 goes     its row, passages, words, vectors          what it alone is evidence of goes too
                      its episode is told anew from the pages that are left
+    page #9 is not   its row, passages and words stay: words find it still
+    to be trusted    what was derived from it goes, and nothing is derived from it any more
 
 This module knows nothing of how things were derived.
 """
@@ -11,20 +13,28 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import apsw
 
-from . import episodes
+from . import episodes, jobs
 from .backend import Forgotten, Scope
 from .chains import ChainSummary
 from .index import removed
-from .items import drop, dumped, put, unpacked
+from .items import drop, dumped, put, unpacked, validated
+from .notes import KIND, Note
 from .owner import Owner, owner_of
 from .profile import Profile
+from .reading import QUARANTINED
 from .store import MemoryStore, fetched, purge
 
 
 def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
     """Remove what *scope* names, and what was derived from it. O(its pages + the index, once)."""
     owner.refresh()
-    if not owner.nr or (not _pages_of(store, owner, scope.context, scope.pages) and scope.pages is not None):
+    if not owner.nr or (
+        scope.pages is not None
+        and not _pages_of(store, owner, scope.context, scope.pages)
+        and not any(
+            each.context == scope.context and each.index in scope.pages for each in jobs.savings(store, owner.nr)
+        )
+    ):
         return Forgotten()
     with store.change() as connection:
         owner.begin(connection, removes=True)
@@ -33,13 +43,12 @@ def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
         for page in pages:
             removed(connection, page)
             connection.execute("DELETE FROM memory_vector WHERE page = ?", (page,))
-            connection.execute("DELETE FROM memory_evidence WHERE page = ?", (page,))
-            _unlink(connection, page)
+            _take_out(connection, page)
             connection.execute("DELETE FROM memory_page WHERE id = ?", (page,))
         if scope.pages is not None:
             connection.execute(_HEARD, (owner.nr, scope.context))
-        for item in derived:
-            _retell(connection, owner, item)
+        _retell_all(connection, owner, derived, pages)
+        jobs.forget_jobs(connection, owner.nr, scope.context, scope.pages)
         if scope.context is None and scope.pages is None:
             connection.execute("DELETE FROM memory_context WHERE owner = ?", (owner.nr,))
             connection.execute("DELETE FROM memory_item WHERE owner = ?", (owner.nr,))
@@ -51,6 +60,31 @@ def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:
     return Forgotten(len(pages), len(derived), scrubbed=store.scrub())
 
 
+def quarantine(store: MemoryStore, owner: Owner, context: str, index: int) -> Forgotten:
+    """Remove all that was derived from a page, and derive nothing from it any more. O(what is told anew).
+
+    The page itself stays, and is found by its words.
+    """
+    owner.refresh()
+    if not owner.nr or not _pages_of(store, owner, context, (index,)):
+        return Forgotten()
+    with store.change() as connection:
+        owner.begin(connection)
+        pages = _pages_of(store, owner, context, (index,))
+        derived = _derived(connection, pages)
+        for page in pages:
+            _take_out(connection, page)
+            connection.execute(_SET_APART, (QUARANTINED, page))
+            connection.execute("UPDATE memory_owner SET last = NULL WHERE nr = ? AND last = ?", (owner.nr, page))
+        _retell_all(connection, owner, derived, pages)
+        jobs.forget_jobs(connection, owner.nr, context, (index,))
+    owner.forget()
+    return Forgotten(0, len(derived), scrubbed=store.scrub())
+
+
+_SET_APART = """
+UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL, previous = NULL, next = NULL,
+summary = '', keywords = '', analyzed = ? WHERE id = ?"""
 _HEARD = """
 UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
 WHERE owner = ? AND name = ?"""
@@ -67,7 +101,8 @@ def forget_everywhere(store: MemoryStore, gone: Mapping[str, Collection[int] | N
         gone: Indexes of pages by context; None: all of it.
     """
     for context, pages in gone.items():
-        for (name,) in store.read_rows(_OWNERS, context):
+        names = [row[0] for row in store.read_rows(_OWNERS, context)]
+        for name in dict.fromkeys([*names, *jobs.savers(store, context)]):
             with store.lock:
                 owner = owner_of(store, name)
                 forget(store, owner, Scope(context, pages))
@@ -102,6 +137,32 @@ def _derived(connection: apsw.Connection, pages: Sequence[int]) -> list[int]:
     return sorted(found)
 
 
+def _retell_all(connection: apsw.Connection, owner: Owner, derived: Sequence[int], gone: Sequence[int]) -> None:
+    """Tell what was *derived* from pages that are *gone* anew. O(their pages)."""
+    told = set(derived)
+    for item in derived:
+        for (body,) in fetched(connection, "SELECT body FROM memory_item WHERE id = ? AND kind = ?", item, KIND):
+            told.remove(item)
+            drop(connection, [item])
+            note = validated(Note, body)
+            if note.page not in gone:
+                told.update(_unnoted(connection, owner, note))
+    for item in sorted(told):
+        _retell(connection, owner, item)
+
+
+def _unnoted(connection: apsw.Connection, owner: Owner, note: Note) -> list[int]:
+    """Let a page be told of by what is extracted of it, and return what is to be told anew for that."""
+    jobs.enqueue(connection, owner.nr, "page", note.page)
+    found = fetched(connection, "SELECT episode, chain FROM memory_page WHERE id = ? AND summary <> ''", note.page)
+    words = json.dumps(note.plain.keywords, ensure_ascii=False)
+    connection.execute(
+        "UPDATE memory_page SET summary = ?, keywords = ? WHERE id = ? AND summary <> ''",
+        (note.plain.title, words, note.page),
+    )
+    return [item for row in found for item in row if item is not None]
+
+
 def _retell(connection: apsw.Connection, owner: Owner, item: int) -> None:
     """Tell an item anew from the pages that are left of it; drop it if that can't be done. O(its pages)."""
     left = fetched(
@@ -111,6 +172,9 @@ def _retell(connection: apsw.Connection, owner: Owner, item: int) -> None:
         item,
     )
     episode, chain = owner.tiers.episodes.get(item), owner.tiers.chains.get(item)
+    if chain is not None:  # a page that it only took a word from is none of its own
+        own = {row[0] for row in fetched(connection, "SELECT id FROM memory_page WHERE chain = ?", item)}
+        left = [row for row in left if row[0] in own]
     if left and episode is not None:
         told = episodes.retold(episode, [(row[1], tuple(json.loads(row[2] or "[]")), unpacked(row[3])) for row in left])
         put(connection, owner.nr, "episode", dumped(told, without=["embedding"]), id=item, vector=told.embedding)
@@ -122,10 +186,24 @@ def _retell(connection: apsw.Connection, owner: Owner, item: int) -> None:
     elif item == owner.tiers.profile_id:  # its counters tell nothing of what was said
         bare = Profile(turns=owner.tiers.profile.turns, last_turn=owner.tiers.profile.last_turn)
         put(connection, owner.nr, "profile", dumped(bare), id=item)
-        connection.executemany("UPDATE memory_page SET analyzed = 0 WHERE id = ?", [(row[0],) for row in left])
+        _analysed_anew(connection, left)
     else:  # what else it came from is analysed again
-        connection.executemany("UPDATE memory_page SET analyzed = 0 WHERE id = ?", [(row[0],) for row in left])
+        _analysed_anew(connection, left)
         drop(connection, [item])
+
+
+def _analysed_anew(connection: apsw.Connection, pages: Sequence[tuple[int, ...]]) -> None:
+    connection.executemany(
+        "UPDATE memory_page SET analyzed = analyzed & ? WHERE id = ?", [(QUARANTINED, row[0]) for row in pages]
+    )
+
+
+def _take_out(connection: apsw.Connection, page: int) -> None:
+    """Take *page* out of what was derived from it, and what is to be done for it."""
+    connection.execute("DELETE FROM memory_vector WHERE page = ? AND passage = 0", (page,))
+    connection.execute("DELETE FROM memory_evidence WHERE page = ?", (page,))
+    connection.execute("DELETE FROM memory_job WHERE kind = 'page' AND subject = ?", (page,))
+    _unlink(connection, page)
 
 
 def _unlink(connection: apsw.Connection, page: int) -> None:

@@ -4,30 +4,32 @@
                ──▶  topics              {#3, #4} flight     {#5} dog
                ──▶  episodes            joins "Flight to Oslo"     opens "My dog is ill"
 
-One transaction: a batch is in the queue or in episodes, never lost between. This module knows nothing of when.
+One transaction: a batch is in the queue or in episodes, never lost between. What a model said of a page is used where
+it did: its title, its keywords, whether it goes on from the page before. This module knows nothing of when.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import EmbeddingFailed
 from ..storage import Storage
-from ..summarizers import extract
+from . import notes
 from .admission import MID, SHORT
 from .backend import PageRecord
 from .chains import ChainSummary, PageText, page_text
 from .embedders import Embedder, embedded
 from .episodes import Episode, best, merged, opened
 from .items import dumped, packed, put, unpacked
-from .keywords import keywords
-from .owner import Owner
+from .notes import Note, notes_of, plainly
+from .owner import Change, Overtaken, Owner
+from .provenance import sources, vocabulary
 from .reading import raw_pages
-from .store import MemoryStore
-from .topics import Topic
+from .store import MemoryStore, fetched
+from .topics import Topic, Topics
 
 if TYPE_CHECKING:
     import apsw
@@ -45,20 +47,53 @@ class _Queued:
     id: int
     page: PageRecord
     text: PageText
+    note: Note | None
 
 
-def hand_over(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder, rules: Rules, now: float) -> int:
-    """Move the oldest batch of a full queue into episodes, and return how many pages that were. O(their messages)."""
+def full(store: MemoryStore, owner: Owner, capacity: int) -> bool:
+    """Tell whether *capacity* pages wait in the queue. O(capacity)."""
+    return len(store.read_rows(_QUEUE, owner.name, SHORT, capacity)) >= capacity
+
+
+def hand_over(
+    storage: Storage,
+    store: MemoryStore,
+    owner: Owner,
+    embedder: Embedder,
+    rules: Rules,
+    now: float,
+    *,
+    topics: Topics | None = None,
+    change: Change | None = None,
+) -> int:
+    """Move the oldest batch of a full queue into episodes, and return how many pages that were. O(their messages).
+
+    Args:
+        storage: Where the pages are.
+        store: Where the memory is.
+        owner: Whose memory; no lock is held.
+        embedder: Of the pages' vectors.
+        rules: Sizes, thresholds and steps.
+        now: Seconds since 1970 UTC.
+        topics: What divides the batch; default: that of the rules.
+        change: The transaction in which it is written.
+
+    Raises:
+        Overtaken: If the queue, or what a model said of its pages, changed meanwhile.
+    """
     ids = [row[0] for row in store.read_rows(_QUEUE, owner.name, SHORT, rules.capacity)]
     if len(ids) < rules.capacity:
         return 0
-    batch = _queued(storage, store, ids[: max(1, rules.handover)], embedder)
-    grouped = rules.topics([each.text for each in batch])
+    told = notes_of(store, ids[: max(1, rules.handover)])
+    batch = _queued(storage, store, ids[: max(1, rules.handover)], told, embedder)
+    grouped = (topics or rules.topics)([each.text for each in batch])
+    if topics is not None:
+        grouped = [_of_its_own(topic, [each.text for each in batch]) for topic in grouped]
     assert sorted(at for topic in grouped for at in topic.pages) == list(range(len(batch))), "a page has one topic"
-    with store.change() as connection:
-        if [row[0] for row in store.read_rows(_QUEUE, owner.name, SHORT, len(batch))] != [each.id for each in batch]:
-            return len(batch)  # somebody else was faster: look again
-        owner.begin(connection)
+    with (change or owner.change)() as connection:
+        waiting = [row[0] for row in store.read_rows(_QUEUE, owner.name, SHORT, len(batch))]
+        if waiting != [each.id for each in batch] or not notes.still(connection, told):
+            raise Overtaken
         for each in batch:
             connection.execute(
                 "UPDATE memory_page SET tier = ?, summary = ?, keywords = ? WHERE id = ?",
@@ -69,15 +104,13 @@ def hand_over(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embe
                     "INSERT OR REPLACE INTO memory_vector VALUES (?, 0, ?, ?, ?)",
                     (each.id, embedder.name, owner.nr, packed(each.text.vector)),
                 )
-        chains = _linked(connection, store, owner, batch, rules)
+        tiers = owner.tiers
+        tiers.chains.update(_linked(connection, store, owner, batch, told, rules))
         episodes, members = _joined(connection, owner, batch, grouped, rules, now)
-    owner.committed()
-    tiers = owner.tiers
-    tiers.chains.update(chains)
-    for key, episode in episodes.items():
-        tiers.keep(key, episode)
-        tiers.changed.add(key)
-    tiers.episode_of.update(members)
+        for key, episode in episodes.items():
+            tiers.keep(key, episode)
+            tiers.changed.add(key)
+        tiers.episode_of.update(members)
     return len(batch)
 
 
@@ -86,13 +119,19 @@ SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
 
 
-def _queued(storage: Storage, store: MemoryStore, ids: Sequence[int], embedder: Embedder) -> list[_Queued]:
+def _queued(
+    storage: Storage,
+    store: MemoryStore,
+    ids: Sequence[int],
+    told: Mapping[int, tuple[int, Note]],
+    embedder: Embedder,
+) -> list[_Queued]:
     """Return the pages *ids* with what is compared of them. O(their messages)."""
     found = []
     for id_, page in raw_pages(storage, store, ids):
-        text = page_text(page)
-        title = extract([message for _, message in page.entries]).title if page.entries else ""
-        found.append(_Queued(id_, page, PageText(text, title, keywords([text]), None, page.at)))
+        plain, note = plainly(page), told[id_][1] if id_ in told else None
+        title, words = (plain.title, plain.keywords) if note is None else (note.title, note.keywords or plain.keywords)
+        found.append(_Queued(id_, page, PageText(page_text(page), title, words, None, page.at), note))
     try:
         vectors = embedded(embedder, [each.text.text for each in found])
     except EmbeddingFailed:  # words find them; they are embedded when an embedder answers again
@@ -103,19 +142,47 @@ def _queued(storage: Storage, store: MemoryStore, ids: Sequence[int], embedder: 
     ]
 
 
+_EVIDENCE = "SELECT page FROM memory_evidence WHERE item = ?"
+
+
+def _of_its_own(topic: Topic, batch: Sequence[PageText]) -> Topic:
+    """Return *topic* without what a model may have told of the pages of another one: those are no evidence of it."""
+    said = {at: vocabulary("\n".join((page.title, page.text, *page.keywords))) for at, page in enumerate(batch)}
+
+    def own(text: str) -> bool:
+        return set(sources(text, topic.pages, said)) <= set(topic.pages)
+
+    titles = "\n".join(dict.fromkeys(batch[at].title for at in topic.pages))
+    return replace(
+        topic,
+        theme=topic.theme if own(topic.theme) else batch[topic.pages[0]].title,
+        keywords=tuple(word for word in topic.keywords if own(word)),
+        content="\n".join(line for line in topic.content.splitlines() if own(line)) or titles,
+    )
+
+
 def _linked(
-    connection: apsw.Connection, store: MemoryStore, owner: Owner, batch: Sequence[_Queued], rules: Rules
+    connection: apsw.Connection,
+    store: MemoryStore,
+    owner: Owner,
+    batch: Sequence[_Queued],
+    told: Mapping[int, tuple[int, Note]],
+    rules: Rules,
 ) -> dict[int, ChainSummary]:
     """Link the pages of *batch* that go on from one another, the first with the last one of the batch before."""
     changed: dict[int, ChainSummary] = {}
     before, last, chain = _last(store, owner)
     for each in batch:
-        goes_on = before is not None and rules.continuity(before, each.text)
+        goes_on = before is not None and _goes_on(before, last, each, rules)
         if not goes_on or chain is None:
             last, chain = None if not goes_on else last, None
         summary = changed.get(chain or 0) or owner.tiers.chains.get(chain or 0) or ChainSummary()
         summary = summary.updated(each.text.title)
-        chain = put(connection, owner.nr, "chain", dumped(summary), id=chain, pages=[each.id])
+        pages = [each.id]
+        if each.note is not None and each.note.chain and goes_on:
+            summary = replace(summary, about=each.note.chain)
+            pages += [row[0] for row in fetched(connection, _EVIDENCE, told[each.id][0])]
+        chain = put(connection, owner.nr, "chain", dumped(summary), id=chain, pages=pages)
         changed[chain] = summary
         connection.execute(
             "UPDATE memory_page SET chain = ?, previous = ?, next = NULL WHERE id = ?",
@@ -126,6 +193,13 @@ def _linked(
         before, last = each.text, each.id
     connection.execute("UPDATE memory_owner SET last = ? WHERE nr = ?", (last, owner.nr))
     return changed
+
+
+def _goes_on(before: PageText, last: int | None, page: _Queued, rules: Rules) -> bool:
+    """Tell whether a page goes on from the one before: as a model said of just these two, else by the rule."""
+    if page.note is not None and page.note.continues is not None and page.note.after == last:
+        return page.note.continues
+    return rules.continuity(before, page.text)
 
 
 def _last(store: MemoryStore, owner: Owner) -> tuple[PageText | None, int | None, int | None]:

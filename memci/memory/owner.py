@@ -7,6 +7,8 @@ module knows nothing of how any of it comes about.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 import apsw
@@ -14,13 +16,15 @@ import apsw
 from .chains import ChainSummary
 from .episodes import Episode
 from .events import DailySummary, Event
-from .graph import Graph, Relation
+from .facts import Known
+from .graph import Graph
 from .heat import Warmth
 from .index import WordIndex
 from .items import loaded, unpacked, validated
-from .knowledge import Knowledge, Known
+from .knowledge import Knowledge
 from .layout import Row
 from .profile import Profile
+from .relations import Relation
 from .store import MemoryStore
 from .vectors import VectorIndex
 
@@ -29,6 +33,13 @@ MOST_OWNERS = 256
 
 Fresh = tuple[list[int], list[Row], list[Counter[str]]]
 """passages that were just stored: ids, rows, terms"""
+
+Change = Callable[[], AbstractContextManager[apsw.Connection]]
+"""a transaction of an owner, in which a step writes what it reckoned: `Owner.change`, or one that writes more"""
+
+
+class Overtaken(Exception):
+    """What a step was reckoned from is no longer so: it is to look again. It goes no further than upkeep."""
 
 
 @dataclass(slots=True)
@@ -50,9 +61,6 @@ class Tiers:
     graph: Graph = field(default_factory=Graph)
     events: dict[int, Event] = field(default_factory=dict)
     days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
-
-    failed: set[int] = field(default_factory=set)
-    """episodes whose analysis failed in this upkeep"""
 
     def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
         """Take over what an episode is now, None if it is gone."""
@@ -98,6 +106,8 @@ class Owner:
         self.name = name
         self.failures: dict[int, int] = {}
         """how often the analysis of an episode failed"""
+        self.failed: set[int] = set()
+        """episodes whose analysis failed in this upkeep"""
         self._store = store
         self.nr = 0
         """0 until something is kept"""
@@ -121,6 +131,22 @@ class Owner:
             self.index.reload()
             self.passages = None
             self._indexed, self._removals = revision, removals
+
+    @contextmanager
+    def change(self) -> Iterator[apsw.Connection]:
+        """Give the connection for one transaction, for changes that neither add nor remove passages.
+
+        What it changes in RAM is read anew if it is not kept.
+        """
+        with self._store.lock:
+            try:
+                with self._store.change() as connection:
+                    self.begin(connection)
+                    yield connection
+            except BaseException:
+                self.forget()
+                raise
+            self.committed()
 
     def begin(self, connection: apsw.Connection, *, removes: bool = False) -> None:
         """Begin a change within its transaction: read what is new, count the revision up, give a number to a new one.
@@ -152,7 +178,9 @@ class Owner:
 
     def forget(self) -> None:
         """Read everything anew when it is next needed."""
+        changed = self.tiers.changed
         self._forget(self.nr)
+        self.tiers.changed = changed
 
     def _forget(self, nr: int) -> None:
         self.nr = nr
@@ -163,7 +191,7 @@ class Owner:
         self.passages = None
 
     def _read(self) -> None:
-        tiers = self.tiers = Tiers()
+        tiers = self.tiers = Tiers(changed=self.tiers.changed)
         of = self._store.read_rows(
             "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL", self.nr
         )
@@ -171,7 +199,7 @@ class Owner:
         facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
         told: list[Relation] = []
         for id_, kind, body, vector in self._store.read_rows(
-            "SELECT id, kind, body, vector FROM memory_item WHERE owner = ?", self.nr
+            "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'", self.nr
         ):
             if kind == "episode":
                 episode = loaded(Episode, body, embedding=unpacked(vector))

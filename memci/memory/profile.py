@@ -101,6 +101,13 @@ class Profile:
         both = f"{self.text}\n\n--- {day_of(now)} ---\n{text.strip()}" if self.text else text
         return self.replaced(both, united(self.traits, traits), now=now)
 
+    def restored(self, version: Version, *, now: float) -> "Profile":
+        """Return it with text and traits of an earlier *version*, as a new one."""
+        old = Version(self.version, self.text, self.traits, self.at)
+        previous = (old, *self.previous)[:KEPT_VERSIONS]
+        after = replace(self, text=version.text, traits=version.traits, version=self.version + 1, at=now)
+        return replace(after, previous=previous)
+
     @property
     def strategy_due(self) -> bool:
         """Whether enough turns went by since the last strategy."""

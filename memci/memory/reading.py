@@ -6,14 +6,20 @@ A page that can't be read is given as an empty one: whoever reads it is told, an
 This module knows nothing of what the pages are read for.
 """
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+
+import apsw
 
 from ..errors import CorruptRecord
 from ..storage import Storage
 from .backend import PageRecord
 from .raw import raw_page
-from .store import MemoryStore
+from .store import MemoryStore, fetched
+
+FACTS, GRAPH, QUARANTINED = 1, 2, 4
+"""bits of `analyzed`: the page told facts and the profile; it told the graph; it is never to be analysed again"""
 
 _LOG = logging.getLogger("memci")
 
@@ -36,3 +42,12 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
                 _LOG.warning("page #%d can't be read: the memory goes on without it", index)
                 found = None
             yield id_, PageRecord(context, index, turn, ()) if found is None else found[0]
+
+
+def there(connection: apsw.Connection, ids: Collection[int]) -> bool:
+    """Tell whether all pages *ids* are there still, and may be told of. O(ids)."""
+    ((count,),) = fetched(connection, _THERE, json.dumps(list(ids)), QUARANTINED)
+    return bool(count == len(set(ids)))
+
+
+_THERE = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"

@@ -23,7 +23,7 @@ from ..errors import CorruptRecord, HandlePoisoned, SchemaTooNew, StorageReadOnl
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..storage.sqlite_file import storage_error
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 _BUSY_MILLISECONDS = 5_000
 
 _TABLES = """
@@ -67,7 +67,26 @@ CREATE VIRTUAL TABLE memory_postings USING fts5vocab(memory_words, instance);
 """numbers are never used again: they are named elsewhere; an owner's `revision` counts changes, its `removals` those by
 which passages went or came out of order, `last` is the page that was handed over last, `noticed` the last one that was
 looked at for events; `talk` is the first page of a conversation that is not over; a term in `memory_words` begins with
-its owner's number; a vector with passage 0 is the whole page's"""
+its owner's number; a vector with passage 0 is the whole page's; `analyzed` has a bit per road that a page went, see
+`reading`"""
+
+_SINCE_2 = """
+CREATE TABLE memory_job(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, subject INTEGER NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1, tries INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, due REAL,
+    error TEXT NOT NULL DEFAULT '', body TEXT NOT NULL DEFAULT '', UNIQUE(owner, kind, subject)) STRICT;
+CREATE INDEX memory_job_due ON memory_job(owner, due) WHERE due IS NOT NULL;
+CREATE TABLE memory_queue(
+    owner INTEGER PRIMARY KEY, until REAL NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0,
+    skipped INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE memory_spent(
+    owner INTEGER NOT NULL, day TEXT NOT NULL, step TEXT NOT NULL, calls INTEGER NOT NULL DEFAULT 0,
+    prompt INTEGER NOT NULL DEFAULT 0, completion INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0,
+    rejected INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY(owner, day, step)) STRICT, WITHOUT ROWID;
+"""
+"""what version 2 added: jobs (see `jobs`), until when those of an owner are held back, what a model cost by day"""
+_FROM_1 = "UPDATE memory_page SET analyzed = 3 WHERE analyzed = 2; UPDATE memory_schema SET version = 2;"
 
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
 
@@ -86,8 +105,8 @@ class MemoryStore:
         self._synced = synced
         self._pid = os.getpid()
         self._connection: apsw.Connection | None = None
-        self._made = False
-        """whether the tables are there"""
+        self._version = 0
+        """of the tables, 0 if there are none yet"""
         self._closed = False
         self._users = 0
         self.owners: OrderedDict[str, object] = OrderedDict()
@@ -126,6 +145,11 @@ class MemoryStore:
         """Whether anything was ever kept: else there is nothing to find, and nothing is made by looking."""
         with self.lock, self._errors():
             return self._look(make=False) is not None
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether there is a table of jobs: none is made by looking, and a file of version 1 has none."""
+        return self.there and self._version > 1
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, [] if nothing was ever kept."""
@@ -192,13 +216,10 @@ class MemoryStore:
             if not make and self._path != ":memory:" and not os.path.exists(self._path):  # noqa: PTH110
                 return None
             self._connection = self._connect()
-        if not self._made:
-            if not fetched(self._connection, _THERE):
-                if not make:
-                    return None
-                self._make(self._connection)
-            self._check(self._connection)
-            self._made = True
+        if not self._version and not make and not fetched(self._connection, _THERE):
+            return None
+        if self._version < SCHEMA_VERSION:
+            self._version = self._made(self._connection, make=make)
         return self._connection
 
     def _connect(self) -> apsw.Connection:
@@ -214,24 +235,33 @@ class MemoryStore:
             connection.pragma("synchronous", "FULL" if self._synced else "NORMAL")
         return connection
 
-    def _make(self, connection: apsw.Connection) -> None:
+    def _made(self, connection: apsw.Connection, *, make: bool) -> int:
+        """Return the version of the tables; if they are to be changed, they are made, or brought to the latest one."""
+        found = 0 if not fetched(connection, _THERE) else self._found(connection)
+        if found == SCHEMA_VERSION or not make:
+            return found
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if not fetched(connection, _THERE):
-                connection.execute(_TABLES)
+            found = 0 if not fetched(connection, _THERE) else self._found(connection)
+            if not found:
+                connection.execute(_TABLES + _SINCE_2)
                 connection.execute("INSERT INTO memory_schema VALUES (?)", (SCHEMA_VERSION,))
+            elif found == 1:  # else another process was faster
+                connection.execute(_SINCE_2 + _FROM_1)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        return SCHEMA_VERSION
 
-    def _check(self, connection: apsw.Connection) -> None:
+    def _found(self, connection: apsw.Connection) -> int:
         found = fetched(connection, "SELECT version FROM memory_schema")
         if not found:
             raise CorruptRecord("", 0, f"the memory in {self._path!r} does not say its version")
         if found[0][0] > SCHEMA_VERSION:
             raise SchemaTooNew(f"the memory in {self._path!r} was written by a later memci (version {found[0][0]})")
+        return int(found[0][0])
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -6,34 +6,39 @@
     too many episodes  ──▶  the coldest leave; their pages stay findable by words
 
 Each step reckons first and is one transaction then: a process that dies between two has lost nothing, and one whose
-ground was changed by another process begins anew. There are no hidden timers: `upkeep` is called by the worker, by a
-job, by tests. This module knows nothing of searching.
+ground was changed by another process begins anew. Where a model is to do a step, it is left to a job: upkeep itself
+never waits for a model. There are no hidden timers: `upkeep` is called by the worker, by a job, by tests. This module
+knows nothing of searching.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
 from ..errors import EmbeddingFailed
 from ..storage import Storage
-from .admission import EVICTED
-from .analysis import analyse, promote
+from . import jobs
+from .admission import EVICTED, SELECT_PAGE
+from .analysis import analyse, hot, know, promote, used
 from .chains import Continuity, continuity
 from .embedders import Embedder
 from .embedding import embed
-from .events import Events, events
-from .graph import Extractor as RelationExtractor
-from .graph import relations
-from .handing import hand_over
+from .events import INTERVAL, Events, events
+from .facts import About, Known, facts
+from .facts import Extractor as FactExtractor
+from .handing import full, hand_over
 from .heat import PAPER, PROMOTED, Heat, Order, coldest
 from .items import drop
-from .knowledge import Extractor as FactExtractor
-from .knowledge import facts
-from .noticing import notice
-from .owner import Owner, owner_of
-from .profile import Profiler, Strategist, profiled, strategy
+from .noticing import MOST, notice, waits
+from .owner import Overtaken, Owner, owner_of
+from .profile import Profiler, profiled
+from .reading import QUARANTINED
+from .relations import Extractor as RelationExtractor
+from .relations import relations
 from .store import MemoryStore
 from .topics import Topics, topics
+from .traits import Strategist, strategy
 
 _LOG = logging.getLogger("memci")
 
@@ -68,8 +73,27 @@ class Rules:
     """where days begin, for daily summaries"""
 
 
-def upkeep(storage: Storage, store: MemoryStore, name: str, embedder: Embedder, rules: Rules, now: float) -> int:
+def upkeep(
+    storage: Storage,
+    store: MemoryStore,
+    name: str,
+    embedder: Embedder,
+    rules: Rules,
+    now: float,
+    *,
+    modelled: bool = False,
+) -> int:
     """Do what is due for the owner *name*, and return how many pages moved. O(what is due).
+
+    Args:
+        storage: Where the pages are.
+        store: Where the memory is.
+        name: Whose memory.
+        embedder: Of passages.
+        rules: Sizes, thresholds and steps.
+        now: Seconds since 1970 UTC.
+        modelled: Whether a model does the steps that it can: jobs are left for it. It is not waited for without end:
+            a queue of twice its capacity is handed over without it.
 
     Raises:
         StorageError: If a page or the memory can't be read or written; what was done until then stays done.
@@ -77,18 +101,65 @@ def upkeep(storage: Storage, store: MemoryStore, name: str, embedder: Embedder, 
     if store.read_only or not store.there:
         return 0
     owner = owner_of(store, name)
-    owner.tiers.failed.clear()
+    owner.failed.clear()
     moved = 0
-    while batch := hand_over(storage, store, owner, embedder, rules, now):
-        moved += batch
-    while notice(storage, store, owner, rules, now):
-        pass
-    while analyse(storage, store, owner, rules, now):
-        pass
-    promote(storage, store, owner, rules, now)
+    patience = 2 if modelled else 1
+    while full(store, owner, patience * rules.capacity):
+        moved += _again(lambda: hand_over(storage, store, owner, embedder, rules, now))
+    while waits(store, owner, MOST if modelled else INTERVAL):
+        _again(lambda: notice(storage, store, owner, rules, now, modelled=modelled))
+    saved(store, owner, now)
+    if modelled:
+        schedule(store, owner, rules, now)
+    else:
+        while analyse(storage, store, owner, rules, now):
+            pass
+        promote(storage, store, owner, rules)
     _embed(storage, store, owner, embedder)
     _evict(store, owner, rules, now)
     return moved
+
+
+def schedule(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> None:
+    """Leave jobs for what is due and a model does. O(episodes)."""
+    with store.lock:
+        owner.refresh()
+        grown = [key for key, each in owner.tiers.episodes.items() if each.grown]
+    wanted = [("handover", 0)] if full(store, owner, rules.capacity) else []
+    wanted += [("notice", 0)] if waits(store, owner) else []
+    wanted += [("episode", key) for key in grown]
+    wanted += [("analysis", key) for key in hot(store, owner, rules, now, every=True)]
+    wanted += [("graph", key) for key in used(store, owner, rules)]
+    fresh = [each for each in wanted if not jobs.known(store, owner.nr, *each)]
+    if fresh:
+        with store.change() as connection:
+            for kind, subject in fresh:
+                jobs.enqueue(connection, owner.nr, kind, subject)
+
+
+def saved(store: MemoryStore, owner: Owner, now: float) -> int:
+    """Learn what is to be saved word by word, and return how much that was. O(what waits to be saved)."""
+    with store.lock:
+        owner.refresh()
+    waiting = jobs.savings(store, owner.nr, now=True)
+    for each in waiting:
+        with owner.change() as connection:
+            known = store.read_rows(SELECT_PAGE, owner.name, each.context, each.index)
+            if known and not known[0][3] & QUARANTINED and jobs.take(connection, each):
+                about: About = "assistant" if each.about == "assistant" else "user"
+                key = each.context, each.index
+                at = each.at if each.at is not None else known[0][5]
+                know(connection, owner, Known(each.text, about, *key, known[0][4], at, (key,)), [known[0][0]], now)
+            else:
+                jobs.take(connection, each)
+    return len(waiting)
+
+
+def _again(step: Callable[[], int]) -> int:
+    try:
+        return step()
+    except Overtaken:  # another process was faster: whoever called looks again
+        return 0
 
 
 def _embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder) -> None:
@@ -107,8 +178,7 @@ def _evict(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> int:
         changed, owner.tiers.changed = owner.tiers.changed, set()
         if len(owner.tiers.episodes) <= rules.episodes:
             return 0
-    with store.change() as connection:
-        owner.begin(connection)
+    with owner.change() as connection:
         warmths = {key: each.warmth for key, each in owner.tiers.episodes.items()}
         gone = coldest(
             warmths,
@@ -120,10 +190,8 @@ def _evict(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> int:
         )
         for each in gone:
             connection.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", (EVICTED, each))
+            owner.tiers.keep(each, None)
         drop(connection, gone)
-    owner.committed()
-    for each in gone:
-        owner.tiers.keep(each, None)
-    left = owner.tiers.episodes
-    owner.tiers.episode_of = {page: each for page, each in owner.tiers.episode_of.items() if each in left}
+        left = owner.tiers.episodes
+        owner.tiers.episode_of = {page: each for page, each in owner.tiers.episode_of.items() if each in left}
     return len(gone)

@@ -1,0 +1,254 @@
+"""The steps of the memory under a model that says anything: a value within all bounds, or a `ModelError`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from memci.errors import AnswerRejected, ModelError
+from memci.llm import ChatModel, Reply
+from memci.memory import episodes as extractive_episodes
+from memci.memory.backend import PageRecord
+from memci.memory.chains import PageText
+from memci.memory.episodes import Episode
+from memci.memory.events import WHAT_COLUMNS, DailySummary, Event
+from memci.memory.facts import LONGEST, PER_PAGE
+from memci.memory.model import conversation, day, describe, learned, related, retold, themes, treated
+from memci.memory.model.analysis import REASON_COLUMNS, Learned, LearnedAnswer
+from memci.memory.model.concepts import KIND_COLUMNS, NAME_COLUMNS, RelationsAnswer
+from memci.memory.model.days import SUMMARY_COLUMNS, ConversationAnswer, DayAnswer
+from memci.memory.model.episodes import EpisodeAnswer
+from memci.memory.model.pages import CHAIN_COLUMNS, MOST_EVENTS, Before, PageAnswer, PageNote
+from memci.memory.model.strategy import MOST_TAGS, STRATEGY_COLUMNS, TAG_COLUMNS, StrategyAnswer
+from memci.memory.model.topics import ThemesAnswer
+from memci.memory.profile import Profile
+from memci.memory.relations import PER_PAGE as RELATIONS_PER_PAGE
+from memci.memory.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS
+from memci.memory.traits import DIMENSIONS, Trait
+from memci.summarizers import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
+from memci.summarizers.hygiene import width
+from memci.testing.hostile_answers import PROSE, HostileChat, bad_answers
+
+COUNT = 300
+"""answers for each step: 2,400 in all"""
+
+LONG = (
+    "I'd like to move OI5L9G to May 27 since my sister Anna gets married that weekend in Oslo, and if there is any "
+    "refund, please send $157.50 of it to mia.li@example.com; the papers are in /srv/papers/oslo.pdf, thank you!"
+)
+CHINESE = (
+    "我想把去奥斯陆的机票改到五月二十七日，因为我姐姐安娜那个周末结婚，订单号是OI5L9G，如果有退款请退157.50美元到原来的卡上，"
+    "另外行李还是两件，座位要靠窗的，最好在前面几排，谢谢您的帮助，麻烦了，我会等您的回复，越快越好。"
+)
+PAGES = tuple(
+    PageRecord(
+        "alice", index, index, ((1, {"role": "user", "content": said}), (2, {"role": "assistant", "content": to}))
+    )
+    for index, (said, to) in enumerate(
+        [
+            (LONG, "Done: OI5L9G is on May 27, flight HAT1. " * 6),
+            (CHINESE, "好的，已经改签成功。"),
+            ("My dog is ill.", "Sorry!"),
+        ],
+        1,
+    )
+)
+PROFILE = Profile("formality: low — lol (#1)", (Trait("formality", "low", "lol", "alice", 1),), version=1)
+BATCH = tuple(
+    PageText(f"text {n} of Oslo", f"Title {n}", ("oslo", f"word{n}"), np.eye(3, dtype=np.float32)[n]) for n in range(3)
+)
+EPISODE = Episode("Flight to Oslo", ("flight", "oslo"), importance=0.5)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step, what it asks for, and what must be true of what it gives."""
+
+    name: str
+    answer: type[BaseModel]
+    run: Callable[[ChatModel], Any]
+    check: Callable[[Any], None]
+
+
+def line(text: str, columns: int) -> None:
+    """Check that *text* is one harmless line that says something."""
+    assert text
+    assert width(text) <= columns
+    assert one_line(text, columns) == text
+
+
+def note(made: PageNote) -> None:
+    """Check a page's note."""
+    exact = extract([message for _, message in PAGES[0].entries])
+    line(made.title, TITLE_COLUMNS)
+    assert "OI5L9G" in made.title or "OI5L9G" not in exact.title
+    assert [ordinal for ordinal, _ in made.lines] == [1, 2]
+    for (_, text), before in zip(made.lines, exact.lines, strict=True):
+        line(text, LINE_COLUMNS)
+        for kept in ("OI5L9G", "$157.50", "mia.li@example.com", "/srv/papers/oslo.pdf", "HAT1"):
+            assert kept in text or kept not in before
+        assert "ZZ99XX" not in text
+    assert 1 <= len(made.keywords) <= MOST_KEYWORDS
+    assert made.continues in {True, False, None}
+    assert not made.chain or made.continues
+    assert width(made.chain) <= CHAIN_COLUMNS
+    assert len(made.events) <= MOST_EVENTS
+    for event in made.events:
+        events(event)
+    assert made.summary.title == made.title
+
+
+def events(event: Event) -> None:
+    """Check an event."""
+    line(event.what, WHAT_COLUMNS)
+    line(event.who, 40)
+    assert 0 <= event.importance <= 1
+    assert (event.context, event.index) == ("alice", 1)
+    assert event.when is None or abs(event.when) < 1e10
+
+
+def divided(made: Any) -> None:
+    """Check topics."""
+    assert 1 <= len(made) <= 2
+    assert sorted(at for topic in made for at in topic.pages) == [0, 1, 2]
+    for topic in made:
+        line(topic.theme, THEME_COLUMNS)
+        assert 1 <= len(topic.keywords) <= MOST_KEYWORDS
+        lines = topic.content.splitlines()
+        assert 1 <= len(lines) <= CONTENT_LINES
+        for each in lines:
+            line(each, 100)
+
+
+def episode(made: Any) -> None:
+    """Check a retold episode."""
+    lines = made.summary.splitlines()
+    assert 1 <= len(lines) <= extractive_episodes.MOST_LINES
+    for each in lines:
+        line(each, extractive_episodes.LINE_COLUMNS)
+    assert set(EPISODE.keywords) <= set(made.keywords) or len(made.keywords) == extractive_episodes.MOST_KEYWORDS
+    assert len(made.keywords) <= extractive_episodes.MOST_KEYWORDS
+    assert 0 <= made.importance <= 1
+    assert set(made.sent) <= {page.key for page in PAGES}
+
+
+def lasting(made: Learned) -> None:
+    """Check what was learned."""
+    keys = {page.key for page in PAGES}
+    assert set(made.sent) <= keys
+    assert {each.dimension for each in made.traits} <= set(DIMENSIONS)
+    assert "formality" in {each.dimension for each in made.traits}
+    assert len({each.dimension for each in made.traits}) == len(made.traits)
+    for trait in made.traits:
+        line(trait.reason, REASON_COLUMNS)
+        assert trait.level in {"high", "medium", "low"}
+        assert (trait.context, trait.index) in keys
+    assert len(made.facts) <= 2 * PER_PAGE * len(keys)
+    for fact in made.facts:
+        line(fact.text, LONGEST)
+        assert "ZZ99XX" not in fact.text
+        assert set(fact.pages) <= keys
+    new = PROFILE.replaced(made.text, made.traits, now=1.0)
+    assert len(new.traits) >= len(PROFILE.traits)
+    assert new.text
+
+
+def stated(made: Any) -> None:
+    """Check relations."""
+    found, sent = made
+    assert set(sent) <= {page.key for page in PAGES}
+    assert len(found) <= RELATIONS_PER_PAGE * len(PAGES)
+    for key, relation in found:
+        assert key == relation.page
+        assert key in sent
+        line(relation.source, NAME_COLUMNS)
+        line(relation.target, NAME_COLUMNS)
+        line(relation.kind, KIND_COLUMNS)
+        assert relation.at is None or abs(relation.at) < 1e10
+
+
+def dated(made: Any) -> None:
+    """Check a day."""
+    line(made.summary, SUMMARY_COLUMNS)
+    assert made.mood in {"positive", "negative", "mixed", "neutral"}
+    assert (made.date, made.conversations, made.messages, made.good) == ("2024-05-04", 3, 6, 2)
+
+
+def ended(made: Any) -> None:
+    """Check a conversation."""
+    line(made.summary, SUMMARY_COLUMNS)
+    assert made.sentiment in {"positive", "negative", "mixed", "neutral"}
+    assert len(made.key_topics) <= 5
+    assert len(made.notable_moments) <= 3
+    for moment in made.notable_moments:
+        line(moment, WHAT_COLUMNS)
+
+
+def manner(made: Any) -> None:
+    """Check a strategy."""
+    strategy, tags = made
+    line(strategy, STRATEGY_COLUMNS)
+    assert "evil.example" not in strategy
+    assert len(tags) <= MOST_TAGS
+    for tag in tags:
+        line(tag, TAG_COLUMNS)
+
+
+DAY = DailySummary("2024-05-04", "agent", "oslo, flight", (), 3, 6, ("user",), 2, 0)
+STEPS = (
+    Step("page", PageAnswer, lambda chat: describe(chat, PAGES[0], Before("Flights", "A trip")), note),
+    Step("topics", ThemesAnswer, lambda chat: themes(chat, BATCH), divided),
+    Step("episode", EpisodeAnswer, lambda chat: retold(chat, EPISODE, PAGES), episode),
+    Step("analysis", LearnedAnswer, lambda chat: learned(chat, PROFILE, PAGES), lasting),
+    Step("concepts", RelationsAnswer, lambda chat: related(chat, PAGES), stated),
+    Step("day", DayAnswer, lambda chat: day(chat, DAY, PAGES), dated),
+    Step("conversation", ConversationAnswer, lambda chat: conversation(chat, PAGES), ended),
+    Step("strategy", StrategyAnswer, lambda chat: treated(chat, [m for _, m in PAGES[0].entries]), manner),
+)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_step_stays_within_its_bounds_when_a_model_says_anything(step: Step) -> None:
+    """Whatever a model says, a step gives a value within all bounds or raises a ModelError, and gives some of both."""
+    outcomes = {"kept": 0, "rejected": 0}
+    rejections: list[str] = []
+
+    for text in bad_answers(step.answer, seed=11, count=COUNT):
+        try:
+            made = step.run(lambda *_, text=text, **__: Reply({"role": "assistant", "content": text}))
+        except ModelError as error:
+            rejections.append(str(error))
+            outcomes["rejected"] += 1
+        else:
+            step.check(made)
+            outcomes["kept"] += 1
+
+    assert outcomes["rejected"] >= len(PROSE)
+    assert outcomes["kept"] >= 20
+    assert max(map(len, rejections)) <= 300, "an error carries no text of the model"
+    assert not any("evil" in each or "forged" in each for each in rejections)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_step_asks_twice_more_when_answers_are_unusable(step: Step) -> None:
+    """A step that gets nothing usable asks three times in all, tells of each rejection, and gives up."""
+    chat = HostileChat(seed=3, count=3)
+
+    with pytest.raises(AnswerRejected):
+        step.run(chat)
+
+    assert chat.said == {step.name: 3}
+
+
+def test_bad_answers_are_the_same_for_a_seed_and_distinct() -> None:
+    """The answers of a seed are always the same ones, none twice; another seed gives others."""
+    one = list(bad_answers(PageAnswer, seed=1, count=400))
+
+    again, other = list(bad_answers(PageAnswer, seed=1, count=400)), list(bad_answers(PageAnswer, seed=2, count=400))
+
+    assert one == again
+    assert len(set(one)) == 400
+    assert len(set(one) & set(other)) < 60

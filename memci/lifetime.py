@@ -294,7 +294,7 @@ class Lifetime:
             owner=window.record.owner,
             counter=window.count,
             read_only=self._wanted.read_only,
-            **({"chat": self._chat} if self._chat is not None else {}),  # type: ignore[arg-type]
+            chat=self._chat,
         )
 
     def _notify(self, event: Event) -> None:

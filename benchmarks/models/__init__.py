@@ -1,0 +1,1 @@
+"""What a memory's model costs: an agent's time (none), calls and tokens."""

@@ -1,0 +1,538 @@
+"""memci.llm.Chat over a real socket, with the real client: what is sent, and what comes back."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from memci.errors import CeilingReached, InvalidSetting, ModelRefused, ModelUnavailable
+from memci.llm import Call, Chat, ChatModel, Ledger, Reply, Spent, Usage
+from memci.testing.server import ModelServer
+from memci.testing.server_faults import EMPTY_CHOICES, HTML, MALFORMED, Cut, Hang, Raw, Reset, Status
+
+HI = [{"role": "user", "content": "Hi"}]
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "東京"}'}}
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+
+
+def test_answer_comes_back_exactly(server, chat):
+    """Text of any script comes back character for character, with what it cost and who said it."""
+    text = "你好 🌍\n\u2028 — “quoted” \t é"
+    server.answers([Reply({"role": "assistant", "content": text}, Usage(9, 4, 2))])
+
+    reply = chat(HI)
+
+    assert reply == Reply({"role": "assistant", "content": text}, Usage(9, 4, 2), "stop", "test-model")
+    assert isinstance(chat, ChatModel)
+
+
+def test_request_says_what_was_given(server, chat_over):
+    """Messages, model, tools and the provider's own parameters arrive as they were given; nothing else is sent."""
+    server.answers(["ok"])
+    messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "你好 🌍"}]
+
+    chat_over(server, max_tokens=7, temperature=0.5, extra={"top_k": 3})(messages, tools=[TOOL])
+
+    assert server.requests[0].body == {
+        "model": "test-model",
+        "messages": messages,
+        "tools": [TOOL],
+        "max_tokens": 7,
+        "temperature": 0.5,
+        "top_k": 3,
+    }
+
+
+def test_tool_calls_come_back(server, chat):
+    """Tool calls come back as the model made them, and the message is one that a context takes."""
+    server.answers([{"role": "assistant", "content": None, "tool_calls": [CALL]}])
+
+    reply = chat(HI, tools=[TOOL])
+
+    assert reply.message == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    assert (reply.finish, reply.text) == ("tool_calls", "")
+
+
+def test_unknown_fields_are_kept(server, chat):
+    """What a provider adds to a message stays in it; fields that are null are left out."""
+    server.answers([{"role": "assistant", "content": "4", "reasoning": {"steps": [1]}, "refusal": None, "audio": None}])
+
+    assert chat(HI).message == {"role": "assistant", "content": "4", "reasoning": {"steps": [1]}}
+
+
+def test_answer_without_a_price_is_free_for_the_reply_and_estimated_for_the_ledger(chat_over):
+    """Where a server does not say what a call cost, the reply has zeros, and the ledger an estimate."""
+    with ModelServer(["x" * 400], usage=False) as server:
+        chat = chat_over(server)
+
+        assert chat(HI).usage == Usage()
+        assert chat.ledger.total.completion == 100
+
+
+@pytest.mark.parametrize(
+    "usage", [None, [], "many", {"prompt_tokens": -1, "completion_tokens": 1e300}, {"prompt_tokens": "9"}]
+)
+def test_nonsense_about_the_price_is_nothing(server, chat, usage):
+    """What is no count of tokens counts as none."""
+    import json
+
+    body = {"choices": [{"message": {"content": "ok"}}], "usage": usage}
+    server.answers([Raw(json.dumps(body))])
+
+    assert chat(HI).usage == Usage()
+
+
+# -- where the server is ------------------------------------------------------------------------------------------
+
+
+def test_local_server_needs_no_key(server, chat):
+    """A server that is named by its address is asked without a key of ours."""
+    server.answers(["ok"])
+
+    assert chat(HI).text == "ok"
+    assert server.requests[0].headers["authorization"] == "Bearer none"
+
+
+def test_environment_names_model_server_and_key(monkeypatch):
+    """MEMCI_MODEL, OPENAI_BASE_URL and OPENAI_API_KEY are used where nothing is given; arguments win."""
+    with ModelServer(["one", "two"], api_key="secret") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "secret")
+        monkeypatch.setenv("MEMCI_MODEL", "from-the-environment")
+        with Chat() as chat, Chat("given") as other:
+            assert [chat(HI).model, other(HI).model] == ["from-the-environment", "given"]
+
+
+def test_wrong_key_is_refused_at_once_and_never_shown(chat_over):
+    """A key that the server does not take is refused without another try, and stands in no message."""
+    with ModelServer(["ok"], api_key="secret") as server, pytest.raises(ModelRefused, match="401") as raised:
+        chat_over(server, api_key="sk-wrong")(HI)
+
+    assert len(server.requests) == 1
+    assert "sk-wrong" not in str(raised.value)
+    assert not raised.value.retryable
+
+
+def test_own_client_is_used_and_stays_open(server):
+    """A client of the caller's own is used as it is, and not closed."""
+    from openai import OpenAI
+
+    server.answers(["one", "two"])
+    with OpenAI(base_url=server.base_url, api_key="mine", max_retries=7) as client:
+        with Chat("m", client=client) as chat:
+            assert chat(HI).text == "one"
+        assert chat(HI).text == "two"
+
+    assert server.requests[1].headers["authorization"] == "Bearer mine"
+
+
+def test_chat_is_usable_after_close(server, chat):
+    """close() gives the connections back; a later call opens new ones."""
+    server.answers(["one", "two"])
+    chat(HI)
+
+    chat.close()
+    chat.close()
+
+    assert chat(HI).text == "two"
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"model": ""}, "model"),
+        ({"model": None}, "model"),
+        ({"base_url": None}, "api_key"),
+        ({"base_url": "localhost:1"}, "base_url"),
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"timeout": True}, "timeout"),
+        ({"tries": 0}, "tries"),
+        ({"tries": 1.5}, "tries"),
+        ({"max_tokens": 0}, "max_tokens"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(settings, name):
+    """What can't work is said when the chat is made, by the name of the setting."""
+    given = {"model": "m", "base_url": "http://127.0.0.1:1/v1", **settings}
+
+    with pytest.raises(InvalidSetting) as raised:
+        Chat(given.pop("model"), **given)
+
+    assert raised.value.name == name
+
+
+def test_missing_package_is_said_with_what_installs_it(tmp_path):
+    """Without the package `openai`, the module can be imported, and a chat says what to install."""
+    code = """
+import sys
+import memci, memci.llm
+from memci.llm import Chat, AsyncChat, Embeddings, ask, Ledger
+assert "openai" not in sys.modules
+sys.modules["openai"] = None
+import importlib.util
+importlib.util.find_spec = lambda name, *more: None
+for kind in (Chat, AsyncChat, Embeddings):
+    try:
+        kind("m", base_url="http://localhost:1/v1")
+    except memci.errors.InvalidSetting as error:
+        assert "pip install memci[llm]" in str(error), error
+    else:
+        raise AssertionError(kind)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_importing_memci_loads_no_model_code(tmp_path):
+    """A context without a model pays nothing for models: neither client nor pydantic nor asyncio is loaded."""
+    code = "import sys, memci, memci.llm; print({'openai', 'pydantic', 'asyncio', 'memci.llm.chat'} & set(sys.modules))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 529])
+def test_passing_failure_is_tried_again(server, chat, clock, status):
+    """What passes is tried again, each time after a longer wait, and the answer counts as one call."""
+    server.fails(Status(status), Status(status))
+    server.answers(["ok"])
+
+    assert chat(HI).text == "ok"
+    assert clock.slept == [0.5, 1.0]
+    assert len(server.requests) == 3
+    assert chat.ledger.total.calls == 1
+    assert chat.ledger.total.failed == 0
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 451])
+def test_lasting_failure_is_not_tried_again(server, chat, clock, status):
+    """What the server refuses is refused at once, and says the status, the server and the model; never the text."""
+    server.fails(Status(status, error="some_code", message="what I read: SECRET"))
+
+    with pytest.raises(ModelRefused) as raised:
+        chat(HI, step="page")
+
+    assert len(server.requests) == 1
+    assert clock.slept == []
+    assert f"HTTP {status}, some_code" in str(raised.value)
+    assert "SECRET" not in str(raised.value)
+    assert raised.value.step == "page"
+    assert chat.ledger.steps["page"] == Spent(calls=1, failed=1)
+
+
+def test_spent_account_is_not_asked_again(server, chat):
+    """An account without money is told by a status that passes elsewhere; here it does not."""
+    server.fails(Status(429, error="insufficient_quota"))
+
+    with pytest.raises(ModelRefused, match="insufficient_quota"):
+        chat(HI)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Reset(),
+        Cut("Once upon a time"),
+        MALFORMED,
+        HTML,
+        EMPTY_CHOICES,
+        Raw("", "application/json"),
+        Raw("[]"),
+        Raw("null"),
+        Raw('{"choices": 3}'),
+        Raw('{"choices": [{}]}'),
+        Raw('{"choices": ["x"]}'),
+        Raw('{"choices": [{"message": {"content": 3}}]}'),
+        Raw('{"choices": [{"message": {"content": null, "tool_calls": [{"id": 1}]}}]}'),
+        Raw('{"choices": [{"message": {"content": "\\ud800"}}]}'),
+        Raw('{"choices": [{"message": {"content": "x", "y": NaN}}]}'),
+        Raw(b'{"choices": [{"message": {"content": "\xff"}}]}'),
+        Raw("[" * 200_000),
+        Raw("x" * 16_000_001),
+    ],
+    ids=lambda fault: str(fault)[:40],
+)
+def test_answer_that_is_none_is_tried_again(server, chat, fault):
+    """Whatever else comes instead of an answer counts as none: it is tried again, then the model is unavailable."""
+    server.fails(fault)
+    server.answers(["ok"])
+
+    assert chat(HI).text == "ok"
+    assert len(server.requests) == 2
+
+    server.fails(fault, fault, fault)
+
+    with pytest.raises(ModelUnavailable, match="tried 3 times") as raised:
+        chat(HI)
+
+    assert raised.value.retryable
+    assert chat.ledger.total.failed == 1
+
+
+def test_nobody_listens(chat_over):
+    """A server that is not there is unavailable, after as many tries as for any failure."""
+    with ModelServer() as server:
+        chat = chat_over(server)
+
+    with pytest.raises(ModelUnavailable, match="no connection"):
+        chat(HI)
+
+
+def test_json_of_another_type_is_read(server, chat):
+    """A completion is one, whatever the header says of its type."""
+    server.answers([Raw('{"choices": [{"message": {"content": "ok"}}]}', "text/plain")])
+
+    assert chat(HI).text == "ok"
+
+
+@pytest.mark.parametrize("blanks", [False, True], ids=["silent", "sending blanks"])
+def test_hang_ends_by_the_timeout(server, blanks):
+    """A server that never answers, or keeps the connection alive by sending blanks, is given up after the timeout."""
+    hang = Hang(blanks=blanks)
+    server.fails(hang)
+
+    with Chat("m", base_url=server.base_url, timeout=0.2, tries=1) as chat, pytest.raises(ModelUnavailable) as raised:
+        chat(HI)
+
+    assert "no answer in time" in str(raised.value)
+    assert hang.reached.is_set()
+    assert not hang.released.is_set()
+
+
+def test_request_that_is_no_json_is_refused(server, chat):
+    """A message that can't be written as JSON is refused before anything is sent."""
+    for content in ("\ud800", {1, 2}, object()):
+        with pytest.raises(ModelRefused, match="can't be written"):
+            chat([{"role": "user", "content": content}])
+
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(("value", "seconds"), [(7, 7.0), ("0", 0.0), ("1.5", 1.5)])
+def test_retry_after_is_obeyed(server, chat, clock, value, seconds):
+    """Where the server says when to come back, nobody comes earlier, and not all at the same moment."""
+    server.fails(Status(429, retry_after=value))
+    server.answers(["ok"])
+
+    chat(HI)
+
+    assert clock.slept == [seconds + 0.125]
+
+
+def test_retry_after_may_be_a_date(server, chat, clock):
+    """A date is compared with the server's own clock."""
+    now = {"Date": "Sat, 01 Jan 2028 00:00:00 GMT"}
+    server.fails(Status(503, retry_after="Sat, 01 Jan 2028 00:00:09 GMT", headers=now))
+    server.answers(["ok"])
+
+    chat(HI)
+
+    assert clock.slept == [9.125]
+
+
+@pytest.mark.parametrize("value", ["soon", "-3", "nan", "inf", "", "Sat, 99 Jan"])
+def test_retry_after_that_is_no_time_is_passed_over(server, chat, clock, value):
+    """Nonsense in the header changes nothing."""
+    server.fails(Status(429, retry_after=value))
+    server.answers(["ok"])
+
+    chat(HI)
+
+    assert clock.slept == [0.5]
+
+
+def test_wait_that_is_too_long_is_not_waited(server, chat, clock):
+    """A call ends in bounded time: it gives up at once where the server wants a longer wait than all tries may take."""
+    server.fails(Status(429, retry_after=3600))
+
+    with pytest.raises(ModelUnavailable, match="429"):
+        chat(HI)
+
+    assert clock.slept == []
+    assert len(server.requests) == 1
+
+
+# -- the pause ----------------------------------------------------------------------------------------------------
+
+
+def test_pause_after_five_failures(server, chat_over, clock):
+    """After five calls in a row that failed nothing is sent for 30 seconds; then one call tries, and 60 follow."""
+    server.fails(*[Status(500)] * 6)
+    server.answers(["ok", "ok"])
+    chat = chat_over(server, tries=1)
+    for _ in range(5):
+        with pytest.raises(ModelUnavailable, match="HTTP 500"):
+            chat(HI)
+
+    assert chat.paused == 30.0
+    with pytest.raises(ModelUnavailable, match="left alone for 30 s"):
+        chat(HI)
+    assert len(server.requests) == 5
+    clock.now += 30
+    with pytest.raises(ModelUnavailable, match="HTTP 500"):
+        chat(HI)
+    assert chat.paused == 60.0
+    clock.now += 60
+    assert chat(HI).text == "ok"
+    assert chat.paused == 0.0
+    assert chat(HI).text == "ok"
+
+
+def test_refusal_is_no_failure_of_the_server(server, chat_over):
+    """A server that refuses is there: refusals lead to no pause."""
+    chat = chat_over(server, tries=1)
+    server.fails(*[Status(400)] * 9)
+
+    for _ in range(9):
+        with pytest.raises(ModelRefused):
+            chat(HI)
+
+    assert chat.paused == 0.0
+
+
+def test_one_call_at_a_time_tries_after_a_pause(server, chat_over, clock):
+    """While one call tries whether the server is back, the others are told at once that it is not."""
+    chat = chat_over(server, tries=1)
+    server.fails(*[Status(500)] * 5)
+    for _ in range(5):
+        with pytest.raises(ModelUnavailable):
+            chat(HI)
+    clock.now += 30
+    hang = server.hangs()
+    server.answers(["ok", "ok"])
+    trying = threading.Thread(target=chat, args=(HI,))
+    trying.start()
+    assert hang.reached.wait(10)
+
+    with pytest.raises(ModelUnavailable, match="left alone"):
+        chat(HI)
+    hang.release()
+    trying.join()
+
+    assert chat(HI).text == "ok"
+
+
+# -- the ledger ---------------------------------------------------------------------------------------------------
+
+
+def test_ledger_adds_up_per_step(server, chat):
+    """Calls and tokens are added up by step, and in all."""
+    server.answers(lambda request: Reply({"role": "assistant", "content": "ok"}, Usage(10, 2, 1)))
+    chat(HI, step="page")
+    chat(HI, step="page")
+    chat(HI)
+
+    assert chat.ledger.steps == {
+        "page": Spent(calls=2, prompt=20, completion=4, cached=2),
+        "chat": Spent(calls=1, prompt=10, completion=2, cached=1),
+    }
+    assert chat.ledger.total == Spent(calls=3, prompt=30, completion=6, cached=3)
+    assert chat.ledger.total.tokens == 36
+
+
+def test_ceiling_is_reached_before_a_call(server, chat_over, clock):
+    """When the tokens of a period are spent nothing is sent any more, until the next period."""
+    ledger = Ledger(24, period_seconds=3600, clock=clock)
+    server.answers(lambda request: Reply({"role": "assistant", "content": "ok"}, Usage(10, 2)))
+    chat, other = chat_over(server, ledger=ledger), chat_over(server, ledger=ledger)
+    chat(HI)
+    other(HI)
+
+    with pytest.raises(CeilingReached, match="24 tokens are spent, 24 are allowed"):
+        chat(HI, step="page")
+    assert len(server.requests) == 2
+    assert chat.paused == 0.0
+    clock.now += 3600
+    assert other(HI).text == "ok"
+    assert ledger.total.tokens == 36
+
+
+def test_ceiling_holds_for_threads_that_share_it(server, chat_over):
+    """Chats in many threads pass a shared ceiling by no more than the calls that were under way."""
+    ledger = Ledger(120)
+    server.answers(lambda request: Reply({"role": "assistant", "content": "ok"}, Usage(10, 2)))
+    refused = []
+
+    def talk() -> None:
+        chat = chat_over(server, ledger=ledger)
+        try:
+            while True:
+                chat(HI)
+        except CeilingReached as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=talk) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(refused) == 4
+    assert ledger.total.calls == len(server.requests)
+    assert ledger.total.tokens == 12 * len(server.requests)
+    assert 10 <= len(server.requests) <= 13
+
+
+# -- traces -------------------------------------------------------------------------------------------------------
+
+
+def test_each_try_is_told(server, chat_over, clock):
+    """Whoever listens is told of each try: what it was for, how it ended, what it cost; never a text."""
+    told: list[Call] = []
+    server.fails(Status(503), Reset())
+    server.answers([Reply({"role": "assistant", "content": "SECRET"}, Usage(9, 4, 2), "length")])
+
+    chat_over(server, on_call=told.append)([{"role": "user", "content": "SECRET"}], step="page", attempt=1)
+
+    assert [(call.step, call.attempt, call.tries, call.error, call.status, call.finish) for call in told] == [
+        ("page", 1, 1, "InternalServerError", 503, ""),
+        ("page", 1, 2, "APIConnectionError", None, ""),
+        ("page", 1, 3, None, None, "length"),
+    ]
+    assert told[2].usage == Usage(9, 4, 2)
+    assert "SECRET" not in repr(told)
+
+
+def test_listener_that_raises_breaks_nothing(server, chat_over):
+    """What a listener raises does not reach who called."""
+    server.answers(["ok"])
+
+    def broken(call: Call) -> None:
+        raise RuntimeError(call.step)
+
+    assert chat_over(server, on_call=broken)(HI).text == "ok"
+
+
+def test_threads_share_a_chat(server, chat):
+    """Threads that call one chat at once each get the answer to their own question."""
+    server.answers(lambda request: f"You said {request.text}")
+    wrong = []
+
+    def talk(name: int) -> None:
+        for turn in range(5):
+            text = f"{name}-{turn}"
+            if chat([{"role": "user", "content": text}]).text != f"You said {text}":
+                wrong.append(text)
+
+    threads = [threading.Thread(target=talk, args=(name,)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
+    assert chat.ledger.total.calls == 30

@@ -155,6 +155,13 @@ class Graph:
 
 def name_key(name: str) -> str:
     """Return what makes two names the same concept: case, width and marks at the ends are no difference."""
+    key = _folded(name)
+    while (again := _folded(key)) != key:  # "the dog's 's." ends in marks again: a key is the key of itself
+        key = again
+    return key
+
+
+def _folded(name: str) -> str:
     words = unicodedata.normalize("NFKC", name).casefold().replace("’", "'").split()
     return " ".join(words).strip(".,;:!?\"'()[]{}“”‘`*-").removesuffix("'s")
 

@@ -126,3 +126,9 @@ def test_seeds_of_any_query_are_in_the_graph(query):
     graph = Graph([edge("Mel", "Rex"), edge("小明", "上海")])
 
     assert all(key in graph for key in seeds(graph, query))
+
+
+@given(st.one_of(st.text(), st.lists(st.sampled_from(["dog", "'s", " ", ".", "’s", "*", "ſ", "-", "K"])).map("".join)))
+def test_key_of_a_key_is_itself(name):
+    """Whatever a concept is called, its key is found again by the key: a search meets no key that is not there."""
+    assert name_key(name_key(name)) == name_key(name)

@@ -1,0 +1,251 @@
+"""Jobs are rows: claimed by one, tried again later, set aside in the end, bounded, and brought to old files."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from memci import EphemeralStorage, SQLiteStorage
+from memci.errors import SchemaTooNew, StorageReadOnly
+from memci.memory import TieredMemory, jobs
+from memci.memory.overview import overview
+from memci.memory.store import MemoryStore
+from memci.storage import FilesystemStorage
+from memci.testing.memory_pages import saying
+
+sys.path.insert(0, str(Path(__file__).parent))
+from model_kit import Clock, closing_all, modelled, page, tell
+
+OWNER = 7
+
+
+@pytest.fixture
+def store(tmp_path):
+    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as storage:
+        yield MemoryStore.beside(storage)
+
+
+def waiting(store, *kinds):
+    """Let a job of each kind wait."""
+    with store.change() as connection:
+        for kind in kinds:
+            jobs.enqueue(connection, OWNER, kind, 1)
+
+
+def test_jobs_are_claimed_in_order_and_each_once(store):
+    """The oldest job that is due is claimed first, and by nobody else while it is under way."""
+    waiting(store, "page", "notice")
+
+    claimed = [jobs.claim(store, OWNER, 100.0) for _ in range(3)]
+
+    assert [each and each.kind for each in claimed] == ["page", "notice", None]
+    assert jobs.claim(store, 8, 100.0) is None
+
+
+def test_job_whose_process_died_is_due_again(store):
+    """A job that nobody finished is due after ten minutes, and counts as tried."""
+    waiting(store, "page")
+    jobs.claim(store, OWNER, 100.0)
+
+    early, late = jobs.claim(store, OWNER, 699.0), jobs.claim(store, OWNER, 700.0)
+
+    assert early is None
+    assert late is not None
+    assert late.tries == 2
+
+
+def test_job_that_fails_is_due_later_and_later(store):
+    """After 30 seconds, then one minute, two, four; and after an hour at most."""
+    waiting(store, "page")
+    now, pauses = 0.0, []
+    for _ in range(12):
+        job = jobs.claim(store, OWNER, now)
+        with store.change() as connection:
+            jobs.fail(connection, job, now, "ModelRefused")
+        ((due,),) = store.read_rows("SELECT due FROM memory_job")
+        pauses.append(due - now)
+        now = due
+
+    assert pauses[:5] == [30, 60, 120, 240, 480]
+    assert max(pauses) == 3600
+
+
+def test_job_that_is_finished_is_gone(store):
+    """A job goes when it is done; if there was news for it meanwhile, it is due again, as if never tried."""
+    waiting(store, "day", "page")
+    first, second = jobs.claim(store, OWNER, 1.0), jobs.claim(store, OWNER, 1.0)
+    with store.change() as connection:
+        jobs.enqueue(connection, OWNER, "day", 1, "12")
+        jobs.finish(connection, first)
+        jobs.finish(connection, second)
+
+    again = jobs.claim(store, OWNER, 2.0)
+
+    assert (again.kind, again.tries, again.body) == ("day", 1, "12")
+    assert jobs.claim(store, OWNER, 2.0) is None
+
+
+def test_same_job_waits_once(store):
+    """What is enqueued again, with nothing new about it, changes nothing."""
+    waiting(store, "notice")
+    jobs.claim(store, OWNER, 1.0)
+
+    waiting(store, "notice")
+
+    assert jobs.claim(store, OWNER, 2.0) is None
+    assert jobs.queue(store, OWNER) == jobs.Queue(waiting=1)
+
+
+def test_job_that_was_set_aside_is_taken_up_for_something_else(store):
+    """A job that was set aside is not due; enqueued anew it is, unless it could not be done in any form."""
+    waiting(store, "handover", "notice")
+    for undone in (False, True):
+        job = jobs.claim(store, OWNER, 1.0)
+        with store.change() as connection:
+            jobs.set_aside(connection, job, undone=undone)
+    assert jobs.queue(store, OWNER) == jobs.Queue(set_aside=2)
+
+    waiting(store, "handover", "notice")
+
+    assert jobs.claim(store, OWNER, 2.0).kind == "handover"
+    assert jobs.claim(store, OWNER, 2.0) is None
+
+
+def test_model_that_is_away_holds_all_jobs_back(store):
+    """While the model is away no job of the owner is due, longer each time, and none of them counts as tried."""
+    waiting(store, "page", "notice")
+    now, pauses = 0.0, []
+    for _ in range(3):
+        job = jobs.claim(store, OWNER, now)
+        with store.change() as connection:
+            jobs.hold(connection, OWNER, job, now)
+        while not jobs.due(store, OWNER, now):
+            now += 1
+        pauses.append(now)
+
+    assert pauses == [30, 90, 210]
+    assert jobs.claim(store, OWNER, now).tries == 1
+
+
+def test_model_that_answers_again_holds_nothing_back(store):
+    """Once the model answered, jobs are due at once, and a later absence begins with a short wait."""
+    waiting(store, "page", "notice")
+    for now in (0.0, 30.0):
+        with store.change() as connection:
+            jobs.hold(connection, OWNER, jobs.claim(store, OWNER, now), now)
+    assert not jobs.due(store, OWNER, 31.0)
+
+    with store.change() as connection:
+        jobs.answered(connection, OWNER)
+
+    assert jobs.due(store, OWNER, 31.0)
+    with store.change() as connection:
+        jobs.hold(connection, OWNER, jobs.claim(store, OWNER, 31.0), 31.0)
+    assert jobs.due(store, OWNER, 150.0)
+
+
+def test_queue_is_bounded(store, monkeypatch):
+    """No more jobs wait than may; those that are not taken are counted."""
+    monkeypatch.setattr("memci.memory.jobs.MOST", 3)
+    with store.change() as connection:
+        taken = [jobs.enqueue(connection, OWNER, "page", each) for each in range(5)]
+        for _ in range(taken.count(False)):
+            jobs.skip(connection, OWNER)
+
+    assert taken == [True, True, True, False, False]
+    assert jobs.queue(store, OWNER) == jobs.Queue(waiting=3, skipped=2)
+
+
+def test_pages_beyond_the_bound_are_skipped(monkeypatch):
+    """A memory whose model is far behind takes pages as before, and says how many it will not ask it about."""
+    monkeypatch.setattr("memci.memory.jobs.MOST", 3)
+    memory, _ = modelled(EphemeralStorage())
+
+    tell(memory, *(page(index) for index in range(1, 6)), upkeep=False)
+
+    assert memory.work().waiting == 3
+    assert memory.work().skipped == 2
+    assert saying(memory, "quokka05") == [("alice", 5)]
+
+
+def old_file(path, make):
+    """Make a file whose memory is of version 1, with a page that went all roads."""
+    with contextlib.closing(make(path)) as storage:
+        memory = TieredMemory(storage, owner="anna", clock=Clock())
+        tell(memory, page(1))
+        with memory._store.change() as connection:
+            connection.execute("UPDATE memory_page SET analyzed = 2")
+            for table in ("memory_job", "memory_queue", "memory_spent"):
+                connection.execute(f"DROP TABLE {table}")
+            connection.execute("UPDATE memory_schema SET version = 1")
+        memory.close()
+
+
+@pytest.mark.parametrize("make", [SQLiteStorage, FilesystemStorage])
+def test_file_of_version_1_is_brought_to_version_2(tmp_path, make):
+    """Tables are added to an old file when it is next written; what it holds stays, pages keep what they told."""
+    old_file(tmp_path / "agent", make)
+    with contextlib.closing(make(tmp_path / "agent")) as storage:
+        memory, chat = modelled(storage)
+        assert saying(memory, "quokka01") == [("alice", 1)]
+        assert memory.work().waiting == 0
+
+        tell(memory, page(2))
+        while memory.improve():
+            pass
+
+        assert [each.step for each in chat.calls] == ["page"]
+        assert memory._store.read_rows("SELECT version FROM memory_schema") == [(2,)]
+        assert memory._store.read_rows("SELECT analyzed FROM memory_page ORDER BY id") == [(3,), (0,)]
+
+
+def test_file_of_version_1_can_be_read_and_is_not_touched(tmp_path):
+    """Who only reads an old file finds what is there, with no jobs, and changes no byte of it."""
+    path = tmp_path / "agent.db"
+    old_file(path, SQLiteStorage)
+    before = path.read_bytes()
+
+    with contextlib.closing(SQLiteStorage(path, read_only=True)) as storage:
+        memory = TieredMemory(storage, owner="anna", clock=Clock())
+        assert saying(memory, "quokka01") == [("alice", 1)]
+        assert memory.work().waiting == memory.work().set_aside == 0
+        assert overview(memory)
+        with pytest.raises(StorageReadOnly):
+            memory.learn("Anna lives in Oslo.", context="alice", index=1)
+
+    assert path.read_bytes() == before
+
+
+def test_file_of_a_later_version_is_left_alone(tmp_path):
+    """A memory that a later version wrote is an error, and is not changed."""
+    path = tmp_path / "agent.db"
+    with contextlib.closing(SQLiteStorage(path)) as storage:
+        memory = TieredMemory(storage, owner="anna")
+        tell(memory, page(1))
+        with memory._store.change() as connection:
+            connection.execute("UPDATE memory_schema SET version = 3")
+        memory.close()
+
+    with contextlib.closing(SQLiteStorage(path)) as storage:
+        memory = TieredMemory(storage, owner="anna")
+        with pytest.raises(SchemaTooNew):
+            memory.search("quokka01")
+        with pytest.raises(SchemaTooNew):
+            memory.observe(page(2))
+
+
+def test_two_handles_share_the_jobs(tmp_path):
+    """Of two handles on one file, as two processes have, each job is paid for once."""
+    one, other = (SQLiteStorage(tmp_path / "agent.db", durability="fast") for _ in range(2))
+    with closing_all(one, other):
+        memory, chat = modelled(one)
+        helper, second = modelled(other)
+        tell(memory, *(page(index) for index in range(1, 4)), upkeep=False)
+
+        more = [each.improve() for each in (memory, helper, memory)]
+
+        assert more == [True, True, False]
+        assert len(chat.calls) == 2
+        assert len(second.calls) == 1
+        assert set(memory.summaries("alice", [1, 2, 3])) == set(helper.summaries("alice", [1, 2, 3])) == {1, 2, 3}

@@ -53,9 +53,8 @@ def told(remembered: Remembered, around: Surroundings, room: int) -> str:
     count = around.count
     head = [HEAD, f"now: {remembered.now:%Y-%m-%d %H:%M, %A}"]
     if remembered.relationship:
-        head.append(
-            f"relationship with the user: {quoted(fitted(remembered.relationship, min(RELATIONSHIP, room // 5), count))}"
-        )
+        shown = fitted(remembered.relationship, min(RELATIONSHIP, room // 5), count)
+        head.append(f"relationship with the user: {quoted(shown)}")
     left = room - count(framed("companion", around.nonce, "\n".join(head))) - count(RECALL) - 2
     lines: list[str] = []
     for name, part in _parts(remembered, around):

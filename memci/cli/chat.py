@@ -32,6 +32,10 @@ NAME = "me"
 """of the first context of a new store"""
 TIMEOUT_SECONDS = 120.0
 """how long a model may think before its first word"""
+_UNKNOWN = (
+    "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
+    "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +110,8 @@ def _model(wishes: Wishes) -> Iterator[Chat]:
     try:
         chat = Chat(wishes.model, base_url=wishes.base_url, timeout=TIMEOUT_SECONDS)
     except InvalidSetting as error:
-        if error.name == "model":
-            told = "name a model (memci chat STORE --model gpt-4.1-mini), or set MEMCI_MODEL"
-            raise InvalidSetting("--model", told) from None
-        if error.name == "api_key":
-            told = (
-                "no server is known: set OPENAI_API_KEY for OpenAI, or name a server that speaks its API: "
-                "--base-url http://localhost:11434/v1, or OPENAI_BASE_URL"
-            )
-            raise InvalidSetting("--base-url", told) from None
+        if error.name in {"model", "api_key"}:
+            raise InvalidSetting("--model", _UNKNOWN) from None
         raise
     with chat:
         yield chat

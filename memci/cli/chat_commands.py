@@ -8,7 +8,7 @@ Looking is not use: no page stays listed longer for it. This module knows nothin
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -22,6 +22,7 @@ from ..memory import TieredMemory
 from ..memory.backend import Work
 from ..memory.overview import overview
 from ..messages import text_of
+from ..reader import PageInfo
 from ..storage import Storage
 from .exports import exported_file
 from .memory_search import found_lines
@@ -93,7 +94,8 @@ def _window(talk: Talk, _: str) -> None:
 def _pages(talk: Talk, rest: str) -> None:
     pages = list(talk.context.pages())
     shown = pages if rest == "all" else pages[-LATEST:]
-    talk.output.console.print(pages_table(shown))
+    with _looking(talk) as context:
+        talk.output.console.print(pages_table([_titled(context, page) for page in shown]))
     if len(shown) < len(pages):
         told = f"the latest {len(shown):,} of {len(pages):,}: /pages all"
         talk.output.console.print(Text(told, style="dim"))
@@ -135,7 +137,12 @@ def _search(talk: Talk, rest: str) -> None:
         raise InvalidSetting("/search", "what for? /search WORDS")
     with _looking(talk) as context:
         found = context.search_memory(rest)
-    talk.output.console.print(found_lines(found, talk.context.id))
+    console = talk.output.console
+    console.print(found_lines(replace(found, pending=0), talk.context.id))
+    if found.pending:
+        console.print(
+            Text(f"and {found.pending:,} of the latest pages are not searchable yet: in a moment", style="dim")
+        )
 
 
 def _cost(talk: Talk, _: str) -> None:
@@ -208,6 +215,14 @@ def _looking(talk: Talk) -> Iterator[Context]:
     """Yield the context for reading only: nothing counts as use."""
     with Context.open(talk.storage, id=talk.context.id, read_only=True) as context:
         yield context
+
+
+def _titled(context: Context, page: PageInfo) -> PageInfo:
+    """Return *page* with what its first message says for a title, if it has no line in the contents."""
+    if page.title is not None or page.where in {"undone", "erased"}:
+        return page
+    first = next(iter(context.recall_page(page.index)), None)
+    return page if first is None else replace(page, title=" ".join(text_of(first)[:400].split()))
 
 
 def _number(rest: str, name: str) -> int:

@@ -9,6 +9,7 @@ This module knows nothing of what a message or a command is.
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
@@ -230,8 +231,13 @@ def one_line(error: MemciError) -> str:
 def told_of(call: Message, result: Message, width: int) -> str:
     """Return a line about a *call* and the size of its *result*."""
     body = call.get("function") or call.get("custom") or {}
-    arguments = " ".join(visible(str(body.get("arguments") or body.get("input") or "")).split())
+    arguments = str(body.get("arguments") or body.get("input") or "")
+    with suppress(ValueError, RecursionError):
+        given = json.loads(arguments)
+        if isinstance(given, dict):
+            passed = {name: value for name, value in given.items() if value is not None}
+            arguments = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in passed.items())
     size = f" → {len(text_of(result)):,} characters"
-    line = Text(f"· {visible(call_name(call))} {arguments}", no_wrap=True)
+    line = Text(visible(f"· {call_name(call)}({' '.join(arguments.split())})"), no_wrap=True)
     line.truncate(max(10, width - len(size)), overflow="ellipsis")
     return f"{line.plain}{size}"

@@ -1,13 +1,17 @@
-"""Two hundred turns: no request is ever above the window, and between editions each extends the one before."""
+"""Two hundred turns over HTTP: no request is above the window, and between editions each extends the one before."""
 
 import json
 import random
-from itertools import pairwise
+from functools import cache
+from itertools import count, pairwise
 
 import pytest
 
 from memci import Context, EphemeralStorage
 from memci.chat import Companion
+from memci.llm import Chat
+from memci.testing.server import ModelServer
+from memci.tokens import counter_for, message_tokens, tools_tokens
 
 LOOK_UP = {
     "type": "function",
@@ -18,6 +22,21 @@ LOOK_UP = {
     },
 }
 TURNS = 200
+TOKENS = counter_for(None)
+
+
+@cache
+def message_cost(text):
+    return message_tokens(json.loads(text), TOKENS)
+
+
+def cost(body):
+    """What a request costs in tokens, tools and framing with it."""
+    return (
+        sum(message_cost(json.dumps(each)) for each in body["messages"])
+        + tools_tokens(body.get("tools", ()), TOKENS)
+        + 3
+    )
 
 
 def spoken(dice, number):
@@ -28,77 +47,98 @@ def spoken(dice, number):
         "中午之前到达的火车",
         "a very slow boat",
     ]
-    size = dice.choice([1, 1, 1, 2, 5, 20, 400])
-    return " and ".join(dice.choice(words) for _ in range(size)) + "?"
+    return " and ".join(dice.choice(words) for _ in range(dice.choice([1, 1, 1, 2, 5, 20, 150]))) + "?"
 
 
-@pytest.fixture(params=[2_000, 8_000])
-def window(request):
-    return request.param
+def analysis(dice):
+    wants = dice.random() < 0.5
+    return {
+        "thinking": "",
+        "need_memory_search": wants,
+        "memory_search_query": "garden of the aunt" if wants else None,
+        "should_save_memory": False,
+        "memory_to_save": None,
+    }
 
 
-def talk(window, scripted, *, turns=TURNS, seed=7):
-    """Lead a conversation and return the model with its requests, the report, and the editions before each request."""
-    dice = random.Random(seed)
-    editions = []
-    with Context.open(EphemeralStorage(), id="alice", system="Be kind.", window=window) as context:
-        chat = scripted()
-
-        def answer(messages):
-            editions.append(context.report().editions)
-            if messages[-1]["role"] == "tool" or dice.random() < 0.6:
-                return "It leaves at noon. " * dice.choice([1, 3, 30, 200])
-            made = [chat.call("look_up", stop=dice.randint(1, 99)) for _ in range(dice.choice([1, 1, 3]))]
-            pages = max(1, context.report().turn)
-            made.append(chat.call("recall_page", index=dice.randint(1, pages), entry=None, offset=None))
-            made.append(chat.call("search_memory", query="garden aunt", since=None, until=None))
-            picked = dice.sample(made, dice.randint(1, len(made)))
-            return picked[0] | {"tool_calls": [call for each in picked for call in each["tool_calls"]]}
-
-        def analysis(messages):
-            wants = dice.random() < 0.5
-            return {
-                "thinking": "",
-                "need_memory_search": wants,
-                "memory_search_query": "garden of the aunt" if wants else None,
-                "should_save_memory": False,
-                "memory_to_save": None,
-            }
-
-        chat.answer, chat.analysis = answer, analysis
-        companion = Companion(
-            context,
-            chat,
-            role="You know every train. " * 10,
-            tools=[LOOK_UP],
-            functions={
-                "look_up": lambda stop=0: json.dumps([{"stop": stop, "at": "12:00"}] * dice.choice([1, 9, 900]))
-            },
-        )
-        for number in range(turns):
-            list(companion.stream(spoken(dice, number)))
-        assert context.verify() == []
-        return chat, context.report(), editions
+def called(dice, ids, pages):
+    """A message with up to three calls: of the caller's tool, of both of the context's."""
+    made = [
+        ("look_up", {"stop": dice.randint(1, 99)}),
+        ("recall_page", {"index": dice.randint(1, max(1, pages)), "entry": None, "offset": None}),
+        ("search_memory", {"query": "garden aunt", "since": None, "until": None}),
+    ]
+    calls = [
+        {"id": f"c{next(ids)}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for name, arguments in dice.sample(made, dice.randint(1, 3))
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def test_requests_when_a_conversation_is_long(window, scripted):
+class Talk:
+    """A conversation of 200 turns in a window of *window* tokens, and what reached the server of it."""
+
+    def __init__(self, window, dice):
+        ids, self.editions = count(1), []
+        """editions before each request for an answer"""
+
+        def answer(request):
+            if request.answer:
+                return analysis(dice)
+            self.editions.append(context.report().editions)
+            if request.messages[-1]["role"] == "tool" or dice.random() < 0.6:
+                return "It leaves at noon. " * dice.choice([1, 3, 30, 100])
+            return called(dice, ids, context.report().turn)
+
+        with (
+            ModelServer(answer, usage=False, chunk=65_536) as server,
+            Chat("gpt-4o", base_url=server.base_url) as chat,
+            Context.open(EphemeralStorage(), id="alice", system="Be kind.", window=window) as context,
+        ):
+            companion = Companion(
+                context,
+                chat,
+                role="You know every train. " * 10,
+                tools=[LOOK_UP],
+                functions={"look_up": lambda stop=0: [{"stop": stop, "at": "12:00"}] * dice.choice([1, 9, 300])},
+            )
+            for number in range(TURNS):
+                list(companion.stream(spoken(dice, number)))
+            self.problems = context.verify()
+            self.report = context.report()
+            self.costs = [cost(request.body) for request in server.requests]
+            self.asked = [request.messages for request in server.requests if not request.answer]
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Talk(2_000, random.Random(7))
+
+
+@pytest.fixture(scope="module")
+def large():
+    return Talk(16_000, random.Random(7))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("talk", ["small", "large"])
+def test_requests_when_a_conversation_is_long(talk, request):
     """Every request fits the window beside the reply, tools and all; the turns are all there."""
-    chat, report, _ = talk(window, scripted)
+    talk = request.getfixturevalue(talk)
 
-    costs = [chat.cost(messages, tools) for _, messages, tools in chat.requests]
-    assert max(costs) <= report.budget
-    assert report.turn + 1 == TURNS
-    assert report.editions > 2
+    assert max(talk.costs) <= talk.report.budget
+    assert talk.report.turn + 1 == TURNS
+    assert talk.report.editions > 2
+    assert talk.problems == []
 
 
-def test_prefix_when_there_was_no_edition(scripted):
+@pytest.mark.slow
+def test_prefix_when_there_was_no_edition(large):
     """Between editions a request begins with the bytes of the one before, up to what was remembered for it."""
-    chat, _, editions = talk(16_000, scripted)
-    asked = chat.asked()
+    asked, compared = large.asked, 0
     firsts = [at for at, messages in enumerate(asked) if messages[-1]["role"] == "user"]
-    compared = 0
     for at, then in pairwise(firsts):
-        if editions[at] == editions[then]:
+        if large.editions[at] == large.editions[then]:
             kept = asked[at][:-2]  # without the question, and what is remembered in front of it
 
             assert json.dumps(asked[then]).startswith(json.dumps(kept)[:-1])
@@ -107,14 +147,13 @@ def test_prefix_when_there_was_no_edition(scripted):
     assert compared > TURNS // 2
 
 
-def test_prefix_when_tools_are_called(scripted):
+@pytest.mark.slow
+def test_prefix_when_tools_are_called(large):
     """Within a turn each request extends the one before, byte for byte, unless an edition comes between."""
-    chat, _, editions = talk(16_000, scripted, turns=80)
-    asked = chat.asked()
-    compared = 0
+    asked, compared = large.asked, 0
     for at, messages in enumerate(asked):
-        if messages[-1]["role"] == "tool" and editions[at] == editions[at - 1]:
+        if messages[-1]["role"] == "tool" and large.editions[at] == large.editions[at - 1]:
             assert json.dumps(messages).startswith(json.dumps(asked[at - 1])[:-1])
             compared += 1
 
-    assert compared > 10
+    assert compared > TURNS // 10

@@ -7,6 +7,7 @@ The talks are read where the other benchmarks read theirs; nothing of them is ke
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,16 +56,38 @@ def dialogues(form: Form = "names") -> list[Talk]:
         return []
     talks = []
     for sample in json.loads(file.read_text(encoding="utf-8")):
-        lines, number = _dialogue(sample["conversation"], form)
+        lines, number = dialogue(sample["conversation"], form)
         questions = []
         for asked in sample["qa"]:
-            turns = (_TURN.findall(text.replace("D:", "D")) for text in asked["evidence"])
-            names = [f"D{int(session)}:{int(turn)}" for found in turns for session, turn in found]
-            evidence = frozenset(number[name] for name in names if name in number)
+            evidence = quoted_turns(asked["evidence"], number)
             if evidence and asked["category"] in kinds:
                 questions.append(Question(asked["question"], kinds[asked["category"]], evidence))
         talks.append(Talk(sample["sample_id"], lines, tuple(questions)))
     return talks
+
+
+def dialogue(talk: dict[str, Any], form: Form) -> tuple[tuple[Line, ...], dict[str, int]]:
+    """Return the lines of a dialogue as its file has them, and the number of each turn by its name ("D1:3")."""
+    lines: list[Line] = []
+    number: dict[str, int] = {}
+    sessions = (match for key in talk if (match := re.fullmatch(r"session_(\d+)", key)))
+    for session in sorted(sessions, key=lambda match: int(match[1])):
+        told = talk[f"{session[0]}_date_time"].replace(",", "")
+        at = datetime.strptime(told, "%I:%M %p on %d %B %Y").replace(tzinfo=UTC).timestamp()
+        for turn in talk[session[0]]:
+            who, text = turn["speaker"], turn["text"]
+            role = "user" if form == "names" or who == talk["speaker_a"] else "assistant"
+            number[turn["dia_id"]] = len(lines)
+            said = {"content": f"{who}: {text}"} if form == "transcript" else {"name": who, "content": text}
+            lines.append(Line({"role": role, **said}, at))
+    return tuple(lines), number
+
+
+def quoted_turns(evidence: Sequence[str], number: Mapping[str, int]) -> frozenset[int]:
+    """Return the numbers of the turns that *evidence* names, however it is written ("D1:3", "D:1:03; D2:5")."""
+    turns = (_TURN.findall(text.replace("D:", "D")) for text in evidence)
+    names = [f"D{int(session)}:{int(turn)}" for found in turns for session, turn in found]
+    return frozenset(number[name] for name in names if name in number)
 
 
 def notes() -> list[Talk]:
@@ -103,22 +126,6 @@ def traces() -> list[Talk]:
         Talk(f"{run['task_id']}-{run['trial']}", tuple(Line(each) for each in run["traj"] if each["role"] != "system"))
         for run in runs
     ]
-
-
-def _dialogue(talk: dict[str, Any], form: Form) -> tuple[tuple[Line, ...], dict[str, int]]:
-    lines: list[Line] = []
-    number: dict[str, int] = {}
-    sessions = (match for key in talk if (match := re.fullmatch(r"session_(\d+)", key)))
-    for session in sorted(sessions, key=lambda match: int(match[1])):
-        told = talk[f"{session[0]}_date_time"].replace(",", "")
-        at = datetime.strptime(told, "%I:%M %p on %d %B %Y").replace(tzinfo=UTC).timestamp()
-        for turn in talk[session[0]]:
-            who, text = turn["speaker"], turn["text"]
-            role = "user" if form == "names" or who == talk["speaker_a"] else "assistant"
-            number[turn["dia_id"]] = len(lines)
-            said = {"content": f"{who}: {text}"} if form == "transcript" else {"name": who, "content": text}
-            lines.append(Line({"role": role, **said}, at))
-    return tuple(lines), number
 
 
 def _quoted(source: str, texts: list[str]) -> frozenset[int]:

@@ -1,0 +1,381 @@
+"""The question answering is scored as LoCoMo scores it, loses no message, and never takes a failure for an answer."""
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.errors import ModelUnavailable
+from memci.testing.models import ScriptedChat
+from memci.testing.server import ModelServer
+from memci.testing.server_faults import Status
+
+ROOT = Path(__file__).resolve().parents[1]
+
+pytest.importorskip("rich")
+pytest.importorskip("openai")
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the benchmarks are only in the checkout", allow_module_level=True)
+
+sys.path.insert(0, str(ROOT))
+try:
+    calls, dialogues, evals, figures, memoryos, metrics, oracle, prompt, running, systems = (
+        importlib.import_module(f"benchmarks.evals.{name}")
+        for name in (
+            "calls",
+            "dialogues",
+            "__main__",
+            "figures",
+            "memoryos",
+            "metrics",
+            "oracle",
+            "prompt",
+            "running",
+            "systems",
+        )
+    )
+finally:
+    sys.path.remove(str(ROOT))
+
+TALK = [
+    ("Ada", "Hi Ben! I adopted a puppy called Biscuit yesterday."),
+    ("Ada", "She sleeps in a red basket."),
+    ("Ben", "Lovely! My week was full of pottery, I made two bowls."),
+    ("Ada", "Do you still play the violin?"),
+    ("Ben", "No, I sold the violin and bought a kayak."),
+]
+LATER = [
+    ("Ben", "The kayak trip on the lake was last weekend."),
+    ("Ada", "我上个月搬到了成都。"),
+    ("Ben", "Congratulations on the flat!"),
+]
+QUESTIONS = [
+    {"question": "What did Ada adopt?", "answer": "a puppy", "category": 4, "evidence": ["D1:1"]},
+    {"question": "When was the kayak trip?", "answer": "mid May 2023", "category": 2, "evidence": ["D2:1"]},
+    {"question": "What does Ben do?", "answer": "pottery, kayaking", "category": 1, "evidence": ["D1:3; D1:5"]},
+    {"question": "Is Ben still musical?", "answer": "Likely no; he sold it", "category": 3, "evidence": ["D1:5"]},
+    {"question": "What did Ben adopt?", "adversarial_answer": "a puppy", "category": 5, "evidence": ["D1:1"]},
+    {"question": "Where does Ada live?", "answer": "成都", "category": 4, "evidence": ["D2:2"]},
+]
+
+
+def turns(session, said):
+    return [{"speaker": who, "dia_id": f"D{session}:{n}", "text": text} for n, (who, text) in enumerate(said, start=1)]
+
+
+def sample(*, repeat=1):
+    conversation = {"speaker_a": "Ada", "speaker_b": "Ben"}
+    filler = [
+        (who, f"{text} ({n})") for n in range(repeat - 1) for who, text in (("Ada", "Nice day."), ("Ben", "Yes."))
+    ]
+    conversation |= {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns(1, TALK)}
+    conversation |= {"session_2_date_time": "9:00 am on 20 May, 2023", "session_2": turns(2, [*LATER, *filler])}
+    return {"sample_id": "talk-1", "conversation": conversation, "qa": QUESTIONS}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "locomo10.json"
+    path.write_text(json.dumps([sample()]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def talk(file):
+    return dialogues.read(file)[0]
+
+
+def models(chat, folder):
+    kept = calls.Kept(chat, folder / "calls.jsonl", model="m")
+    return running.Models(kept, kept)
+
+
+def run(chosen, talk, chat, folder, **options):
+    made = {name: systems.systems()[name] for name in chosen}
+    return list(running.answers(made, [talk], systems.Limits(budget=2_000), models(chat, folder), **options))
+
+
+def adopts(asked):
+    return "adopt" in asked.text.rpartition("Question: ")[2]
+
+
+# --- scores
+
+
+def test_f1_compares_stems_without_articles_punctuation_and_case():
+    """Stems are compared, "a", "an", "the" and "and" are not words, and punctuation is none."""
+    assert metrics.f1("The Adoption agencies!", "adoption agency") == 1
+    assert metrics.f1("an apple and the pear", "Apple pear.") == 1
+    assert metrics.f1("running", "a dog runs") == pytest.approx(2 * 1 * (1 / 2) / (1 + 1 / 2))
+    assert metrics.f1("cat", "dog") == 0
+    assert metrics.f1("", "dog") == metrics.f1("the", "the") == 0
+
+
+def test_f1_counts_a_word_as_often_as_it_comes():
+    """A word that is said twice and wanted once is right once: 1 of 3 said, 1 of 1 wanted."""
+    assert metrics.f1("red red red", "red") == pytest.approx(2 * (1 / 3) / (1 / 3 + 1))
+
+
+def test_category_1_scores_each_part_of_the_gold_answer_by_its_best_match():
+    """Both are split at commas: of "pottery, camping, swimming" two are found, in whatever order: 2/3."""
+    score = metrics.scored(1, "camping, the pottery", "pottery, camping, swimming")["f1"]
+
+    assert score == pytest.approx(2 / 3)
+    assert metrics.scored(4, "camping, the pottery", "pottery, camping, swimming")["f1"] == pytest.approx(0.8)
+    assert metrics.scored(1, "pottery camping", "pottery, camping")["f1"] == pytest.approx(2 / 3)
+
+
+def test_category_3_takes_what_stands_before_the_semicolon():
+    """What explains the gold answer is not wanted."""
+    assert metrics.scored(3, "likely no", "Likely no; though she likes reading")["f1"] == 1
+    assert metrics.scored(4, "likely no", "Likely no; though she likes reading")["f1"] < 0.6
+
+
+def test_category_5_wants_to_hear_that_nothing_was_said():
+    """Right is who says that it was not mentioned, whatever the wrong answer is that was invited."""
+    assert metrics.scored(5, "That is Not Mentioned in the conversation.", "a puppy")["f1"] == 1
+    assert metrics.scored(5, "No information available", "a puppy")["f1"] == 1
+    assert metrics.scored(5, "a puppy", "a puppy")["f1"] == 0
+
+
+def test_bleu_is_clipped_and_a_short_answer_is_paid_for():
+    """Two of four words, both right: e^(1 - 4/2). A longer answer pays with its precision alone, and none is 0."""
+    assert metrics.bleu1("red bicycle", "red bicycle from Oslo") == pytest.approx(math.exp(-1))
+    assert metrics.bleu1("red red red", "red bicycle") == pytest.approx(1 / 3)
+    assert metrics.bleu1("bicycles", "bicycle") == metrics.bleu1("", "bicycle") == 0
+    assert metrics.bleu1("the red bicycle", "red bicycle!") == 1
+
+
+def test_f1_of_sets_is_memoryos_own():
+    """Sets of words, with articles, without stems: {the, cats, sat} and {the, cat, sat} share two of three."""
+    assert metrics.f1_sets("The cats sat, sat!", "the cat sat") == pytest.approx(2 / 3)
+
+
+def test_a_character_is_a_word_where_there_are_no_spaces():
+    """Of two characters said and four wanted, two are shared; marks are none of them, and Latin words stay whole."""
+    assert metrics.words("她搬到了成都。") == list("她搬到了成都")
+    assert metrics.f1("成都", "四川成都。") == pytest.approx(2 * 1 * 0.5 / 1.5)
+    assert metrics.words("住在Chengdu,「三年」") == ["住", "在", "chengdu", "三", "年"]
+    assert metrics.scored(1, "成都, 猫", "猫")["f1"] == 1
+
+
+# --- dialogues and pages
+
+
+def test_reading_keeps_every_message_with_its_date_and_its_picture(tmp_path):
+    """Lines are in order, dated, and say what a picture shows; a question knows the lines that answer it."""
+    raw = sample()
+    raw["conversation"]["session_1"][1]["blip_caption"] = "a photo of a basket"
+    path = tmp_path / "locomo10.json"
+    path.write_text(json.dumps([raw]), encoding="utf-8")
+
+    (talk,) = dialogues.read(dialogues.source(tmp_path))
+
+    assert [line.who for line in talk.lines] == [who for who, _ in TALK + LATER]
+    assert talk.lines[1].line == (
+        "[8 May 2023, 13:56] Ada: She sleeps in a red basket. [shares a picture: a photo of a basket]"
+    )
+    assert [set(asked.evidence) for asked in talk.asked] == [{0}, {5}, {2, 4}, {4}, {0}, {6}]
+    assert talk.asked[4].gold == "a puppy"
+
+
+def test_reading_fails_where_a_message_would_be_lost(tmp_path):
+    """Two messages of one name are no file that can be asked about."""
+    raw = sample()
+    raw["conversation"]["session_1"][1]["dia_id"] = "D1:1"
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([raw]), encoding="utf-8")
+
+    with pytest.raises(ValueError, match="8 messages in the file, 8 lines, 7 names"):
+        dialogues.read(path)
+
+
+@given(st.lists(st.lists(st.sampled_from(["Ada", "Ben"]), min_size=1, max_size=8), max_size=5))
+def test_pages_hold_every_message_whoever_speaks(sessions):
+    """Joined, the pages are the dialogue; none goes over the end of a session, or back to the first speaker."""
+    said = [
+        dialogues.Said(who, f"{session}.{number}", 86_400.0 * session)
+        for session, speakers in enumerate(sessions)
+        for number, who in enumerate(speakers)
+    ]
+
+    pages = dialogues.Dialogue("d", ("Ada", "Ben"), tuple(said)).pages
+
+    assert [line for page in pages for line in page] == said
+    for page in pages:
+        assert len({line.at for line in page}) == 1
+        assert "BenAda" not in "".join(line.who for line in page)
+
+
+def test_a_choice_is_read_as_what_it_says(talk):
+    """A letter stands for the answer behind it, in an order that does not change; anything else is taken as it is."""
+    asked = talk.asked[4]
+    put = prompt.question(talk, asked)
+    letter = "a" if "(a) Not mentioned" in put else "b"
+
+    assert prompt.question(talk, asked) == put
+    assert prompt.resolved(talk, asked, f"({letter})") == prompt.resolved(talk, asked, f" {letter}. ") == prompt.ABSENT
+    assert prompt.resolved(talk, asked, "not mentioned") == "not mentioned"
+    assert prompt.resolved(talk, talk.asked[0], "a") == "a"
+
+
+# --- systems
+
+
+def test_what_a_system_gives_is_dated_and_within_its_budget(tmp_path):
+    """The newest lines fit the budget; everything is told to be clipped when it does not fit; nothing is nothing."""
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([sample(repeat=60)]), encoding="utf-8")
+    (talk,) = dialogues.read(path)
+    found = {}
+    for name in ("memci", "sliding", "full", "none"):
+        system = systems.systems()[name](systems.Limits(budget=1_000, window=3_000))
+        system.tell(talk)
+        found[name] = system.recall("What did Ada adopt?")
+        system.close()
+
+    assert found["none"].notes == ""
+    assert found["full"].clipped
+    assert not found["sliding"].clipped
+    assert systems.count(found["sliding"].notes) <= 1_000
+    assert systems.count(found["memci"].notes) <= 1_000
+    assert talk.lines[0].line in found["memci"].notes
+    assert talk.lines[0].line not in found["sliding"].notes
+    assert found["memci"].notes.endswith(talk.lines[-1].line)
+
+
+def test_memoryos_asks_three_times_for_a_page_and_twice_for_a_hot_segment(tmp_path):
+    """The first seven pages cost nothing; each one more costs its three calls, and what got hot its two."""
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([sample(repeat=20)]), encoding="utf-8")
+    (talk,) = dialogues.read(path)
+    meter = calls.Meter(ScriptedChat(lambda asked: oracle.Oracle([talk])(asked.messages)))
+    system = memoryos.MemoryOS(systems.Limits(chat=meter))
+
+    system.tell(talk)
+    handed = len(talk.pages) - memoryos.SHORT_TERM
+
+    assert {step: meter.spent[step]["calls"] for step in ("chain", "topic")} == {"chain": handed, "topic": handed}
+    assert meter.spent["continuity"]["calls"] == handed - 1
+    assert meter.spent["facts"]["calls"] == meter.spent["profile"]["calls"] == system.details()["analysed"] > 0
+    assert talk.pages[-1][-1].line in system.recall("Nice day?").notes
+
+
+# --- runs
+
+
+def test_an_endpoint_that_fails_is_counted_and_never_scored(talk, tmp_path):
+    """What was not answered is in no mean, and has its place in the figures; an answer without text is no failure."""
+    busy = ModelUnavailable("answer", "busy")
+    said = iter(["a puppy", busy, "", busy, "(a)", "?"])
+    rows = run(["none"], talk, ScriptedChat(lambda _asked: next(said)), tmp_path, workers=1)
+
+    found = figures.figures(rows, [talk])["none"]
+
+    assert (found["questions"], found["errors"], found["empty"]) == (6, 2, 1)
+    assert found["kinds_of_errors"] == {"ModelUnavailable": 2}
+    assert sum(each["questions"] for each in found["categories"].values()) == found["all"]["questions"] == 4
+    assert found["categories"]["4"]["f1"] == 50
+    assert "2" not in found["categories"]
+
+
+def test_a_run_goes_on_where_it_was_broken_off(talk, tmp_path):
+    """A second run asks only what the first one got no answer for, and comes to the figures of a whole run."""
+    right = oracle.Oracle([talk])
+    failing = ScriptedChat(lambda asked: ModelUnavailable("answer", "down") if adopts(asked) else right(asked.messages))
+    first = run(["full"], talk, failing, tmp_path)
+    chat = ScriptedChat(lambda asked: right(asked.messages))
+    with (tmp_path / "calls.jsonl").open("a", encoding="utf-8") as log:
+        log.write('{"call": "cut o')
+
+    second = run(["full"], talk, chat, tmp_path)
+    third = run(["full"], talk, ScriptedChat(), tmp_path)
+
+    assert sum(row.get("error") is not None for row in first) == 2
+    assert [adopts(asked) for asked in chat.calls] == [True, True]
+    assert figures.figures(second, [talk])["full"]["all"]["f1"] == 100
+    assert figures.figures(third, [talk])["full"]["all"] == figures.figures(second, [talk])["full"]["all"]
+
+
+def test_a_run_stops_when_nothing_is_answered_any_more(talk, tmp_path):
+    """An endpoint that is down is not asked a thousand times; nor is a memory asked that lacks its model's work."""
+    asked = tuple(dialogues.Asked(n, f"Question {n}?", 4, "x", frozenset()) for n in range(60))
+    down = ScriptedChat(lambda _asked: ModelUnavailable("answer", "down"))
+    long = dialogues.Dialogue("d", talk.speakers, talk.lines, asked)
+
+    with pytest.raises(running.Stopped, match="20 questions in a row"):
+        run(["none"], long, down, tmp_path)
+    with pytest.raises(running.Stopped, match="could not be told"):
+        run(["memoryos"], dialogues.Dialogue("d", talk.speakers, talk.lines * 9, asked), down, tmp_path)
+
+    assert len(down.calls) < 40
+
+
+# --- from end to end, over a socket
+
+
+def arguments(file, tmp_path, *more):
+    places = ["--data", str(file), "--work", str(tmp_path / "work"), "--results", str(tmp_path / "results")]
+    return [*places, "--embedder", "none", *more]
+
+
+def test_a_scripted_run_puts_every_system_through_the_same_door(tmp_path):
+    """The whole history answers everything, nothing answers nothing, and the figures say what each of them cost."""
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps([sample(repeat=12)]), encoding="utf-8")
+    result = evals.main(
+        arguments(file, tmp_path, "--scripted", "--categories", "1,2,3,4,5", "--json", str(tmp_path / "figures.json"))
+    )
+    found = result["figures"]
+
+    assert list(found) == ["memci", "full", "sliding", "memoryos", "none"]
+    for name in ("memci", "full"):
+        assert {number: each["f1"] for number, each in found[name]["categories"].items()} == dict.fromkeys("12345", 100)
+        assert found[name]["evidence"] == 100
+    assert found["none"]["categories"]["4"]["f1"] == found["none"]["evidence"] == found["none"]["cost"]["notes"] == 0
+    for each in found.values():
+        assert (each["questions"], each["errors"], each["empty"]) == (6, 0, 0)
+        assert each["cost"]["prompt"] > each["cost"]["notes"]
+        assert each["cost"]["messages"] == 30
+    assert found["memoryos"]["cost"]["memory_calls"] > 1 > found["memci"]["cost"]["memory_calls"] == 0
+    assert result["options"]["scripted"]
+    assert json.loads((tmp_path / "results" / "evals.jsonl").read_text()) == result
+    assert json.loads((tmp_path / "figures.json").read_text()) == result
+    assert str(tmp_path) not in json.dumps(result)
+
+
+def test_an_endpoint_is_asked_once_for_what_it_answers(file, tmp_path, capsys):
+    """What it refused is an error in the figures and asked again by the next run; what it answered is not."""
+    with ModelServer(lambda _request: "a puppy") as server:
+        server.fails(Status(403))
+        asked = arguments(file, tmp_path, "--model", "m", "--base-url", server.base_url, "--systems", "full,none")
+        asked += ["--workers", "1", "--questions", "3"]
+        first, second, third = (evals.main(asked)["figures"] for _ in range(3))
+        sent = [request.body for request in server.requests]
+
+    assert first["full"]["kinds_of_errors"] == {"ModelRefused": 1}
+    assert first["full"]["all"]["questions"] == 2
+    assert second["full"]["errors"] == 0
+    assert third["full"]["categories"] == second["full"]["categories"]
+    assert second["full"]["categories"]["4"]["f1"] == 100
+    assert len(sent) == 7
+    assert {body["temperature"] for body in sent} == {0}
+    assert server.base_url not in (tmp_path / "results" / "evals.jsonl").read_text()
+    assert "category 4" in capsys.readouterr().out
+
+
+def test_a_run_without_dialogues_or_a_model_says_so(tmp_path, monkeypatch, capsys):
+    """Without the dialogues there is a line that says so, and nothing is kept; without a model it does not begin."""
+    monkeypatch.delenv("MEMCI_MODEL", raising=False)
+    result = evals.main(arguments(tmp_path, tmp_path, "--scripted"))
+
+    assert result["figures"] == {}
+    assert "skipped" in capsys.readouterr().out
+    assert not (tmp_path / "results").exists()
+    with pytest.raises(SystemExit):
+        evals.main(arguments(tmp_path, tmp_path))

@@ -283,7 +283,7 @@ def _twice(forge: _Forge, draw: random.Random) -> str:
 
 
 def _retyped(forge: _Forge, draw: random.Random) -> str:
-    value = forge.value(0.1)
+    value = _alone(forge.value(0.1))
     for _ in range(draw.choice((1, 1, 3))):
         place = _place(value, draw)
         if place is None:
@@ -312,11 +312,11 @@ def _wrapped(forge: _Forge, draw: random.Random) -> str:
 
 
 def _huge(forge: _Forge, draw: random.Random) -> str:
-    value = forge.value(0.0)
+    value = _alone(forge.value(0.0))
     place = _place(value, draw)
     if place is not None:
         holder, key = place
-        many: Any = [holder[key]] if isinstance(value, dict) else []
+        many = [holder[key]] if len(_dumped(holder[key])) < 400 else []
         nested: Any = "x"
         for _ in range(300):
             nested = [nested]
@@ -333,6 +333,11 @@ def _broken(forge: _Forge, draw: random.Random) -> str:
 def _schema_itself(forge: _Forge, draw: random.Random) -> str:
     value = forge.value(1.0)
     return _dumped({"type": "object", "properties": value, "n": draw.random()})
+
+
+def _alone(value: Any) -> Any:
+    """Return *value* with each part of it in one place only: a change is made once."""
+    return json.loads(_dumped(value))
 
 
 def _place(value: Any, draw: random.Random) -> tuple[Any, Any] | None:

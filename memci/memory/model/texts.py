@@ -138,6 +138,7 @@ def cut(text: str, most: int) -> str:
         head, tail = room * 6 // 10, room * 2 // 10
         middle = text[head : len(text) - tail]
         found = _packed([piece for rank, piece in salient(middle) if rank <= FACT], room - head - tail)
+        head = room - tail - len(found)
         short = f"{text[:head]} … {f'[{found}] … ' if found else ''}{text[len(text) - tail :]}"
         taken = size(short)
         if taken <= most + 8:

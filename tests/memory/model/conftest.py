@@ -1,5 +1,6 @@
 """What the tests of the model's steps share: pages, and a model that says what it is told to."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,8 +17,8 @@ MAY = 1_714_831_200.0
 class Says:
     """A model that gives the same text each time, and keeps what it was asked."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, answer: object) -> None:
+        self.text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         self.asked: list[Sequence[Message]] = []
         self.steps: list[str] = []
 
@@ -30,6 +31,12 @@ class Says:
     def shown(self) -> str:
         """What the user message of the last call said."""
         return str(self.asked[-1][-1]["content"])
+
+
+@pytest.fixture
+def says() -> type[Says]:
+    """A model that gives one answer: a text, or what becomes JSON."""
+    return Says
 
 
 @pytest.fixture

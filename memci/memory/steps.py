@@ -235,10 +235,8 @@ def _conversation(bench: Bench, job: Job) -> None:
     plain = conversation(pages, means.rules.zone)
     after = model.conversation(bench.chat, pages, means.rules.zone, on_rejected=bench.chat.rejected)
     with bench.change() as connection:
-        if not there(connection, ids):
-            raise Overtaken
         profile = owner.tiers.profile
-        if plain in profile.conversations:
+        if plain in profile.conversations:  # else a page of it was erased, or five others came since
             at = profile.conversations.index(plain)
             both = (*profile.conversations[:at], after, *profile.conversations[at + 1 :])
             keep_profile(connection, owner, replace(profile, conversations=both), ids)

@@ -256,6 +256,34 @@ def test_ceiling_holds_for_a_day(storage):
     assert sum(each.tokens for each in other.work().spent.values()) > 500
 
 
+def test_ceiling_ends_with_the_day(storage):
+    """What the ceiling held back is due when the next day begins, not later."""
+    clock = Clock(NOON + DAY / 2 - 1)
+    memory, chat = modelled(storage, clock=clock, ceiling=300)
+    tell(memory, *(page(index) for index in range(1, 9)), upkeep=False)
+    while memory.improve():
+        pass
+    for _ in range(5):
+        memory.improve()
+    made = len(chat.calls)
+
+    clock.now += 1
+    memory.improve()
+
+    assert len(chat.calls) == made + 1
+
+
+def test_ceiling_holds_within_a_job(storage):
+    """A job whose answers are rejected asks no more when the tokens are spent, and that is no fault of the job."""
+    memory, chat = modelled(storage, lambda asked: {"title": "x" * 800}, ceiling=500)
+    tell(memory, page(1))
+
+    assert not memory.improve()
+
+    assert len(chat.calls) == 2
+    assert waiting(memory) == [("page", 1, 0)]
+
+
 def test_what_was_spent_is_kept_by_step(storage):
     """Calls and tokens are counted by step, with failures and rejected answers, and outlive the handle."""
     answers = iter([{"title": ""}, "no JSON", None])

@@ -1,0 +1,386 @@
+"""What a model made of a page goes with the page, or before it: erased, replaced, or not to be trusted."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from memci import SQLiteStorage
+from memci.erasing import erase
+from memci.errors import InvalidSetting, LimitExceeded
+from memci.memory import TieredMemory
+from memci.memory.backend import Scope
+from memci.memory.provenance import sources, vocabulary
+from memci.memory.upkeep import Rules
+from memci.storage import FilesystemStorage
+from memci.testing.memory_pages import saying, told
+
+sys.path.insert(0, str(Path(__file__).parent))
+from machine_kit import check, items, keeping, rows, tiers
+from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page, shown, steps, tell
+
+SECRET = "zanzibarqua"
+WIDE = Rules(capacity=4, handover=2, promoted=1.0, accesses=1, threshold=0.2)
+"""so that all pages are in few episodes"""
+
+
+@pytest.fixture(params=["sqlite"])
+def storage(request, tmp_path):
+    make = SQLiteStorage if request.param == "sqlite" else FilesystemStorage
+    with contextlib.closing(make(tmp_path / "agent", durability="fast")) as made:
+        yield made
+
+
+both = pytest.mark.parametrize("storage", ["sqlite", "files"], indirect=True)
+
+
+@pytest.fixture
+def tells(tmp_path):
+    """Give what lists the files of the memory that hold a text, in any letters."""
+
+    def held(text, skip=()):
+        needles = {text.encode(), text.casefold().encode(), text.title().encode()}
+        found = [path for path in tmp_path.rglob("*") if path.is_file()]
+        return [path.name for path in found if any(needle in path.read_bytes() for needle in needles)]
+
+    return held
+
+
+def derived(memory, word):
+    """Return where *word* stands in what was derived."""
+    found = rows(memory, "SELECT kind, body FROM memory_item UNION ALL SELECT 'job ' || kind, body FROM memory_job")
+    found += rows(memory, "SELECT 'page', summary || keywords FROM memory_page")
+    return sorted({kind for kind, body in found if word in body.casefold()})
+
+
+def lived(memory, clock, *, secrets=(5,), count=16):
+    """Tell pages over two days, some of them of the secret, and let everything be done."""
+    for index in range(1, count + 1):
+        text = f"violins and quokka{index:02}" + (f" married in {SECRET}" if index in secrets else "")
+        tell(memory, page(index, text, at=NOON + DAY * (index > count // 2) + 60 * index))
+        while memory.improve():
+            pass
+    memory.search(f"violins {SECRET}", k=20)
+    drained(memory, clock)
+
+
+def mixing(asked):
+    """Answer with words of all that is shown, whichever page is asked for: as a careless model does."""
+    values = shown(asked)
+    leaks = f" and {SECRET}" if SECRET in asked.text else ""
+    said = obliging(asked)
+    if asked.step == "page":
+        return said | {"title": said["title"] + leaks, "chain": f"All of it{leaks}" if said["chain"] else ""}
+    if asked.step == "topics" and len(values) > 1:
+        halves = [[values[0]["page"]], [each["page"] for each in values[1:]]]
+        theme = {"keywords": f"half{leaks}".split(), "theme": f"Half{leaks}", "content": f"On a half{leaks}"}
+        return {"themes": [theme | {"pages": half} for half in halves]}
+    if asked.step == "analysis":
+        return said | {"user": [each | {"fact": each["fact"] + leaks} for each in said["user"]]}
+    if asked.step == "concepts":
+        return {
+            "relations": [each | {"object": (SECRET if leaks else "") or each["object"]} for each in said["relations"]]
+        }
+    return said
+
+
+def test_the_secret_is_everywhere_before(storage):
+    """A life with a model leaves its marks in everything that is derived, else the tests below show nothing."""
+    clock = Clock()
+    memory, chat = modelled(storage, clock=clock)
+
+    lived(memory, clock)
+
+    assert {"note", "episode", "fact", "event", "day", "page"} <= set(derived(memory, SECRET))
+    assert len(set(steps(chat))) == 8
+
+
+@pytest.mark.parametrize("answers", [obliging, mixing], ids=["careful", "careless"])
+@pytest.mark.parametrize("secrets", [(5,), (5, 6), (12,)], ids=str)
+@both
+def test_no_byte_of_an_erased_page_is_left(storage, tells, secrets, answers):
+    """What a model said of a page goes with it, where it put words of it into what it said of others too."""
+    clock = Clock()
+    memory, _ = modelled(storage, answers, clock=clock, rules=WIDE)
+    lived(memory, clock, secrets=secrets)
+    assert derived(memory, SECRET)
+
+    gone = memory.erase(Scope("alice", secrets))
+    for index in secrets:
+        keeping(storage)(told(index, "gone"))
+
+    assert gone.pages == len(secrets)
+    assert derived(memory, SECRET) == []
+    check(memory)
+    drained(memory, clock)
+    assert derived(memory, SECRET) == []
+    check(memory)
+    assert set(memory.summaries("alice", range(1, 17))) == set(range(1, 17)) - set(secrets)
+
+
+def test_page_whose_note_went_with_another_page_is_told_of_without_it(storage):
+    """A page whose note held words of an erased one has its extracted title again, and is described anew."""
+    clock = Clock()
+    memory, _ = modelled(storage, mixing, clock=clock, rules=WIDE)
+    lived(memory, clock)
+    assert SECRET in memory.summaries("alice", [6])[6].title
+
+    memory.erase(Scope("alice", (5,)))
+
+    ((title,),) = rows(memory, "SELECT summary FROM memory_page WHERE page = 6")
+    assert title == "violins and quokka06"
+    drained(memory, clock)
+    assert memory.summaries("alice", [6])[6].title == "About violins and quokka06"
+
+
+def test_facts_of_other_pages_survive(storage):
+    """What a model learned of other pages stays when one is erased."""
+    clock = Clock()
+    memory, _ = modelled(storage, clock=clock)
+    lived(memory, clock)
+
+    memory.erase(Scope("alice", (5,)))
+
+    facts = {fact["text"] for fact in items(memory, "fact").values()}
+    assert {f"Knows of violins and quokka{index:02}" for index in (1, 2, 3, 4, 8)} <= facts
+
+
+def test_profile_is_not_brought_back_by_an_analysis_that_was_under_way(storage):
+    """If a page of the profile is erased while another episode is analysed, its traits do not come back with that."""
+    clock = Clock()
+    done = []
+
+    def answer(asked):
+        said = obliging(asked)
+        if asked.step == "analysis" and "aardvark" in asked.text and not done:
+            done.append(memory.erase(Scope("alice", (1,))))
+        elif asked.step == "analysis" and SECRET in asked.text:
+            return said | {"traits": [said["traits"][0] | {"reason": f"asks for {SECRET}"}]}
+        return said
+
+    memory, _ = modelled(storage, answer, clock=clock, rules=Rules(capacity=2, handover=2, promoted=1.0, threshold=9))
+    tell(memory, page(1, f"violins {SECRET}"), page(2, "violins too"))
+    drained(memory, clock)
+    assert "profile" in derived(memory, SECRET)
+
+    tell(memory, page(3, "aardvark digs"), page(4, "aardvark sleeps"))
+    drained(memory, clock)
+
+    assert done
+    assert derived(memory, SECRET) == []
+    assert items(memory, "profile")
+
+
+def test_words_tell_where_a_text_comes_from():
+    """A text comes from the pages that it says, and from those whose words it has that no page it says has."""
+    sent = {1: vocabulary("I live in Oslo."), 2: vocabulary("The code is zanzibar."), 3: vocabulary("Oslo is cold")}
+
+    assert sources("Lives in Oslo.", [1], sent) == [1]
+    assert sources("Lives in Oslo, code zanzibar.", [1], sent) == [1, 2]
+    assert sources("Cold.", [9], sent) == [3]
+    assert sources("住在上海", [1], {1: vocabulary("?"), 2: vocabulary("我住在上海")}) == [1, 2]
+
+
+def test_canary_of_a_poisoned_page_is_nowhere_after_quarantine(storage):
+    """S8: of one poisoned page among many, after rounds of consolidation, quarantine leaves nothing derived."""
+    clock = Clock()
+    memory, _ = modelled(storage, mixing, clock=clock, rules=WIDE)
+    lived(memory, clock, count=40, secrets=(17,))
+    for index in range(41, 61):
+        tell(memory, page(index))
+        memory.search(f"violins {SECRET}", k=20)
+        drained(memory, clock)
+    assert len(derived(memory, SECRET)) >= 5
+
+    gone = memory.quarantine("alice", 17)
+
+    assert gone.derived > 3
+    assert gone.pages == 0
+    assert derived(memory, SECRET) == []
+    check(memory)
+    for index in range(61, 81):
+        tell(memory, page(index))
+        memory.search(f"violins {SECRET}", k=20)
+        drained(memory, clock)
+    assert derived(memory, SECRET) == []
+    check(memory)
+
+
+def test_quarantined_page_is_found_by_words_and_is_in_no_tier(storage):
+    """A quarantined page can be found, says that it is in no tier, and stays so whatever is told of it again."""
+    clock = Clock()
+    memory, chat = modelled(storage, clock=clock)
+    lived(memory, clock)
+    memory.quarantine("alice", 5)
+    clock.now += DAY
+    drained(memory, clock)
+    before = len(chat.calls)
+
+    new = page(5, f"{SECRET} aardvark")
+    keeping(storage)(new)
+    memory.admit(new)
+    memory.upkeep()
+    drained(memory, clock)
+
+    (hit,) = [each for each in memory.search(SECRET).pages if each.index == 5]
+    assert (hit.index, hit.tier, hit.episode) == (5, "observed", None)
+    assert tiers(memory)["alice", 5] == "observed"
+    assert saying(memory, "aardvark") == [("alice", 5)]
+    assert derived(memory, SECRET) == []
+    assert not any(SECRET in str(asked.messages) for asked in chat.calls[before:])
+    assert memory.summaries("alice", [5]) == {}
+
+
+def test_quarantine_needs_no_model(storage):
+    """Without a model what was extracted of a page goes as well; another page is told of as before."""
+    memory = TieredMemory(storage, owner="anna", rules=SMALL, clock=Clock())
+    for index in range(1, 13):
+        tell(memory, page(index, f"I live in {SECRET} with quokka{index:02}" if index == 4 else f"I have {index} dogs"))
+    memory.search(f"dogs {SECRET}", k=20)
+    memory.upkeep()
+    assert derived(memory, SECRET)
+
+    memory.quarantine("alice", 4)
+    for index in range(13, 20):
+        tell(memory, page(index))
+
+    assert derived(memory, SECRET) == []
+    assert saying(memory, SECRET) == [("alice", 4)]
+    assert items(memory, "fact")
+    check(memory)
+
+
+def test_quarantined_page_in_the_queue_is_not_handed_over(storage):
+    """A page that is quarantined before anything was derived from it never enters an episode, an event or a day."""
+    memory, _ = modelled(storage)
+    tell(memory, *(page(index, f"violins {SECRET if index == 2 else index}") for index in range(1, 4)), upkeep=False)
+
+    memory.quarantine("alice", 2)
+    tell(memory, *(page(index) for index in range(4, 12)))
+    drained(memory)
+
+    assert derived(memory, SECRET) == []
+    check(memory)
+    assert memory.quarantine("alice", 99) == memory.quarantine("nobody", 1)
+
+
+def test_quarantine_wins_over_a_call_that_is_under_way(storage):
+    """What is quarantined while a model is asked about it is not written."""
+    clock = Clock()
+    done = []
+
+    def answer(asked):
+        if SECRET in asked.text and asked.step == wanted and not done:
+            done.append(memory.quarantine("alice", 2))
+        return obliging(asked)
+
+    for wanted in ("page", "topics", "episode", "analysis"):
+        done.clear()
+        memory, _ = modelled(storage, answer, clock=clock, owner=wanted)
+        tell(memory, *(page(index, f"violins {SECRET if index == 2 else index}") for index in range(1, 8)))
+        drained(memory, clock)
+        assert done, wanted
+        assert [kind for kind, body in rows(memory, "SELECT kind, body FROM memory_item") if SECRET in body] == [], (
+            wanted
+        )
+
+
+def learned(memory):
+    """Return the facts that are known."""
+    return {(fact["text"], fact["about"], fact["index"]) for fact in items(memory, "fact").values()}
+
+
+@pytest.mark.parametrize("chat", [True, False], ids=["with a model", "without"])
+def test_what_is_to_be_remembered_is_known_once_its_page_is(storage, chat):
+    """A fact that somebody asked to be kept waits for its page, outlives the process, and is learned once."""
+    memory = modelled(storage)[0] if chat else TieredMemory(storage, owner="anna", rules=SMALL, clock=Clock())
+    memory.learn("Anna's sister lives in Oslo.", context="alice", index=3)
+    memory.learn("She was told so.", context="alice", index=3, about="assistant")
+    memory.upkeep()
+    assert learned(memory) == set()
+    memory.close()
+    memory = modelled(storage)[0] if chat else TieredMemory(storage, owner="anna", rules=SMALL, clock=Clock())
+
+    tell(memory, page(3))
+    memory.upkeep()
+
+    assert learned(memory) == {
+        ("Anna's sister lives in Oslo.", "user", 3),
+        ("She was told so.", "assistant", 3),
+    }
+    (fact, *_) = memory.search("Where does Anna's sister live?").user_facts
+    assert fact.text == "Anna's sister lives in Oslo."
+    assert (fact.at, fact.turn) == (page(3).at, 2)
+    memory.learn("Anna's sister lives in OSLO!", context="alice", index=3)
+    memory.upkeep()
+    assert len(learned(memory)) == 2
+
+
+@both
+def test_what_is_to_be_remembered_goes_with_its_page(storage, tells):
+    """What waits to be learned, and what was, goes when its page, its context or its owner is erased."""
+    memory, _ = modelled(storage)
+    for index in (1, 2):
+        memory.learn(f"{SECRET} of {index}", context="alice", index=index)
+    memory.learn(f"{SECRET} elsewhere", context="bob", index=1)
+    tell(memory, page(2))
+    memory.upkeep()
+    assert learned(memory)
+    assert tells(SECRET)
+
+    memory.erase(Scope("alice", (2,)))
+    memory.erase(Scope("alice", (1,)))
+    assert learned(memory) == set()
+    assert derived(memory, SECRET) == ["job save"]
+    keeping(storage)(page(1, context="bob"))
+    erase(storage, context="bob")
+
+    assert derived(memory, SECRET) == []
+    memory.learn(f"{SECRET} again", context="alice", index=7)
+    memory.erase(Scope())
+    assert tells(SECRET) == []
+
+
+def test_what_is_to_be_remembered_is_checked(storage, monkeypatch):
+    """A fact that says nothing is refused, and so is one more than can wait; a long one is cut to a line."""
+    monkeypatch.setattr("memci.memory.jobs.MOST", 2)
+    memory, _ = modelled(storage)
+
+    for text in ("", " …!", 7):
+        with pytest.raises(InvalidSetting):
+            memory.learn(text, context="alice", index=1)
+    with pytest.raises(InvalidSetting):
+        memory.learn("fine", context="alice", index=1, about="nobody")
+    memory.learn("a\n<b> " * 200, context="alice", index=1)
+    memory.learn("two", context="alice", index=1)
+    with pytest.raises(LimitExceeded):
+        memory.learn("three", context="alice", index=1)
+
+    tell(memory, page(1))
+    memory.upkeep()
+    assert max(len(text) for text, _, _ in learned(memory)) <= 240
+    assert not any("<" in text or "\n" in text for text, _, _ in learned(memory))
+
+
+def test_earlier_profile_is_the_newest_again(storage):
+    """Rolled back, the profile says what it said in that version, as a new one; what it said since is kept."""
+    memory, _ = modelled(storage)
+    for index in range(1, 12):
+        tell(memory, page(index))
+        drained(memory)
+    ((_, before),) = items(memory, "profile").items()
+    target = before["previous"][1]
+    assert before["version"] > 2
+
+    memory.rollback(target["version"])
+
+    ((_, after),) = items(memory, "profile").items()
+    assert (after["text"], after["traits"]) == (target["text"], target["traits"])
+    assert after["version"] == before["version"] + 1
+    assert after["previous"][0]["text"] == before["text"]
+    assert memory.search("violins").profile == target["text"]
+    with pytest.raises(InvalidSetting):
+        memory.rollback(999)
+    memory.rollback(after["version"])
+    assert items(memory, "profile") == {next(iter(items(memory, "profile"))): after}

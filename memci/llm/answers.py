@@ -27,7 +27,7 @@ T = TypeVar("T", bound="BaseModel")
 LARGEST = 200_000
 """characters of an answer, at most"""
 TRIES = 3
-_STARTS = 200
+_STARTS = 64
 """places where an object may begin that are tried, at most"""
 
 Check = Callable[[T], T]

@@ -195,6 +195,7 @@ class AsyncOpened:
         """Read until something more of the answer is there, or its end."""
         incoming = self.incoming
         while incoming.reply is None and not self.pieces:
+            incoming.go_on()
             try:
                 chunk = await anext(self._chunks, None)
             except Exception:

@@ -215,6 +215,7 @@ class Opened:
         """Read until something more of the answer is there, or its end."""
         incoming = self.incoming
         while incoming.reply is None and not self.pieces:
+            incoming.go_on()
             try:
                 chunk = next(self._chunks, None)
             except Exception:  # of any client: what remains of a complete answer is what it cost

@@ -155,7 +155,7 @@ class Embeddings:
                 self._client = None
 
     def _embedded(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        draft = EmbeddingDraft(self._line.dialect, texts, model=self._line.model, extra=self._terms.extra)
+        draft = EmbeddingDraft(texts, model=self._line.model, extra=self._terms.extra)
         exchange = Exchange(self._line, draft, step=self._step, attempt=0)
         try:
             rows, usage = drive(

@@ -91,7 +91,7 @@ def _by_status(error: Exception, status: int) -> Failure:
         passing,
         status,
         _retry_after(headers) if passing and isinstance(headers, Mapping) else None,
-        str(error)[:10_000].lower(),
+        f"{code} {error}"[:10_000].lower(),
         parameter if isinstance(parameter, str) else None,
     )
 

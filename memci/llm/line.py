@@ -51,6 +51,7 @@ class Sayable(Protocol):
     """A request that can be said in other words."""
 
     dialect: Dialect
+    """the words that it is said in"""
 
     def parameters(self) -> dict[str, Any]:
         """Return it as the client takes it."""
@@ -109,6 +110,7 @@ class Exchange:
         if not self.line.pause.enter():
             seconds = self.line.pause.seconds
             raise ModelUnavailable(self.step, f"{self.line.server} failed often: it is left alone for {seconds:.0f} s")
+        known = self._draft.dialect = self.line.dialect
         try:
             answer = yield from self._trying(read)
         except ModelRefused:
@@ -123,7 +125,8 @@ class Exchange:
             self.line.pause.left()
             raise
         self.line.pause.answered()
-        self.line.dialect = self._draft.dialect
+        with self.line.lock:
+            self.line.dialect = self.line.dialect.learned(known, self._draft.dialect)
         return answer
 
     def answered(self, usage: Usage, *, finish: str = "", estimate: tuple[int, int] = (0, 0)) -> None:

@@ -11,7 +11,7 @@ said in the next words, and remembered when these are accepted. This module know
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message
@@ -40,13 +40,17 @@ class Dialect:
     usage: bool = True
     encoding: str = "base64"
 
+    def learned(self, before: "Dialect", after: "Dialect") -> "Dialect":
+        """Return it with the words that a request changed: others may have learned other ones meanwhile."""
+        names = [each.name for each in fields(Dialect)]
+        return replace(self, **{n: getattr(after, n) for n in names if getattr(after, n) != getattr(before, n)})
+
 
 class Draft:
     """A request for a completion, said anew where the server does not know a word of it."""
 
     def __init__(
         self,
-        dialect: Dialect,
         messages: Sequence[Message],
         *,
         model: str,
@@ -57,7 +61,7 @@ class Draft:
         temperature: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        self.dialect = dialect
+        self.dialect = Dialect()
         self._messages = list(messages)
         self._answer = answer
         self._stream = stream
@@ -114,10 +118,8 @@ class Draft:
 class EmbeddingDraft:
     """A request for embeddings, likewise."""
 
-    def __init__(
-        self, dialect: Dialect, texts: Sequence[str], *, model: str, extra: Mapping[str, Any] | None = None
-    ) -> None:
-        self.dialect = dialect
+    def __init__(self, texts: Sequence[str], *, model: str, extra: Mapping[str, Any] | None = None) -> None:
+        self.dialect = Dialect()
         self._fixed: dict[str, Any] = {"model": model, "input": list(texts)}
         if extra:
             self._fixed["extra_body"] = dict(extra)

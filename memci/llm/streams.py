@@ -41,6 +41,7 @@ class Incoming:
         self._seconds, self._clock = seconds, clock
         self._heard = clock()
         self._pieces: list[str] = []
+        self._fault: Unusable | None = None
         self._size = 0
         self._rest = b""
         self._lines: list[bytes] = []
@@ -61,50 +62,57 @@ class Incoming:
         return self.done or bool(self._finish)
 
     def taken(self, chunk: bytes | None) -> list[str]:
-        """Take the next bytes, None at their end, and return the text in them; at the end there is `reply`."""
-        pieces = [] if chunk is None else self.feed(chunk)
-        return [*pieces, *self.end()] if chunk is None or self.done else pieces
+        """Take the next bytes, None at their end, and return the text in them; at the end there is `reply`.
 
-    def feed(self, chunk: bytes) -> list[str]:
-        """Take the next bytes and return the pieces of text in them.
+        What is wrong behind some text is raised by `go_on`, when the text was said.
 
         Raises:
             TimeoutError: If no piece of the answer came for too long.
-            Unusable: If it is no stream of a completion, or tells of an error.
+            Unusable: If it is no stream of a completion, tells of an error, or was cut.
         """
+        before = len(self._pieces)
+        try:
+            if chunk is not None:
+                self._feed(chunk)
+            if chunk is None or self.done:
+                self._end()
+        except Unusable as error:
+            if len(self._pieces) == before:
+                raise
+            self._fault = error
+        return self._pieces[before:]
+
+    def go_on(self) -> None:
+        """Raise what was wrong behind the text that came last."""
+        if self._fault is not None:
+            raise self._fault
+
+    def _feed(self, chunk: bytes) -> None:
         self._size += len(chunk)
         if self._size > LARGEST:
             raise Unusable(f"the answer is larger than {LARGEST:,} bytes")
         self._rest += chunk
-        pieces: list[str] = []
         if self._streamed:
             for data in self._events():
                 self._heard = self._clock()
-                pieces.append(self._take(data))
-            pieces = [piece for piece in pieces if piece]
-            self._pieces += pieces
+                piece = self._take(data)
+                if piece:
+                    self._pieces.append(piece)
         if self._clock() - self._heard > self._seconds:
             raise TimeoutError
-        return pieces
 
-    def end(self) -> list[str]:
-        """Say that no more bytes come; return what is left and make the reply whole.
-
-        Raises:
-            Unusable: If the answer was cut.
-        """
+    def _end(self) -> None:
         if not self._streamed:
             self.reply = reply_of(self._rest)
             self.begun = self.done = True
-            self._pieces = [self.reply.text] if self.reply.text else []
-            return self._pieces
+            self._pieces += [self.reply.text] if self.reply.text else []
+            return
         if self._rest.strip() in {b"data: [DONE]", b"data:[DONE]"}:
             self.done = True
         if not self.complete:
             raise Unusable("the stream was cut" if self.begun else "the stream is empty")
         self.reply = Reply(self._whole(), self._usage, self._finish or "stop", self._model)
         self.done = True
-        return []
 
     def _events(self) -> Iterator[bytes]:
         *lines, self._rest = _LINE.split(self._rest)

@@ -79,7 +79,6 @@ class Terms:
     ) -> Exchange:
         """Return a call that was not made yet."""
         draft = Draft(
-            self.line.dialect,
             messages,
             model=self.line.model,
             tools=tools,

@@ -184,7 +184,9 @@ for kind in (Chat, AsyncChat, Embeddings):
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
-    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
 
     assert done.stderr == ""
     assert done.returncode == 0
@@ -195,7 +197,9 @@ def test_importing_memci_loads_no_model_code(tmp_path):
     code = "import sys, memci, memci.llm; print({'openai', 'pydantic', 'asyncio', 'memci.llm.chat'} & set(sys.modules))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
-    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
 
     assert done.stdout.strip() == "set()", done.stderr
 
@@ -315,7 +319,7 @@ def test_hang_ends_by_the_timeout(server, blanks):
 
 def test_request_that_is_no_json_is_refused(server, chat):
     """A message that can't be written as JSON is refused before anything is sent."""
-    for content in ("\ud800", {1, 2}, object()):
+    for content in ("\ud800", float("nan"), object()):
         with pytest.raises(ModelRefused, match="can't be written"):
             chat([{"role": "user", "content": content}])
 

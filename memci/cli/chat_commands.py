@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..context import Context
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, PageNotFound
 from ..llm import Ledger
 from ..memory import TieredMemory
 from ..memory.backend import Work
@@ -176,7 +176,10 @@ def _unpin(talk: Talk, rest: str) -> None:
 
 
 def _undo(talk: Talk, _: str) -> None:
-    taken = talk.context.undo()
+    try:
+        taken = talk.context.undo()
+    except PageNotFound:
+        raise InvalidSetting("/undo", "there is nothing to take back") from None
     first = visible(" ".join(text_of(taken[0]).split())) if taken else ""
     line = Text(f"taken back, {len(taken):,} messages: {first}", no_wrap=True)
     line.truncate(talk.output.console.width, overflow="ellipsis")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from rich.cells import cell_len
 
 _CLOSING = frozenset("。，、！？；：）」』】》〉…·ー々")
+_TAB = "    "
 
 
 class Wrapped:
@@ -34,7 +35,7 @@ class Wrapped:
                 self._put("\n", 0)
             elif each in " \t":
                 self.flush()
-                self._blank += each
+                self._blank += " " if each == " " else _TAB
             elif cell_len(each) > 1 and each not in _CLOSING:
                 self.flush()
                 self._word = each
@@ -48,8 +49,9 @@ class Wrapped:
         if not self._word:
             return
         size, width = cell_len(self._word), self._width()
-        if self.column and self.column + cell_len(self._blank) + size > width:
-            self._put("\n", 0)
+        if self.column + cell_len(self._blank) + size > width:
+            if self.column:
+                self._put("\n", 0)
             self._blank = ""
         self._put(self._blank + self._word, self.column + cell_len(self._blank) + size)
         if self.column > width:

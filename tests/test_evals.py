@@ -302,6 +302,37 @@ def test_a_run_goes_on_where_it_was_broken_off(talk, tmp_path):
     assert figures.figures(third, [talk])["full"]["all"] == figures.figures(second, [talk])["full"]["all"]
 
 
+def test_the_same_question_twice_has_two_answers_which_the_next_run_has_again(tmp_path):
+    """Who asks again wants another answer, and pays for it once; a failure is not kept."""
+    busy = ModelUnavailable("topic", "busy")
+    messages = [{"role": "user", "content": "Hi"}]
+    first = calls.Kept(ScriptedChat(["a", "b", busy]), tmp_path / "calls.jsonl", model="m")
+
+    said = [first(messages, step="topic").text for _ in range(2)]
+    with pytest.raises(ModelUnavailable):
+        first(messages, step="topic")
+    again = calls.Kept(ScriptedChat(["c"]), tmp_path / "calls.jsonl", model="m")
+    other = calls.Kept(ScriptedChat(["d"]), tmp_path / "calls.jsonl", model="n")
+
+    assert said == ["a", "b"]
+    assert [again(messages, step="topic").text for _ in range(3)] == ["a", "b", "c"]
+    assert other(messages, step="topic").text == "d"
+
+
+def test_memci_with_a_model_has_its_work_done_and_counted(talk, tmp_path):
+    """Its memory's calls are counted by step; what it answers badly is set aside in the end, and said to be."""
+    chat = ScriptedChat(lambda asked: "a puppy" if asked.step == "answer" else {})
+    kept = calls.Kept(chat, tmp_path / "calls.jsonl", model="m")
+    made = {"memci": systems.systems()["memci"]}
+
+    rows = list(running.answers(made, [talk], systems.Limits(), running.Models(kept, kept, improving=True)))
+    told = rows[0]["told"]
+
+    assert told["work"]["page"]["calls"] == sum(asked.step == "page" for asked in chat.calls) > 0
+    assert told["details"]["set_aside"] > 0
+    assert figures.figures(rows, [talk])["memci"]["cost"]["memory_calls"] > 1
+
+
 def test_a_run_stops_when_nothing_is_answered_any_more(talk, tmp_path):
     """An endpoint that is down is not asked a thousand times; nor is a memory asked that lacks its model's work."""
     asked = tuple(dialogues.Asked(n, f"Question {n}?", 4, "x", frozenset()) for n in range(60))

@@ -5,13 +5,14 @@
     meter(messages, step="topic")
     meter.spent                           {"topic": {"calls": 1, "prompt": 220, "completion": 31, "failed": 0}}
 
-Kept is the answer to the same messages for the same step and attempt; a failure is not. This module knows nothing of
-memories.
+Kept is the answer to the same messages for the same step and attempt; a failure is not. Who asks the same twice in a
+run gets two answers, and in the next run those two again. This module knows nothing of memories.
 """
 
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -33,6 +34,7 @@ class Kept:
         self._chat = chat
         self._file = file
         self._model = model
+        self._asked: Counter[str] = Counter()
         self._known = {each["call"]: each for each in lines(file) if "call" in each}
 
     def __call__(
@@ -60,6 +62,9 @@ class Kept:
         schema = None if answer is None else answer.model_json_schema()
         asked = json.dumps([self._model, step, attempt, list(messages), list(tools), schema], sort_keys=True)
         name = sha256(asked.encode()).hexdigest()[:32]
+        with _WRITING:
+            self._asked[name] += 1
+            name = f"{name}-{self._asked[name]}"
         if (known := self._known.get(name)) is not None:
             return Reply(known["message"], Usage(*known["usage"]), known["finish"], known["model"]), known["seconds"]
         began = time.perf_counter()

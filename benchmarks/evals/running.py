@@ -85,6 +85,9 @@ def _of_one(
             system.tell(dialogue)
         except ModelError as error:
             raise Stopped(f"the memory {name!r} could not be told {dialogue.name}: {error}") from error
+        left = [system.details().get(name, 0) for name in ("waiting", "set_aside")]
+        if any(left) and meter.totals["failed"]:
+            raise Stopped(f"the memory {name!r} got no answers for {sum(left)} of its jobs in {dialogue.name}")
         told = {"seconds": round(time.perf_counter() - began, 2), "pages": len(dialogue.pages)}
         yield {
             "system": name,

@@ -43,6 +43,9 @@ _SMALLEST = 500
 _MANY = 300
 """pages that are asked for: more than fit"""
 _FACTS = 20
+_DAY = 86_400.0
+_AGAIN = 6
+"""how often a memory's model is given time for what is left"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ class Memci:
         self._closing.callback(self._storage.close)
         self._lines: dict[tuple[int, int], int] = {}
         self._told = dialogue.lines
+        self._now = dialogue.lines[-1].at  # the talk's own time, not ours: a run of tomorrow finds the same
         with self._opened() as context:
             for number, line in enumerate(dialogue.lines):
                 message = {"role": "user", "name": line.who, "content": line.text}
@@ -131,7 +135,12 @@ class Memci:
                     self._lines[entry.page, entry.ordinal] = number
                 context.render()
             context.flush()
-            self._details = _worked(self._memory)
+            for _ in range(_AGAIN):
+                self._details = _worked(self._memory)
+                if not self._details.get("waiting"):
+                    break
+                self._now += _DAY  # what a model answered badly is asked for again later
+                context.flush()
         self._context = self._closing.enter_context(self._opened(read_only=True))
         active = {page.index for page in self._context.pages() if page.where in {"active", "open"}}
         self._window = sorted(number for (page, _), number in self._lines.items() if page in active)
@@ -162,8 +171,11 @@ class Memci:
         self._closing.close()
 
     def _opened(self, *, read_only: bool = False) -> Context:
-        last = self._told[-1].at if self._told else 0.0  # the talk's own time: a run of tomorrow finds the same
-        given: dict[str, Any] = {"embedder": self._limits.embedder, "read_only": read_only, "clock": lambda: last}
+        given: dict[str, Any] = {
+            "embedder": self._limits.embedder,
+            "read_only": read_only,
+            "clock": lambda: self._now,
+        }
         if self._limits.chat is not None and not read_only:
             if "chat" not in signature(TieredMemory.__init__).parameters:
                 raise SystemExit("this memci's memory takes no model: leave --memory-model out")

@@ -1,7 +1,7 @@
 """Ledgers, pauses and waits by themselves: the numbers behind the policy."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.errors import CeilingReached, InvalidSetting
@@ -13,6 +13,7 @@ from memci.memory import backend
 SPENT = st.builds(Spent, *[st.integers(0, 1000)] * 6)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), SPENT)))
 def test_total_is_the_sum_of_the_steps(spent):
     """Whatever is added in whatever order, each step has its own, and the total has all."""
@@ -40,6 +41,7 @@ def test_steps_are_a_copy():
     assert before == {}
 
 
+@settings(deadline=None)
 @given(st.integers(0, 100), st.lists(st.integers(1, 40), max_size=20))
 def test_ceiling_is_passed_by_one_call_at_most(ceiling, costs):
     """Calls are admitted below the ceiling and refused from it on."""
@@ -56,13 +58,15 @@ def test_ceiling_is_passed_by_one_call_at_most(ceiling, costs):
     assert spent < ceiling + 40 or ceiling == 0
 
 
-@pytest.mark.parametrize("settings", [{"ceiling": -1}, {"ceiling": 1.5}, {"ceiling": True}, {"period_seconds": 0}])
-def test_settings_that_make_no_sense_are_named(settings):
+@pytest.mark.parametrize(
+    "given_settings", [{"ceiling": -1}, {"ceiling": 1.5}, {"ceiling": True}, {"period_seconds": 0}]
+)
+def test_settings_that_make_no_sense_are_named(given_settings):
     """A ceiling or a period that can't be is said at once."""
     with pytest.raises(InvalidSetting) as raised:
-        Ledger(**settings)
+        Ledger(**given_settings)
 
-    assert raised.value.name in settings
+    assert raised.value.name in given_settings
 
 
 def test_pause_doubles_up_to_ten_minutes(clock):
@@ -118,6 +122,7 @@ def test_answer_between_failures_begins_the_count_anew(clock):
     assert pause.seconds == 0.0
 
 
+@settings(deadline=None)
 @given(st.integers(1, 50), st.floats(0, 1), st.none() | st.floats(0, 1e5))
 def test_wait_is_bounded_and_never_earlier_than_asked(tried, random, asked):
     """A wait is at most 8 seconds, or as long as the server asked and a little more; never shorter than that."""

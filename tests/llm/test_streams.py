@@ -234,6 +234,7 @@ def test_any_stream_is_put_together_however_it_is_torn(text, reasoning, sizes, e
     assert incoming.reply == Reply(message, Usage(5, 6, 1), "tool_calls", "m")
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([b"data: ", b"{}", b"[DONE]", b"\n\n", b'{"choices": [{}]}'])))
 def test_any_bytes_are_an_answer_or_none(parts):
     """Whatever bytes come as a stream, they are an answer that a context takes or they are refused."""

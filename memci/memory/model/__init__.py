@@ -1,16 +1,19 @@
-"""The steps of the memory as a model does them: functions of values, that give what is usable or raise `ModelError`.
+"""The steps of the memory as a model does them: functions of values.
 
-    a page closes ──▶ pages.describe     title, lines, keywords, continuity, chain, events     1 call
-    a hand-over   ──▶ topics.themes      at most two topics of the batch                       1 call
-                  ──▶ episodes.retold    summary, keywords, importance of an episode           1 call for each topic
-    an episode is hot  ─▶ analysis.learned   traits, facts of both sides                       1 call
-    … is used often    ─▶ concepts.related   concepts and relations                            1 call
-    5 pages, a day     ─▶ days.day           text and mood of the day                          1 call
-    a silence          ─▶ days.conversation  the conversation in short                         1 call
-    10 turns           ─▶ strategy.treated   strategy and tags                                 1 call
+    when                   step                 gives                                        calls   prompt, per turn
+    a page closes          pages.describe       title, lines, keywords, chain, events        1       380
+    a hand-over            topics.themes        at most two topics of three pages            0.3     105
+                           episodes.retold      summary, keywords, importance of an episode  0.4     240
+    an episode is hot      analysis.learned     traits, facts of both sides                  0.2     180
+    … is used often        concepts.related     concepts and relations                       < 0.1   50
+    5 pages, a day, the    days.day             text and mood of the day                     0.2     90
+      conversation's end   days.conversation    a conversation in short                      < 0.1   20
+    10 turns               strategy.treated     strategy and tags                            0.1     60
 
-Without an answer the memory keeps what it made without a model. This package knows nothing of the store, of jobs, or
-of when a step is due.
+The last columns are estimates for chats of 50 tokens per turn: 2.3 calls and about 1,100 tokens in all. (MemoryOS,
+arXiv 2506.06326, tells of 4.9 calls and 3,874 tokens for an answer.) Without an answer the memory keeps what it made
+without a model: each function returns what is usable, or raises a `ModelError`. This package knows nothing of the
+store, of jobs, or of when a step is due.
 """
 
 from .analysis import Learned, learned

@@ -113,13 +113,13 @@ def shown_values(values: Iterable[object]) -> Framed:
 
 
 def shown(message: Message) -> str:
-    """Return what *message* says without what hides in it; of what is no text, its line."""
+    """Return what *message* says, of a giant its ends; of what is no text, its line."""
     text = entry_text(message)
     if not text.strip():
         text = extract((message,)).lines[0]
     if len(text) > 2 * _SCANNED:
         text = f"{text[:_SCANNED]} … {text[-_SCANNED // 5 :]}"
-    return _HIDDEN.sub("", _BREAKS.sub(" ", text))
+    return text
 
 
 def size(text: str) -> int:
@@ -178,7 +178,7 @@ def _pages(
             body[role if isinstance(role, str) and role in _ROLES else "other"] = cut(text, most)
             name = message.get("name")
             if isinstance(name, str) and name.strip():
-                body["name"] = _HIDDEN.sub("", _BREAKS.sub(" ", name))[:64]
+                body["name"] = name[:64]
             lines.append(_line(body))
         found.append((lines, [ordinal for ordinal, _, _ in own], sum(size(line) + 1 for line in lines)))
     return found

@@ -78,7 +78,7 @@ def test_messages_that_fit_are_not_asked_for(says: Any, page: Page) -> None:
 
 def test_line_of_an_entry_that_was_not_offered_is_dropped(says: Any, page: Page) -> None:
     """Lines for other ordinals change nothing, and the first line of an entry is the one that counts."""
-    lines = [{"entry": n, "line": f"line of {n}"} for n in (2, 9, -1, 1, 1)]
+    lines = [{"entry": n, "line": f"line of {n}"} for n in (2, 9, -1, 1)] + [{"entry": 1, "line": "another"}]
 
     note = describe(says(GOOD | {"lines": lines}), page(LONG, "Sure."))
 

@@ -21,7 +21,7 @@ from memci.memory.model.episodes import PROMPT as EPISODE
 from memci.memory.model.strategy import PROMPT as STRATEGY
 from memci.memory.model.topics import PROMPT as TOPICS
 from memci.memory.profile import Profile
-from memci.memory.relations import Relation
+from memci.memory.relations import PER_PAGE, Relation
 from memci.memory.traits import DIMENSIONS, Trait
 from memci.tokens import counter_for
 
@@ -190,6 +190,15 @@ class TestConcepts:
         given = [good | bad for bad in ({"object": "mel"}, {"object": "none"}, {"page": 2}, {"subject": "ZZ99XX9"})]
 
         assert related(says({"relations": given}), [page("Hi")]) == ([], (("alice", 1),))
+
+    def test_page_tells_so_many_relations_at_most(self, says: Any, page: Page) -> None:
+        """Of one page no more relations are taken than patterns may find; other pages have their own."""
+        given = [{"subject": "Mel", "relation": "knows", "object": f"Anna {n}th", "page": 1} for n in range(60)]
+        given.append({"subject": "Mel", "relation": "knows", "object": "Bob", "page": 2})
+
+        found, _ = related(says({"relations": given}), [page("Hi"), page("Bob", index=2)])
+
+        assert [key[1] for key, _ in found] == [1] * PER_PAGE + [2]
 
 
 class TestDays:

@@ -182,6 +182,7 @@ def test_reading_keeps_every_message_with_its_date_and_its_picture(tmp_path):
     )
     assert [set(asked.evidence) for asked in talk.asked] == [{0}, {5}, {2, 4}, {4}, {0}, {6}]
     assert talk.asked[4].gold == "a puppy"
+    assert [len(page) for page in talk.pages] == [3, 2, 1, 2]
 
 
 def test_reading_fails_where_a_message_would_be_lost(tmp_path):
@@ -230,7 +231,7 @@ def test_a_choice_is_read_as_what_it_says(talk):
 def test_what_a_system_gives_is_dated_and_within_its_budget(tmp_path):
     """The newest lines fit the budget; everything is told to be clipped when it does not fit; nothing is nothing."""
     path = tmp_path / "talk.json"
-    path.write_text(json.dumps([sample(repeat=60)]), encoding="utf-8")
+    path.write_text(json.dumps([sample(repeat=80)]), encoding="utf-8")
     (talk,) = dialogues.read(path)
     found = {}
     for name in ("memci", "sliding", "full", "none"):
@@ -249,6 +250,24 @@ def test_what_a_system_gives_is_dated_and_within_its_budget(tmp_path):
     assert found["memci"].notes.endswith(talk.lines[-1].line)
 
 
+@pytest.mark.parametrize("budget", [200, 700, 1_500])
+def test_memci_keeps_to_its_budget_with_dates_and_names(tmp_path, budget):
+    """What a search gives within a budget is without dates: with them it fits all the same, and nearly fills it."""
+    said = [(who, f"{who} has a kayak, number {n}, and paints it.") for n in range(60) for who in ("Ada", "Ben")]
+    path = tmp_path / "talk.json"
+    raw = sample()
+    raw["conversation"]["session_1"] = turns(1, said)
+    path.write_text(json.dumps([raw | {"qa": []}]), encoding="utf-8")
+    (talk,) = dialogues.read(path)
+    system = systems.systems()["memci"](systems.Limits(budget=budget))
+
+    system.tell(talk)
+    notes = system.recall("Which kayak does Ben paint?").notes
+    system.close()
+
+    assert 0.8 * budget < systems.count(notes) <= budget
+
+
 def test_memoryos_asks_three_times_for_a_page_and_twice_for_a_hot_segment(tmp_path):
     """The first seven pages cost nothing; each one more costs its three calls, and what got hot its two."""
     path = tmp_path / "talk.json"
@@ -264,6 +283,16 @@ def test_memoryos_asks_three_times_for_a_page_and_twice_for_a_hot_segment(tmp_pa
     assert meter.spent["continuity"]["calls"] == handed - 1
     assert meter.spent["facts"]["calls"] == meter.spent["profile"]["calls"] == system.details()["analysed"] > 0
     assert talk.pages[-1][-1].line in system.recall("Nice day?").notes
+
+
+def test_the_oracle_answers_only_what_all_of_its_evidence_is_in_sight_for(talk):
+    """A part of the evidence is not enough; how large the part is, the figures say."""
+    says = oracle.Oracle([talk])
+    asked = talk.asked[2]
+    notes = ["", talk.lines[2].line, "\n".join(talk.lines[number].line for number in asked.evidence)]
+
+    assert [says(prompt.messages(talk, asked, each)) for each in notes] == [oracle.UNKNOWN, oracle.UNKNOWN, asked.gold]
+    assert [running.in_sight(talk, asked, each) for each in notes] == [0, 0.5, 1]
 
 
 # --- runs

@@ -143,17 +143,18 @@ class Memci:
                 context.flush()
         self._context = self._closing.enter_context(self._opened(read_only=True))
         active = {page.index for page in self._context.pages() if page.where in {"active", "open"}}
-        self._window = sorted(number for (page, _), number in self._lines.items() if page in active)
+        self._window = self._newest(number for (page, _), number in self._lines.items() if page in active)
 
     def recall(self, question: str) -> Recalled:
         left = self._limits.budget - sum(cost(self._told[number].line) for number in self._window)
         found = self._context.search_memory(question, k=_MANY, budget=max(left, 1))
         known = _known(found) if self._limits.chat is not None else []
         known = fitting(known, left // 4)
+        left -= sum(map(cost, known))
         pieces: dict[int, list[tuple[int, str]]] = {}
         for number, start, text in self._pieces(found):
             line = Said(self._told[number].who, text, self._told[number].at).line
-            if cost(line) <= left - sum(map(cost, known)):
+            if cost(line) <= left:
                 left -= cost(line)
                 pieces.setdefault(number, []).append((start, text))
         for number in self._window:
@@ -194,6 +195,15 @@ class Memci:
             memory=self._memory,
             read_only=read_only,
         )
+
+    def _newest(self, numbers: Iterable[int]) -> list[int]:
+        """Return, in order, the newest lines of these that fit the budget: nearly always all."""
+        left, kept = self._limits.budget, []
+        for number in sorted(numbers, reverse=True):
+            left -= cost(self._told[number].line)
+            if left >= 0:
+                kept.append(number)
+        return kept[::-1]
 
     def _pieces(self, found: Recollection) -> Iterable[tuple[int, int, str]]:
         for page in found.pages:

@@ -172,9 +172,6 @@ def _retell(connection: apsw.Connection, owner: Owner, item: int) -> None:
         item,
     )
     episode, chain = owner.tiers.episodes.get(item), owner.tiers.chains.get(item)
-    if chain is not None:  # a page that it only took a word from is none of its own
-        own = {row[0] for row in fetched(connection, "SELECT id FROM memory_page WHERE chain = ?", item)}
-        left = [row for row in left if row[0] in own]
     if left and episode is not None:
         told = episodes.retold(episode, [(row[1], tuple(json.loads(row[2] or "[]")), unpacked(row[3])) for row in left])
         put(connection, owner.nr, "episode", dumped(told, without=["embedding"]), id=item, vector=told.embedding)

@@ -28,7 +28,7 @@ from .notes import Note, notes_of, plainly
 from .owner import Change, Overtaken, Owner
 from .provenance import sources, vocabulary
 from .reading import raw_pages
-from .store import MemoryStore, fetched
+from .store import MemoryStore
 from .topics import Topic, Topics
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def hand_over(
                     (each.id, embedder.name, owner.nr, packed(each.text.vector)),
                 )
         tiers = owner.tiers
-        tiers.chains.update(_linked(connection, store, owner, batch, told, rules))
+        tiers.chains.update(_linked(connection, store, owner, batch, rules))
         episodes, members = _joined(connection, owner, batch, grouped, rules, now)
         for key, episode in episodes.items():
             tiers.keep(key, episode)
@@ -178,11 +178,9 @@ def _linked(
             last, chain = None if not goes_on else last, None
         summary = changed.get(chain or 0) or owner.tiers.chains.get(chain or 0) or ChainSummary()
         summary = summary.updated(each.text.title)
-        pages = [each.id]
-        if each.note is not None and each.note.chain and goes_on:
+        if each.note is not None and each.note.chain and goes_on:  # what the note comes from, the chain does
             summary = replace(summary, about=each.note.chain)
-            pages += [row[0] for row in fetched(connection, _EVIDENCE, told[each.id][0])]
-        chain = put(connection, owner.nr, "chain", dumped(summary), id=chain, pages=pages)
+        chain = put(connection, owner.nr, "chain", dumped(summary), id=chain, pages=[each.id])
         changed[chain] = summary
         connection.execute(
             "UPDATE memory_page SET chain = ?, previous = ?, next = NULL WHERE id = ?",

@@ -71,7 +71,9 @@ def mixing(asked):
     leaks = f" and {SECRET}" if SECRET in asked.text else ""
     said = obliging(asked)
     if asked.step == "page":
-        return said | {"title": said["title"] + leaks, "chain": f"All of it{leaks}" if said["chain"] else ""}
+        events = [each | {"what": each["what"] + leaks} for each in said["events"]]
+        chain = f"All of it{leaks}" if said["chain"] else ""
+        return said | {"title": said["title"] + leaks, "chain": chain, "events": events}
     if asked.step == "topics" and len(values) > 1:
         halves = [[values[0]["page"]], [each["page"] for each in values[1:]]]
         theme = {"keywords": f"half{leaks}".split(), "theme": f"Half{leaks}", "content": f"On a half{leaks}"}
@@ -119,6 +121,49 @@ def test_no_byte_of_an_erased_page_is_left(storage, tells, secrets, answers):
     assert set(memory.summaries("alice", range(1, 17))) == set(range(1, 17)) - set(secrets)
 
 
+def test_topics_keep_their_words_apart(storage):
+    """What a model tells of one topic in words of the other one's pages is not kept, so it can't outlive those."""
+
+    def answer(asked):
+        return mixing(asked) if asked.step == "topics" else obliging(asked)
+
+    memory, _ = modelled(storage, answer, rules=Rules(capacity=2, handover=2, threshold=9, promoted=99))
+    tell(memory, page(1, f"violins {SECRET}", at=NOON), page(2, "aardvark digs", at=NOON + DAY), upkeep=False)
+    memory.upkeep()
+    drained(memory)
+    assert len(items(memory, "episode")) == 2
+
+    memory.erase(Scope("alice", (1,)))
+
+    ((_, episode),) = items(memory, "episode").items()
+    assert SECRET not in str(episode)
+    assert "half" in episode["keywords"]
+    assert derived(memory, SECRET) == []
+
+
+def test_chain_goes_with_the_pages_that_it_took_words_from(storage):
+    """A chain that tells of a page before it, by way of a title, is told anew when that page goes."""
+
+    def answer(asked):
+        said = mixing(asked)
+        if asked.step != "page":
+            return obliging(asked)
+        return said if "quokka03" in asked.text else said | {"continues": False, "chain": ""}
+
+    memory, _ = modelled(storage, answer, rules=Rules(capacity=3, handover=3, threshold=9, promoted=99))
+    tell(memory, page(1, f"violins {SECRET}"), page(2, "aardvark digs"), page(3, "quokka03"))
+    drained(memory)
+    assert len(items(memory, "chain")) == 2
+    assert "chain" in derived(memory, SECRET)
+
+    memory.erase(Scope("alice", (1,)))
+
+    assert derived(memory, SECRET) == []
+    ((_, chain),) = items(memory, "chain").items()
+    assert chain["points"] == ["aardvark digs", "quokka03"]
+    check(memory)
+
+
 def test_page_whose_note_went_with_another_page_is_told_of_without_it(storage):
     """A page whose note held words of an erased one has its extracted title again, and is described anew."""
     clock = Clock()
@@ -153,9 +198,11 @@ def test_profile_is_not_brought_back_by_an_analysis_that_was_under_way(storage):
 
     def answer(asked):
         said = obliging(asked)
-        if asked.step == "analysis" and "aardvark" in asked.text and not done:
-            done.append(memory.erase(Scope("alice", (1,))))
-        elif asked.step == "analysis" and SECRET in asked.text:
+        if asked.step == "analysis" and "aardvark" in asked.text:
+            if not done:
+                done.append(memory.erase(Scope("alice", (1,))))
+            return said | {"traits": [said["traits"][0] | {"dimension": "trust"}]}
+        if asked.step == "analysis" and SECRET in asked.text:
             return said | {"traits": [said["traits"][0] | {"reason": f"asks for {SECRET}"}]}
         return said
 
@@ -232,6 +279,21 @@ def test_quarantined_page_is_found_by_words_and_is_in_no_tier(storage):
     assert memory.summaries("alice", [5]) == {}
 
 
+def test_next_page_is_no_successor_of_a_quarantined_one(storage):
+    """A page that a model says goes on from a quarantined one begins a chain of its own."""
+    memory, _ = modelled(storage, rules=Rules(capacity=2, handover=1))
+    tell(memory, page(1), page(2), upkeep=False)
+    drained(memory)
+    assert tiers(memory) == {("alice", 1): "mid", ("alice", 2): "short"}
+
+    memory.quarantine("alice", 1)
+    tell(memory, page(3))
+    drained(memory)
+
+    assert tiers(memory)["alice", 2] == "mid"
+    check(memory)
+
+
 def test_quarantine_needs_no_model(storage):
     """Without a model what was extracted of a page goes as well; another page is told of as before."""
     memory = TieredMemory(storage, owner="anna", rules=SMALL, clock=Clock())
@@ -257,10 +319,15 @@ def test_quarantined_page_in_the_queue_is_not_handed_over(storage):
     tell(memory, *(page(index, f"violins {SECRET if index == 2 else index}") for index in range(1, 4)), upkeep=False)
 
     memory.quarantine("alice", 2)
+    assert memory.work().waiting == 2
+    memory.erase(Scope("alice", (1,)))
+    assert memory.work().waiting == 1
     tell(memory, *(page(index) for index in range(4, 12)))
     drained(memory)
 
     assert derived(memory, SECRET) == []
+    assert memory.summaries("alice", [3])
+    assert memory.work().set_aside == 0
     check(memory)
     assert memory.quarantine("alice", 99) == memory.quarantine("nobody", 1)
 

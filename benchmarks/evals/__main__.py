@@ -71,11 +71,14 @@ def _run(dialogues: Sequence[Dialogue], models: Models, options: argparse.Namesp
     log.write_text("", encoding="utf-8")
     with progress() as bar:
         task = bar.add_task("questions", total=len(made) * sum(len(each.asked) for each in dialogues))
+
+        def watch(system: str, dialogue: str) -> None:
+            bar.update(task, description=f"{system}, {dialogue}")
+
         try:
-            for row in answers(
-                made, dialogues, limits, models, workers=options.workers, seen=lambda: bar.advance(task)
-            ):
+            for row in answers(made, dialogues, limits, models, workers=options.workers, watch=watch):
                 append(log, row)
+                bar.advance(task, "question" in row)
                 yield row
         except Stopped as stopped:
             yield str(stopped)

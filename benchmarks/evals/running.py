@@ -50,9 +50,17 @@ def answers(
     models: Models,
     *,
     workers: int = 4,
-    seen: Callable[[], None] = lambda: None,
+    watch: Callable[[str, str], None] = lambda _system, _dialogue: None,
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each dialogue that a system was told, and one for each question, in the order they come.
+
+    Args:
+        systems: What makes each, by name.
+        dialogues: With the questions that are to be asked.
+        limits: What each system may use.
+        models: Who answers.
+        workers: Questions that are asked at a time.
+        watch: Called with the names of a system and a dialogue before the one is told the other.
 
     Raises:
         Stopped: If 20 questions in a row were not answered, or a memory that needs a model did not get its answers: one
@@ -62,11 +70,11 @@ def answers(
     with ThreadPoolExecutor(workers) as pool:
         for dialogue in dialogues:
             for name, make in systems.items():
+                watch(name, dialogue.name)
                 for row in _of_one(name, make, dialogue, limits, models, pool, 2 * workers):
                     yield row
                     if "question" not in row:
                         continue
-                    seen()
                     failures = failures + 1 if row["error"] else 0
                     if failures >= ENOUGH:
                         pool.shutdown(wait=False, cancel_futures=True)

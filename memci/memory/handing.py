@@ -142,9 +142,6 @@ def _queued(
     ]
 
 
-_EVIDENCE = "SELECT page FROM memory_evidence WHERE item = ?"
-
-
 def _of_its_own(topic: Topic, batch: Sequence[PageText]) -> Topic:
     """Return *topic* without what a model may have told of the pages of another one: those are no evidence of it."""
     said = {at: vocabulary("\n".join((page.title, page.text, *page.keywords))) for at, page in enumerate(batch)}
@@ -166,7 +163,6 @@ def _linked(
     store: MemoryStore,
     owner: Owner,
     batch: Sequence[_Queued],
-    told: Mapping[int, tuple[int, Note]],
     rules: Rules,
 ) -> dict[int, ChainSummary]:
     """Link the pages of *batch* that go on from one another, the first with the last one of the batch before."""

@@ -112,7 +112,8 @@ def imported(name: str) -> set[str]:
         base = package[: len(package) - node.level + 1]
         target = [*base, *(node.module.split(".") if node.module else [])]
         for alias in node.names:
-            for candidate in ([*target, alias.name], target, [*target, "__init__"]):
+            own = [*target, alias.name]
+            for candidate in (own, [*own, "__init__"], target, [*target, "__init__"]):
                 if ".".join(candidate) in FILES:
                     found.add(".".join(candidate))
                     break
@@ -213,12 +214,15 @@ def test_no_name_says_nothing():
     """Names are nouns and verbs that mean something here; no module is a drawer for the rest."""
     drawers = {"utils", "util", "helpers", "misc", "base", "types"}
     empty, vague = ("Manager", "Helper", "Base", "Impl", "Data", "Utils"), ("get_", "do_", "handle_", "process_")
+    given = {"get_request", "handle_error", "do_GET", "do_POST"}  # what the standard library's servers call
     nodes = [node for tree in TREES.values() for node in ast.walk(tree)]
 
     assert [name for name in FILES if name.split(".")[-1] in drawers] == []
     assert [node.name for node in nodes if isinstance(node, ast.ClassDef) and node.name.endswith(empty)] == []
     assert [
-        node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.name.lstrip("_").startswith(vague)
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and node.name.lstrip("_").startswith(vague) and node.name not in given
     ] == []
 
 

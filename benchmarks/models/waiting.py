@@ -20,6 +20,7 @@ from memci import Context, SQLiteStorage
 from memci.errors import StorageBusy
 from memci.llm import Chat, ChatModel, Reply
 from memci.testing.server import ModelServer
+from memci.testing.server_faults import Hang
 
 from ..conversation import Message
 from ..memory.talks import Talks
@@ -52,8 +53,8 @@ def waited(
     """Return microseconds of a turn without a model and with each kind of one, over *turns* each."""
     ended = threading.Event()
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(ModelServer())
-        server.hang()
+        hang = Hang()
+        server = stack.enter_context(ModelServer(lambda _: hang))
         chats: dict[str, ChatModel | None] = {
             "none": None,
             "answers": StandIn(),
@@ -66,7 +67,7 @@ def waited(
         ]
         figures = _played(sides, turns, pause, played)
         ended.set()
-        server.release()
+        hang.release()
     return figures
 
 

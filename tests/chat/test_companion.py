@@ -349,3 +349,24 @@ def test_json_when_an_analysis_is_dumped():
     from memci.chat import AnalysisResult
 
     assert json.loads(AnalysisResult.model_validate(SAVE).model_dump_json()) == SAVE
+
+
+def test_memory_when_the_model_searched_it_before(context, scripted):
+    """What a search once answered is no memory: an answer never quotes an answer, however often the model searches."""
+    grown(context, "I always want an aisle seat on the flight, because of my knee.")
+    chat = scripted()
+    answers = []
+    chat.answer = lambda messages: (
+        "Found."
+        if messages[-1]["role"] == "tool"
+        else chat.call("search_memory", query="aisle seat", since=None, until=None)
+    )
+    companion = Companion(context, chat, analysis=False)
+
+    for _ in range(4):
+        answers.append(companion.respond("Find my aisle seat.").messages[2]["content"])
+        context.archive(keep=0)
+        context.append_turn("Next.", {"role": "assistant", "content": "Yes."})
+
+    assert "because of my knee" in answers[-1]
+    assert all("search_memory" not in answer for answer in answers)

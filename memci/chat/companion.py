@@ -14,6 +14,7 @@ The first and the second phase can be switched off. This module knows nothing of
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from inspect import iscoroutinefunction
@@ -74,6 +75,7 @@ class Companion:
         memory_tokens: What is remembered in front of a message may cost so much; default: an eighth of a request's
             budget, at most 4,000.
         on_tool: Called with each call of a tool and its result.
+        clock: Seconds since 1970, for messages that do not say when they were said.
 
     Raises:
         InvalidSetting: If an argument makes no sense.
@@ -92,6 +94,7 @@ class Companion:
         functions: Mapping[str, Function] | None = None,
         memory_tokens: int | None = None,
         on_tool: Callable[[Message, Message], None] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         for name, model in (("chat", chat), ("analyst", analyst)):
             if model is not None or name == "chat":
@@ -107,6 +110,7 @@ class Companion:
         self.search = search
         self._chat, self._analyst = chat, analyst or chat
         self._memory_tokens = memory_tokens
+        self._clock = clock
         self._toolbox = Toolbox(context, tools, functions or {}, on_tool)
 
     def respond(
@@ -165,7 +169,8 @@ class Companion:
     ) -> AnswerStream:
         if not isinstance(text, str) or not text.strip():
             raise InvalidSetting("text", f"expected the user's message (a str that is not empty), got {brief(text)}")
-        remembered = Remembered(at or datetime.now().astimezone(), relationship, metadata or {})
+        now = at or datetime.fromtimestamp(self._clock()).astimezone()
+        remembered = Remembered(now, relationship, metadata or {})
         outcome = Outcome()
         return AnswerStream(self._pieces(text, remembered, outcome, streamed=streamed), outcome)
 

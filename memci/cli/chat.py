@@ -9,6 +9,7 @@ On a terminal it streams; from a pipe each line is a message, and its answer goe
 about it. This module knows nothing of how an answer or a command is printed.
 """
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,6 +72,8 @@ def chatted(output: Output, path: str, wishes: Wishes) -> bool:
             on_tool=shown.tool,
         )
         talk = Talk(output, path, storage, context, chat.ledger)
+        # a warning in the middle of an answer helps nobody: /memory tells what went wrong in the background
+        logging.getLogger("memci").addHandler(logging.NullHandler())
         with _readable_input():
             if not isinstance(shown, TerminalShown):
                 return _lead(talk, companion, shown, messages_of(sys.stdin))

@@ -58,6 +58,8 @@ class TerminalShown:
         self._console = output.console
         self._wrapped = Wrapped(self._write, lambda: self._console.width)
         self._status: Status | None = None
+        self._begins = True
+        """whether nothing was said yet below the last line of ours: blank lines are left out there"""
 
     def welcome(self, path: str, context: Context, model: str) -> None:
         """Say where one is."""
@@ -75,12 +77,14 @@ class TerminalShown:
 
     def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
         """Write the answer as it comes; Ctrl-C stops it."""
+        self._begins = True
         try:
             with stream:
                 self._wait()
                 for piece in stream:
                     self._go_on()
-                    self._wrapped.feed(visible(piece))
+                    self._wrapped.feed(visible(piece.lstrip("\n") if self._begins else piece))
+                    self._begins = self._begins and not piece.strip("\n")
                     self._console.file.flush()
         except KeyboardInterrupt:
             self._end()
@@ -96,6 +100,7 @@ class TerminalShown:
         """Write a line about a call."""
         self._end()
         self._dim(told_of(call, result, self._console.width))
+        self._begins = True
         self._wait()
 
     def failed(self, text: str, error: MemciError) -> None:

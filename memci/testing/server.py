@@ -68,7 +68,7 @@ class Request:
 
 
 class ModelServer:
-    """A scripted server; use it with `with`."""
+    """A scripted server; use it with `with`, or `start` and `close` it."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ModelServer:
         usage: bool = True,
         chunk: int | None = None,
     ) -> None:
-        """Say what it answers; it starts with `with`.
+        """Say what it answers.
 
         Args:
             answers: As for `answers`.
@@ -137,21 +137,17 @@ class ModelServer:
         """Refuse each request that has one of these *parameters* or, of a response_format, this type."""
         self._refused = parameters
 
-    def __enter__(self) -> "ModelServer":
+    def start(self) -> "ModelServer":
+        """Begin to answer; `with` does it, too."""
         self._stopped = False
         self._http = _Server(self)
-        self._thread = Thread(target=self._http.serve_forever, args=(0.01,), name="memci-model-server")
+        self._thread = Thread(target=self._http.serve_forever, args=(0.01,), name="memci-model-server", daemon=True)
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop: whatever hangs is released, connections are closed, threads end.
-
-        A mistake in the script's own function is raised here, if nothing else was.
-        """
-        assert self._http is not None and self._thread is not None, "the server was entered"
+    def close(self) -> None:
+        """Stop: whatever hangs is released, connections are closed, threads end."""
+        assert self._http is not None and self._thread is not None, "the server was started"
         with self._lock:
             self._stopped = True
             hangs = list(self._hangs)
@@ -161,6 +157,15 @@ class ModelServer:
         self._thread.join()
         self._http.disconnect()
         self._http.server_close()
+
+    def __enter__(self) -> "ModelServer":
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop; a mistake in the script's own function is raised here, if nothing else was."""
+        self.close()
         if self._mistakes and error is None:
             raise self._mistakes[0]
 
@@ -196,12 +201,10 @@ class ModelServer:
 class _Server(ThreadingHTTPServer):
     """Knows its connections, to end them when it stops: a client may keep one open for the next request."""
 
-    daemon_threads = False
-    block_on_close = True
-
     def __init__(self, script: ModelServer) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
         self.script = script
+        self._answering: list[Thread] = []
         self._open: set[socket.socket] = set()
         self._guard = Lock()
 
@@ -210,6 +213,17 @@ class _Server(ThreadingHTTPServer):
         with self._guard:
             self._open.add(connection)
         return connection, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        # Daemons, that a test which forgets to stop the server still ends; joined none the less, where it is stopped.
+        thread = Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
+        self._answering = [each for each in self._answering if each.is_alive()] + [thread]
+        thread.start()
+
+    def server_close(self) -> None:
+        super().server_close()
+        for thread in self._answering:
+            thread.join()
 
     def shutdown_request(self, request: Any) -> None:
         with self._guard:

@@ -430,6 +430,28 @@ def test_one_call_at_a_time_tries_after_a_pause(server, chat_over, clock):
     assert chat(HI).text == "ok"
 
 
+def test_call_that_is_interrupted_after_a_pause_leaves_room_for_the_next(server, chat_over, clock):
+    """A trial that its caller gives up, by Ctrl-C for one, keeps nobody else from trying."""
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    chat = chat_over(server, tries=2, sleep=interrupted)
+    server.fails(*[Status(500)] * 6)
+    server.answers(["ok"])
+    chat._line.tries = 1
+    for _ in range(5):
+        with pytest.raises(ModelUnavailable):
+            chat(HI)
+    clock.now += 30
+    chat._line.tries = 2
+
+    with pytest.raises(KeyboardInterrupt):
+        chat(HI)
+
+    assert chat(HI).text == "ok"
+
+
 # -- the ledger ---------------------------------------------------------------------------------------------------
 
 

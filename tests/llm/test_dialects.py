@@ -125,6 +125,15 @@ def test_several_words_may_be_unknown(server, chat_over):
     assert {"max_completion_tokens", "response_format"} <= server.requests[-1].body.keys()
 
 
+def test_saying_it_anew_is_no_try(server, chat_over, clock):
+    """A request that is said in other words has all its tries left."""
+    server.fails(Status(400, message="response_format"), Status(503))
+    server.answers([{"title": "x"}])
+
+    assert chat_over(server, tries=2)(HI, answer=Title).text == '{"title": "x"}'
+    assert clock.slept == [0.5]
+
+
 # -- schemas ------------------------------------------------------------------------------------------------------
 
 

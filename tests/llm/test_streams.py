@@ -178,6 +178,22 @@ def test_stream_that_hangs_ends_by_the_timeout(server, blanks):
     assert "no answer in time" in str(raised.value)
 
 
+def test_stream_may_last_as_long_as_pieces_come(clock):
+    """The timeout is what may pass between two pieces, not what the whole of a stream may take."""
+    incoming = Incoming(streamed=True, seconds=1.0, clock=clock)
+    event = f"data: {json.dumps(said('x'))}\n\n".encode()
+
+    for _ in range(5):
+        clock.now += 0.9
+        assert incoming.taken(event) == ["x"]
+    clock.now += 0.6
+    assert incoming.taken(b": alive\n\n") == []
+    clock.now += 0.6
+
+    with pytest.raises(TimeoutError):
+        incoming.taken(b": alive\n\n")
+
+
 def test_stream_that_is_left_is_booked_and_closed(server, chat):
     """Who stops listening closes the stream; what came is in the ledger, and the server counts as there."""
     server.answers(["one two three four five six", "ok"])

@@ -47,11 +47,12 @@ class Slot(NamedTuple):
 
 
 SLOTS = {
-    "mutants": Slot("mutants", "Mutants", 0.26),
+    "mutants": Slot("mutants", "Mutants", 0.22),
     "syscalls": Slot("syscalls", "Syscalls", 0.20),
     "power": Slot("power", "PowerCuts", 0.10),
     "double": Slot("power", "PowerCutsAfterFaults", 0.04),
     "bombs": Slot("bombs", "Bombs", 0.12),
+    "consolidations": Slot("consolidating", "Consolidations", 0.04),
     "nemesis": Slot("nemesis", "Nemesis", 0.08),
     "fuzz": Slot("fuzz", "Fuzz", 0.07),
     "machine": Slot("steps", "MachineSteps", 0.15),

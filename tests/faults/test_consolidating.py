@@ -1,0 +1,57 @@
+"""A quick look at `consolidating`: no kill loses or repeats anything of a consolidation, and one that does is found."""
+
+import pytest
+
+from memci.memory import improving, jobs, noticing
+from memci.memory.store import fetched
+from tests.faults.consolidating import Case, Consolidations, exploded, known
+from tests.faults.tally import Order
+
+
+@pytest.mark.slow
+def test_everything_is_known_once_wherever_it_is_killed():
+    """Wherever a consolidation is killed, or broken off: afterwards all of it is done, nothing twice."""
+
+    tally = Consolidations().run(Order(seed=1, aim=40, seconds=60), lambda _: None)
+
+    assert tally.violations == []
+    assert tally.runs == 40
+    assert tally.counts["killed, sqlite"] == tally.counts["killed, files"] == 10
+    assert tally.counts["KeyboardInterrupt, sqlite"] == 10
+
+
+@pytest.mark.slow
+def test_job_that_goes_before_it_is_done_is_noticed(monkeypatch):
+    """A queue that takes a job out when it is claimed is found out: what was under way is never done."""
+    lines = known("sqlite").firsts
+
+    claim = jobs.claim
+
+    def taken(store, owner, now):
+        job = claim(store, owner, now)
+        if job is not None:
+            with store.change() as connection:
+                fetched(connection, "DELETE FROM memory_job WHERE id = ?", job.id)
+        return job
+
+    monkeypatch.setattr(improving.jobs, "claim", taken)
+    found = (each for line in lines[len(lines) // 4 :: 40] for each in exploded(Case("sqlite", "killed", line))[1])
+
+    assert any("not at all" in violation for violation in found)
+
+
+@pytest.mark.slow
+def test_step_in_two_transactions_is_noticed(monkeypatch):
+    """A step that keeps the half of what it found, and is done again, is found out: its events are there twice."""
+    keep = noticing.keep_profile
+
+    def halves(connection, *args):
+        connection.execute("COMMIT")
+        connection.execute("BEGIN IMMEDIATE")
+        return keep(connection, *args)
+
+    lines = known("sqlite").firsts
+    monkeypatch.setattr(noticing, "keep_profile", halves)
+    found = (each for line in lines[len(lines) // 2 :: 6] for each in exploded(Case("sqlite", "killed", line))[1])
+
+    assert any("known twice" in violation for violation in found)

@@ -16,7 +16,7 @@ The first and the second phase can be switched off. This module knows nothing of
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from inspect import iscoroutinefunction
 
 from ..context import Context
@@ -127,7 +127,7 @@ class Companion:
             text: The user's message.
             relationship: What the user is to the assistant, in a word.
             metadata: What else is known of this message: where it came from, the user's city.
-            at: When it was said; default: now. What is remembered must fit this time.
+            at: When it was said, in UTC without a zone; default: now. What is remembered must fit this time.
 
         Raises:
             InvalidSetting: If there is no text.
@@ -169,7 +169,10 @@ class Companion:
     ) -> AnswerStream:
         if not isinstance(text, str) or not text.strip():
             raise InvalidSetting("text", f"expected the user's message (a str that is not empty), got {brief(text)}")
-        now = at or datetime.fromtimestamp(self._clock()).astimezone()
+        if at is not None and not isinstance(at, datetime):
+            raise InvalidSetting("at", f"expected a datetime, got {brief(at)}")
+        now = datetime.fromtimestamp(self._clock()).astimezone() if at is None else at
+        now = now if now.tzinfo is not None else now.replace(tzinfo=UTC)  # as everywhere in memci
         remembered = Remembered(now, relationship, metadata or {})
         outcome = Outcome()
         return AnswerStream(self._pieces(text, remembered, outcome, streamed=streamed), outcome)

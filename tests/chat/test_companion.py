@@ -329,6 +329,15 @@ def test_respond_when_there_is_no_text(context, chat, text):
         Companion(context, chat).respond(text)
 
 
+def test_respond_when_the_time_has_no_zone(context, chat, front):
+    """A time without a zone is UTC, here as in the store."""
+    Companion(context, chat).respond("Hi", at=DAY.replace(tzinfo=None))
+
+    assert "now: 2026-11-21 14:03, Saturday" in front(chat.asked()[-1])
+    with pytest.raises(InvalidSetting):
+        Companion(context, chat).respond("Hi", at="yesterday")
+
+
 def test_respond_when_another_process_wrote(scripted):
     """A turn that another writer came before is stored behind it."""
     store = EphemeralStorage()

@@ -1,5 +1,6 @@
 """`memci chat`: what it prints in a pipe, as JSON, on a terminal, and what its commands tell."""
 
+import contextlib
 import io
 import json
 import os
@@ -302,6 +303,16 @@ class Terminal:
                 self.seen += os.read(self.master, 65_536).decode("utf-8", "replace").replace("\r\n", "\n")
         self.waited = at + len(text)
 
+    def interrupt(self, text):
+        """Press Ctrl-C until *text* is there: one that comes just before a line is read waits for the next."""
+        until = time.monotonic() + 30
+        while self.seen.find(text, self.waited) < 0 and time.monotonic() < until:
+            self.process.send_signal(signal.SIGINT)
+            if select.select([self.master], [], [], 1)[0]:
+                with contextlib.suppress(OSError):
+                    self.seen += os.read(self.master, 65_536).decode("utf-8", "replace")
+        assert text in self.seen[self.waited :]
+
     def type(self, text):
         os.write(self.master, text.encode())
 
@@ -367,8 +378,7 @@ def test_terminal_when_an_answer_is_stopped(terminal, server, tmp_path):
     talk.type("Go on.\r")
     talk.wait_for("You said: Go on.")
     talk.wait_for("> ")
-    talk.process.send_signal(signal.SIGINT)
-    talk.wait_for("kept.")
+    talk.interrupt("kept.")
     assert talk.end() == 0
     with Context.open(tmp_path / "agent.db", id="alice", read_only=True, memory=NullMemory()) as context:
         said = [message["content"] for message in context.messages()]

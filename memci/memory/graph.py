@@ -10,28 +10,14 @@ Activation spreads from the concepts that a query names: each hop passes
 nothing on. Only the strongest relations of the most active concepts take part, so that a query's work is bounded,
 whatever the size of the graph. Erasing a page takes away exactly what it told.
 
-`relations` reads statements out of pages. This module knows nothing of episodes, or of how relations are stored.
+This module knows nothing of what tells relations, of episodes, or of how relations are stored.
 """
 
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .relations import Extractor, Page, Relation, relations
-
-__all__ = [
-    "FAN",
-    "FRONT",
-    "Edge",
-    "Extractor",
-    "Graph",
-    "Page",
-    "Relation",
-    "activate",
-    "name_key",
-    "relations",
-    "seeds",
-]
+from .relations import Page, Relation
 
 FAN = 24
 """relations along which a concept passes activation at most"""

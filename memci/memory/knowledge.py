@@ -15,11 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from .chains import cosine
-from .facts import About, Extractor, Known, facts
+from .facts import Known
 from .keywords import jaccard
 from .words import terms
-
-__all__ = ["LIMIT", "About", "Change", "Extractor", "Knowledge", "Known", "facts", "same"]
 
 LIMIT = 100
 _ALIKE = 0.8

@@ -15,15 +15,16 @@ from ..storage import Storage
 from ..storage.protocol import ContextRecord, PageRow, Place
 from ..summarizers import extract
 from .admission import EVICTED, MID, OBSERVED, SHORT
-from .backend import Concept
+from .backend import Concept, Work
 from .events import DailySummary, Event
-from .graph import Relation, name_key
+from .graph import name_key
 from .items import loaded
 from .knowing import concepts
 from .knowledge import Knowledge
 from .owner import Owner, owner_of
 from .profile import Profile
 from .reading import raw_pages
+from .relations import Relation
 from .store import MemoryStore
 from .tiered import TieredMemory
 
@@ -143,6 +144,8 @@ class Overview:
     """in order"""
     concepts: tuple[tuple[str, int], ...]
     """the concepts that are told of most, and how often"""
+    work: Work
+    """what a model did and cost, and what waits for it"""
 
     def __bool__(self) -> bool:
         return self.counts.pages > 0
@@ -172,6 +175,7 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
             tuple(event for _, event in sorted(tiers.events.items())),
             tuple(day for _, (_, day) in sorted(tiers.days.items())),
             _most_told(store, owner),
+            memory.work(),
         )
 
 

@@ -18,27 +18,7 @@ from dataclasses import dataclass, replace
 
 from .backend import PageRecord
 from .events import ConversationSummary, day_of
-from .traits import DIMENSIONS, STRATEGY_MESSAGES, Level, Strategist, Trait, strategy, traits, united
-
-__all__ = [
-    "DIMENSIONS",
-    "KEPT_CONVERSATIONS",
-    "KEPT_VERSIONS",
-    "LONGEST",
-    "STRATEGY_INTERVAL",
-    "STRATEGY_MESSAGES",
-    "Level",
-    "Profile",
-    "Profiler",
-    "Strategist",
-    "Trait",
-    "Version",
-    "profiled",
-    "strategy",
-    "traits",
-    "united",
-    "usable",
-]
+from .traits import Trait, traits, united
 
 STRATEGY_INTERVAL = 10
 """turns after which a new strategy is due"""

@@ -15,6 +15,7 @@ from memci.storage import FilesystemStorage
 from memci.testing.memory_pages import saying
 
 sys.path.insert(0, str(Path(__file__).parent))
+from machine_kit import check, items
 from model_kit import Clock, closing_all, modelled, page, tell
 
 OWNER = 7
@@ -249,3 +250,39 @@ def test_two_handles_share_the_jobs(tmp_path):
         assert len(chat.calls) == 2
         assert len(second.calls) == 1
         assert set(memory.summaries("alice", [1, 2, 3])) == set(helper.summaries("alice", [1, 2, 3])) == {1, 2, 3}
+
+
+def test_two_processes_share_the_jobs(tmp_path):
+    """Two processes that improve one memory at once do each job once, and nothing twice."""
+    import subprocess
+
+    path = tmp_path / "agent.db"
+    with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
+        memory, _ = modelled(storage)
+        tell(memory, *(page(index) for index in range(1, 25)), upkeep=False)
+        memory.upkeep()
+        memory.close()
+    program = (
+        "import sys; sys.path[:0] = [sys.argv[2]]\n"
+        "from memci import SQLiteStorage\n"
+        "from model_kit import modelled, steps\n"
+        "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
+        "memory, chat = modelled(storage)\n"
+        "for _ in range(200):\n"
+        "    memory.improve()\n"
+        "print(steps(chat).count('page'))\n"
+    )
+    command = [sys.executable, "-c", program, path, str(Path(__file__).parent)]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+
+    described = [int(child.communicate(timeout=60)[0]) for child in children]
+
+    assert [child.returncode for child in children] == [0, 0]
+    assert sum(described) == 24
+    with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
+        memory, _ = modelled(storage)
+        check(memory)
+        facts = [fact["text"] for fact in items(memory, "fact").values()]
+        assert len(facts) == len(set(facts)) > 10
+        assert len(items(memory, "note")) == 24
+        assert memory.work().set_aside == 0

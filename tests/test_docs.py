@@ -290,6 +290,7 @@ MODULES = (
     "memci.storage",
     "memci.erasing",
     "memci.errors",
+    "memci.memory.backend",
     "memci.reader",
     "memci.pages",
     "memci.attp",

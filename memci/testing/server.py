@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Condition, Lock, Thread, current_thread
 from types import TracebackType
 from typing import Any
 
@@ -201,12 +201,14 @@ class ModelServer:
 class _Server(ThreadingHTTPServer):
     """Knows its connections, to end them when it stops: a client may keep one open for the next request."""
 
+    daemon_threads = True  # a test that forgets to stop the server still ends; where it is stopped, they are joined
+
     def __init__(self, script: ModelServer) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
         self.script = script
         self._answering: list[Thread] = []
         self._open: set[socket.socket] = set()
-        self._guard = Lock()
+        self._guard = Condition()
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, address = super().get_request()
@@ -214,21 +216,23 @@ class _Server(ThreadingHTTPServer):
             self._open.add(connection)
         return connection, address
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        # Daemons, that a test which forgets to stop the server still ends; joined none the less, where it is stopped.
-        thread = Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
-        self._answering = [each for each in self._answering if each.is_alive()] + [thread]
-        thread.start()
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        with self._guard:
+            self._answering = [*(each for each in self._answering if each.is_alive()), current_thread()]
+        super().finish_request(request, client_address)
 
     def server_close(self) -> None:
         super().server_close()
+        with self._guard:
+            self._guard.wait_for(lambda: not self._open)
         for thread in self._answering:
             thread.join()
 
     def shutdown_request(self, request: Any) -> None:
         with self._guard:
-            self._open.discard(request)
             super().shutdown_request(request)
+            self._open.discard(request)
+            self._guard.notify_all()
 
     def disconnect(self) -> None:
         with self._guard:

@@ -66,6 +66,13 @@ def test_answer_that_is_none_is_rejected(text):
     assert all("\n" not in reason and 0 < len(reason) <= 200 for _, reason in told)
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_number_that_is_none_is_rejected(number):
+    """What is no finite number is none, also where a field would take it."""
+    with pytest.raises(AnswerRejected):
+        ask(ScriptedChat([f'{{"kind": "work", "weight": {number}}}'] * 3), HI, Kind, step="kind")
+
+
 def test_second_answer_is_taken():
     """After an answer that is none the model is asked again, with a note of what was wrong, and not with its words."""
     chat = ScriptedChat(["EVIL " * 1000, {"title": ""}, {"title": "Violins"}])

@@ -1,6 +1,9 @@
 """memci.llm.AsyncChat over a real socket: the same policy as for Chat, awaited."""
 
 import asyncio
+import contextlib
+import socket
+import threading
 
 import pytest
 from pydantic import BaseModel
@@ -70,6 +73,32 @@ def test_hang_ends_by_the_timeout(server, run):
             await chat(HI)
 
     run(work, timeout=0.2, tries=1)
+
+
+def test_header_without_an_end_ends_by_the_timeout(run):
+    """A server that never ends its header is given up, too: the timeout is that of the whole try."""
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle():
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                while not done.wait(0.02):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+
+        async def work(chat):
+            with pytest.raises(ModelUnavailable, match="no answer in time"):
+                await asyncio.wait_for(chat(HI), 5)
+
+        try:
+            run(work, base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1", timeout=0.2, tries=1)
+        finally:
+            done.set()
+            thread.join()
 
 
 def test_cancelled_call_is_cancelled(server, run):

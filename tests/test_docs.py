@@ -296,6 +296,9 @@ MODULES = (
     "memci.attp",
     "memci.tokens",
     "memci.summarizers",
+    "memci.llm",
+    "memci.memory",
+    "memci.chat",
 )
 
 

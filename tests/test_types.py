@@ -85,6 +85,34 @@ context.close()
 with Context.open("agent.db", id="alice") as entered:
     assert_type(entered, Context)
 
+from pydantic import BaseModel
+
+from memci.chat import AnswerStream, Companion
+from memci.chat.answers import Answer
+from memci.llm import AsyncChat, Chat, ChatModel, Embeddings, Ledger, Reply, Spent, Usage, ask
+from memci.memory import TieredMemory
+from memci.memory.backend import Work
+from memci.memory.embedders import Embedder
+
+
+class Title(BaseModel):
+    title: str
+
+
+chat = Chat("gpt-4.1-mini", base_url="http://localhost/v1", ledger=Ledger(1_000_000))
+model: ChatModel = chat
+embedder: Embedder = Embeddings("text-embedding-3-small")
+assert_type(chat([{"role": "user", "content": "Hi"}], step="chat"), Reply)
+assert_type(ask(chat, [{"role": "user", "content": "Hi"}], Title, step="title"), Title)
+assert_type(chat.ledger.total, Spent)
+memory = TieredMemory(store, owner="alice", chat=chat, embedder=embedder, ceiling=100_000)
+better = Context.open(store, id="alice", chat=chat)
+assert_type(better.report().work, Work | None)
+companion = Companion(context, chat, role="A travel agent", tools=[], functions={"add": lambda a, b: a + b})
+assert_type(companion.respond("Hi"), Answer)
+assert_type(companion.stream("Hi"), AnswerStream)
+assert_type(companion.respond("Hi").usage, Usage)
+
 try:
     context.render()
 except OpenToolGroup as error:

@@ -13,10 +13,12 @@ This module knows nothing of profiles, of what tells a fact, or of how facts are
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from .chains import cosine
 from .facts import Known
-from .keywords import jaccard
+from .keywords import folded
 from .words import terms
 
 LIMIT = 100
@@ -86,11 +88,13 @@ def same(some: Known, other: Known) -> bool:
     """Tell whether two facts say nearly the same: never where figures or a "not" tell them apart."""
     if some.about != other.about:
         return False
-    if _bare(some.text) == _bare(other.text):
+    one, two = _said(some.text), _said(other.text)
+    if one.bare == two.bare:
         return True
-    if _figures(some.text) != _figures(other.text) or _denied(some.text) != _denied(other.text):
+    if one.figures != two.figures or one.denied != two.denied:
         return False
-    shared = jaccard(terms(some.text), terms(other.text))
+    both = len(one.words | two.words)
+    shared = len(one.words & two.words) / both if one.words and two.words else 0.0
     return shared >= _ALIKE or (shared >= 0.5 and cosine(some.vector, other.vector) >= _NEAR)
 
 
@@ -102,16 +106,24 @@ def _joined(old: Known, new: Known) -> Known:
     return replace(later, pages=pages, retrieved=max(old.retrieved, new.retrieved), vector=vector)
 
 
-def _bare(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.casefold()))
+class _Said(NamedTuple):
+    """What is compared of a fact."""
+
+    bare: str
+    figures: frozenset[str]
+    denied: bool
+    words: frozenset[str]
 
 
-def _figures(text: str) -> frozenset[str]:
-    return frozenset(_FIGURE.findall(text.casefold()))
-
-
-def _denied(text: str) -> bool:
-    return _NOT.search(text.casefold().replace("’", "'")) is not None
+@lru_cache(maxsize=4096)
+def _said(text: str) -> _Said:
+    lowered = text.casefold()
+    return _Said(
+        " ".join(re.findall(r"\w+", lowered)),
+        frozenset(_FIGURE.findall(lowered)),
+        _NOT.search(lowered.replace("’", "'")) is not None,
+        frozenset(folded(term) for term in terms(text)) - {""},
+    )
 
 
 _FIGURE = re.compile(

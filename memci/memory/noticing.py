@@ -107,7 +107,8 @@ def notice(
     older = [id_ for _, said in over for id_, _ in said]
     with store.lock:
         owner.refresh()
-        before = owner.tiers.profile
+        before, known = owner.tiers.profile, dict(owner.tiers.days)
+    days = _days(owner.name, known, pages, found, rules)
     counted = _counted(before, pages, now)
     strategy = rules.strategist(_said(pages)) if counted.strategy_due else None
     with (change or owner.change)() as connection:
@@ -116,27 +117,28 @@ def notice(
             owner.tiers.profile.turns,
             owner.tiers.profile.strategy_turns,
         )
+        same = same and all(owner.tiers.days.get(day) == known.get(day) for day in days)
         if not ground or not same or not _as_before(connection, talks) or not there(connection, older):
             raise Overtaken
         from_ = _sources(connection, pages, told, found)
         for event in found:
             key = put(connection, owner.nr, "event", dumped(event), pages=from_[event])
             owner.tiers.events[key] = event
-        days = _days(connection, owner, pages, found, from_, rules)
+        gone_by = _keep_days(connection, owner, days, from_)
         profile = _counted(owner.tiers.profile, pages, now)
         profile = profile if strategy is None else profile.treated(*strategy)
-        for summary in ends:
-            profile = profile.remembered(summary)
+        for each in ends:
+            profile = profile.remembered(each)
         keep_profile(connection, owner, profile, [*older, *fine])
         for context, talk in talks.after.items():
             connection.execute("UPDATE memory_context SET talk = ? WHERE nr = ?", (talk, context))
         connection.execute("UPDATE memory_owner SET noticed = ? WHERE nr = ?", (max(waiting), owner.nr))
         if modelled:
-            for each, _ in over:
-                enqueue(connection, owner.nr, "conversation", each.last, json.dumps(each))
+            for ended, _ in over:
+                enqueue(connection, owner.nr, "conversation", ended.last, json.dumps(ended))
             if strategy is not None:
                 enqueue(connection, owner.nr, "strategy", 0, json.dumps(max(fine)))
-            for day in days:
+            for day in gone_by:
                 enqueue(connection, owner.nr, "day", day, json.dumps(max(fine)))
     return len(waiting)
 
@@ -204,28 +206,38 @@ def _sources(
 
 
 def _days(
+    name: str, known: Mapping[str, tuple[int, DailySummary]], pages: Told, found: Sequence[Event], rules: Rules
+) -> dict[str, tuple[DailySummary, Told]]:
+    """Return what becomes of the days of *pages*, each with its pages. O(their characters)."""
+    dated = [(day_of(record.at, rules.zone), id_, record) for id_, record in pages if record.at is not None]
+    days: dict[str, tuple[DailySummary, Told]] = {}
+    for day, group in groupby(sorted(dated, key=lambda each: (each[0], each[1])), key=lambda each: each[0]):
+        members = [(id_, record) for _, id_, record in group]
+        keys = {record.key for _, record in members}
+        own = [event for event in found if (event.context, event.index) in keys]
+        summary = known[day][1] if day in known else DailySummary(day, agent=name)
+        days[day] = summary.updated([record for _, record in members], own), members
+    return days
+
+
+def _keep_days(
     connection: apsw.Connection,
     owner: Owner,
-    pages: Told,
-    found: Sequence[Event],
+    days: Mapping[str, tuple[DailySummary, Told]],
     from_: Mapping[Event, Sequence[int]],
-    rules: Rules,
 ) -> list[int]:
-    """Bring the days of *pages* up to date, and return the ids of those that are over."""
-    latest = max(owner.tiers.days, default="")
-    dated = [(day_of(record.at, rules.zone), id_, record) for id_, record in pages if record.at is not None]
-    touched = {latest} if latest else set()
-    for day, group in groupby(sorted(dated, key=lambda each: (each[0], each[1])), key=lambda each: each[0]):
-        members = list(group)
-        keys = {record.key for _, _, record in members}
-        own = [event for event in found if (event.context, event.index) in keys]
-        known, summary = owner.tiers.days.get(day, (None, DailySummary(day, agent=owner.name)))
-        summary = summary.updated([record for _, _, record in members], own)
-        evidence = {id_ for _, id_, _ in members}.union(*(from_[event] for event in own))
-        known = put(connection, owner.nr, "day", dumped(summary), id=known, pages=evidence)
-        owner.tiers.days[day] = known, summary
-        touched.add(day)
-    return [owner.tiers.days[day][0] for day in sorted(touched) if day < max(owner.tiers.days)]
+    """Store *days*, and return the ids of those that are over, with the one that was the latest until now."""
+    known = owner.tiers.days
+    touched = {*days, max(known, default="")}
+    for day, (summary, members) in days.items():
+        keys = {record.key for _, record in members}
+        own = [pages for event, pages in from_.items() if (event.context, event.index) in keys]
+        evidence = {id_ for id_, _ in members}.union(*own)
+        id_ = put(
+            connection, owner.nr, "day", dumped(summary), id=known[day][0] if day in known else None, pages=evidence
+        )
+        known[day] = id_, summary
+    return [known[day][0] for day in sorted(touched - {"", max(known, default="")})]
 
 
 def _counted(profile: Profile, pages: Told, now: float) -> Profile:

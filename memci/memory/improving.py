@@ -141,19 +141,21 @@ class _Trial:
 
     def _set_aside(self, step: Step | None, error: str) -> None:
         """Do the job without the model, and let it be."""
-        job = self._job
+        job, undone = self._job, True
         if step is not None and job.tries <= jobs.TRIES + 1:  # else doing it is what ends the process
             try:
                 self._do(step, None, lambda connection: jobs.set_aside(connection, job, error))
             except StorageError:
                 raise
+            except Overtaken:  # what is left to do is left to another job
+                undone = False
             except Exception as failure:  # noqa: BLE001 -- likewise
                 _LOG.warning("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
                 error = type(failure).__name__
             else:
                 return
         with self._noted() as connection:
-            jobs.set_aside(connection, job, error, undone=True)
+            jobs.set_aside(connection, job, error, undone=undone)
 
     def _do(self, step: Step, chat: Meter | None, over: Callable[[apsw.Connection], None]) -> None:
         @contextmanager

@@ -488,6 +488,51 @@ def test_job_that_is_done_twice_changes_nothing_the_second_time(storage):
     assert state(memory) == before
 
 
+def test_job_that_ends_its_process_is_done_without_the_model(storage):
+    """A job that was claimed five times, and never came back, is done without asking the model; then it is let be."""
+    clock = Clock()
+    memory, chat = modelled(storage, clock=clock)
+    tell(memory, *(page(index) for index in range(1, 5)))
+    with memory._store.change() as connection:
+        connection.execute("UPDATE memory_job SET tries = 5 WHERE kind = 'handover'")
+        connection.execute("UPDATE memory_job SET tries = 6 WHERE kind = 'page' AND subject = 1")
+
+    drained(memory, clock)
+
+    assert "topics" not in steps(chat)
+    assert list(tiers(memory).values()).count("mid") == 2
+    assert memory.work().set_aside == 2
+    assert set(memory.summaries("alice", [1, 2, 3, 4])) == {2, 3, 4}
+    tell(memory, *(page(index) for index in range(5, 9)))
+    drained(memory, clock)
+    assert "topics" in steps(chat), "another batch is another job"
+    assert memory.work().set_aside == 1
+
+
+def test_step_that_can_be_done_in_no_form_is_let_be(storage):
+    """If a step fails with the model and without it, it is set aside for good, and everything else goes on."""
+
+    def fails(*_):
+        raise RuntimeError("a bug")
+
+    clock = Clock()
+    rules = Rules(capacity=4, handover=2, promoted=1.0, facts=fails)
+    memory, chat = modelled(storage, failing("analysis", RuntimeError("another")), clock=clock, rules=rules)
+    tell(memory, *(page(index) for index in range(1, 5)))
+
+    drained(memory, clock)
+    asked = steps(chat).count("analysis")
+    for index in range(5, 8):
+        tell(memory, page(index))
+        drained(memory, clock)
+
+    assert asked == 5
+    assert steps(chat).count("analysis") == 5
+    assert rows(memory, "SELECT kind, tries, error FROM memory_job") == [("analysis", 6, "RuntimeError")]
+    assert rows(memory, "SELECT count(*) FROM memory_page WHERE analyzed & 1") == [(0,)]
+    assert len(memory.summaries("alice", range(1, 8))) == 7
+
+
 def test_improving_ends(storage):
     """To improve until nothing is due ends, whatever fails: each job that is due is tried once."""
 

@@ -9,12 +9,11 @@ Then the store scrubs its own files. What a model wrote of it in its own words i
 Copies in backups, exports and a provider's cache are out of reach. This module knows nothing of the window's rules.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from . import moments
+from . import moments, quoting
 from .chapters.contents import Block, ContentsPage, Line, Range
 from .editions import StoredPage, line, standing_sentences
 from .errors import Erased, InvalidSetting, PageNotFound, brief
@@ -26,7 +25,7 @@ from .reader import Reader
 from .storage import Storage
 from .storage.codec import ERASED, decode, digest
 from .storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, Place, Transition
-from .window import Memo, Window
+from .window import Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _tombstone(window: Window, seq: int, role: str) -> EntryRow:
 def _spread(storage: Storage, record: ContextRecord, seqs: set[int]) -> dict[str, tuple[ContextRecord, set[int]]]:
     """Return each context that shows one of *seqs* of *record*, or an answer that quoted it, with what goes there.
 
-    O(contexts in the store + entries of those that were forked from one another).
+    O(contexts in the store + entries of those that were forked from one another, or belong to the same owner).
     """
     records = {each.id: each for each in storage.contexts()} | {record.id: record}
 
@@ -168,47 +167,34 @@ def _spread(storage: Storage, record: ContextRecord, seqs: set[int]) -> dict[str
             each = records[each.parent]
         return each.id
 
-    related = [each for each in records.values() if owner(each.id) == owner(record.id)]
+    family = {each.id for each in records.values() if owner(each.id) == owner(record.id)}
+    known = [each for each in records.values() if each.id in family or each.owner == record.owner]
+    said = [decode(each.codec, each.body) for seq in sorted(seqs) for each in storage.entries(record.id, seq, seq + 1)]
     gone = {(owner(record.id, seq), seq) for seq in seqs}
+    for each in known:
+        pages = _pages_of(storage, each, seqs) if each.id in family else frozenset()
+        gone |= {(owner(each.id, seq), seq) for seq in quoting.searches(storage, each, said, pages)}
     while True:
         shown = {
             each.id: (each, {seq for kept, seq in gone if seq < each.head and owner(each.id, seq) == kept})
-            for each in related
+            for each in known
         }
         shown = {name: found for name, found in shown.items() if found[1]}
-        more = {(owner(name, seq), seq) for name, found in shown.items() for seq in _quoting(storage, *found)} - gone
+        more = {
+            (owner(name, seq), seq) for name, found in shown.items() for seq in quoting.recalls(storage, *found)
+        } - gone
         if not more:
             return shown
         gone |= more
 
 
-def _quoting(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator[int]:
-    """Yield the seqs of the messages that quote one of *seqs*: answers to recalls, wherever they stand. O(entries).
-
-    An answer that starts at an entry goes on from there, and its page may have been split since: it quotes, as far as
-    one can tell, all that follows within the interaction.
-    """
-    rows = {row.index: row for row in storage.pages(record.id)}
-    told: dict[int, list[int]] = {}
-    for row in rows.values():
-        told.setdefault(row.continues or row.index, []).extend(
-            seq for span in row.spans(record.head) for seq in range(*span)
-        )
-    gone = {origin for origin, held in told.items() if not seqs.isdisjoint(held)}
-    frame = re.compile(rb"<memci:recall " + Memo.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
-    for each in storage.entries(record.id):
-        if each.quotes is None and b"<memci:recall " not in each.body:
-            continue
-        quoted: list[tuple[int, int | None]] = [(int(index), None) for index in frame.findall(each.body)]
-        quoted += [] if each.quotes is None else [each.quotes]
-        for index, entry in quoted:
-            origin = rows[index].continues or index if index in rows else 0
-            if origin not in gone:
-                continue
-            start = rows[origin].first + (entry or 1) - 1
-            if any(seq in seqs and seq >= start for seq in told[origin]):
-                yield each.seq
-                break
+def _pages_of(storage: Storage, record: ContextRecord, seqs: set[int]) -> frozenset[int]:
+    """Return the pages of *record* that hold one of *seqs*. O(pages)."""
+    return frozenset(
+        row.index
+        for row in storage.pages(record.id)
+        if any(not seqs.isdisjoint(range(*span)) for span in row.spans(record.head))
+    )
 
 
 def _without(

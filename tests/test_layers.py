@@ -40,6 +40,7 @@ LINES = [
         "past",
         "forking",
         "erasing",
+        "quoting",
         "transfer",
         "lifetime",
         "handover",

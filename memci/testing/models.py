@@ -157,4 +157,3 @@ def replied(said: Said, messages: Sequence[Message]) -> Reply:
     prompt = sum(len(text_of(each)) // 4 + 4 for each in messages)
     usage = Usage(prompt, len(text_of(message)) // 4 + 1)
     return Reply(message, usage, "tool_calls" if message.get("tool_calls") else "stop", "scripted")
-

@@ -196,3 +196,61 @@ def test_op_ids_of_other_contexts_are_not_touched(storage):
     assert other.append_turn(*turn(1), op_id="op").duplicate
     fork.refresh()
     assert fork.append_turn(*turn(2), op_id="op").duplicate
+
+
+def searched(context, query, name):
+    """Let the model search, and append what it is answered; return the page's number."""
+    reply = calling(call(name, "search_memory", {"query": query, "since": None, "until": None}))
+    receipt = context.append_turn("What do you remember?", reply)
+    context.append_turn(*context.answers(reply), {"role": "assistant", "content": "I see."})
+    return receipt.page
+
+
+def canary(context):
+    """Tell whether any message or rendering of *context* has the secret."""
+    return "canary" in json.dumps(list(context.messages()), ensure_ascii=False) + shown(context)
+
+
+@pytest.mark.parametrize("entry", [None, 1])
+def test_answers_of_searches_that_quoted_it_are_erased_too(entry, storage):
+    """What the model found of it by search_memory goes along, and what it recalled of that answer."""
+    context = opened(storage, window=20_000)
+    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
+    context.append_turn("I have two dogs.", {"role": "assistant", "content": "Noted."})
+    context.archive(keep=0)
+    number = searched(context, "password", "s1")
+    context.append_turn(*turn(9))
+    context.archive(keep=0)
+    other = searched(context, "dogs", "s2")
+    reply = calling(call("r1", "recall_page", {"index": number, "entry": None}))
+    context.append_turn("And what did I ask?", reply)
+    context.append_turn(*context.answers(reply))
+    assert json.dumps(list(context.messages())).count("canary1") == 3
+
+    context.erase(1, entry)
+
+    for each in (context, again(storage)):
+        assert not canary(each)
+        # found for its neighbourhood, the answer quotes page 1 as well: it stays if what it quotes of it stays
+        assert ("two dogs" in json.dumps(each.recall_page(other))) == (entry == 1)
+        well(each)
+
+
+def test_answers_of_searches_in_other_conversations_are_erased_too(storage):
+    """What another conversation of the same owner found of it goes along; what is somebody else's stays."""
+    context = opened(storage, id="first", owner="ann", window=20_000)
+    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
+    context.append_turn(*turn(2))
+    context.flush()
+    second = opened(storage, id="second", owner="ann", window=20_000)
+    number = searched(second, "password", "s1")
+    assert "another conversation" in json.dumps(second.recall_page(number))
+    foreign = opened(storage, id="third", owner="bob", window=20_000)
+    foreign.append_turn('<memci:memory 00000000>\nanother conversation, user, turn 0: "canary1"', "x")
+    second.close()
+
+    receipt = context.erase(1)
+
+    assert receipt.entries == 3
+    assert not canary(opened(storage, id="second", owner="ann"))
+    assert canary(foreign)

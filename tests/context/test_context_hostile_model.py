@@ -18,7 +18,7 @@ CITIES = ("Oslo", "Bergen", "Lima", "北京", "大阪", "서울", "Quito")
 def said(turn):
     """Return the messages of a turn, with identifiers that a summary must keep."""
     city = CITIES[turn % len(CITIES)]
-    user = f"I live in {city}. Please move booking ZQ{turn:04}X to May {turn % 28 + 1}, it cost ${turn}.50, and tell me why it was late."
+    user = f"I live in {city}. Please move ZQ{turn:04}X to May {turn % 28 + 1}, it cost ${turn}.50; why was it so late?"
     return [
         {"role": "user", "content": user},
         {

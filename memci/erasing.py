@@ -10,15 +10,16 @@ Copies in backups, exports and a provider's cache are out of reach. This module 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from . import moments, quoting
 from .chapters.contents import Block, ContentsPage, Line, Range
 from .editions import StoredPage, line, standing_sentences
-from .errors import Erased, InvalidSetting, PageNotFound, brief
+from .errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
 from .groups import late_result
-from .messages import tool_calls
+from .messages import Message, tool_calls
 from .opening import Wanted, opened
 from .readback import read_back
 from .reader import Reader
@@ -66,10 +67,13 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     if not gone:
         name, value = ("context", context) if context is not None else ("owner", owner)
         raise InvalidSetting(name, f"there is no {name} {value!r:.60} in this store")
-    left = {record.parent for record in store.contexts() if record.id not in gone}
-    if left.isdisjoint(gone):  # first: a memory can be told again of what is there still
-        forgotten(store, dict.fromkeys(gone))
-    receipt = _receipt(store, Erasure(contexts=tuple(gone)))
+    left = [record for record in store.contexts() if record.id not in gone]
+    emptied = _Emptied((), (), {})
+    if {record.parent for record in left}.isdisjoint(gone):
+        emptied = _emptied(store, _echoes(store, gone, left), {}, None)
+        forgotten(store, dict.fromkeys(gone))  # first: a memory can be told again of what is there still
+    receipt = _receipt(store, Erasure(tuple(gone), emptied.tombstones, emptied.transitions))
+    forgotten(store, emptied.pages)
     return receipt if forgotten(store, {}) else replace(receipt, memory="pending")
 
 
@@ -99,20 +103,9 @@ def erased(
         if next(iter(storage.entries(record.id, seq, seq + 1))).codec == ERASED:
             raise Erased(f"page #{index}, entry {entry}")
         seqs = {seq}
-    transitions, tombstones = [], []
-    told: dict[str, tuple[int, ...]] = {}
-    for each, gone in _spread(storage, record, seqs).values():
-        seen = (
-            window if each.id == record.id else opened(storage, Wanted(each.id, counter=counter, read_only=True)).window
-        )
-        transition, told[each.id] = _without(storage, seen, each, gone)
-        transitions.append(transition)
-        for seq in sorted(seq for seq in gone if seq >= each.base):  # the rest are its parent's
-            for stored in storage.entries(each.id, seq, seq + 1):
-                role = str(decode(stored.codec, stored.body)["role"])
-                tombstones.append((each.id, _tombstone(window, seq, role)))
-    receipt = _receipt(storage, Erasure(entries=tuple(tombstones), transitions=tuple(transitions)))
-    forgotten(storage, told)  # what is left of these pages stands in their outboxes
+    emptied = _emptied(storage, _spread(storage, record, seqs), {record.id: window}, counter)
+    receipt = _receipt(storage, Erasure(entries=emptied.tombstones, transitions=emptied.transitions))
+    forgotten(storage, emptied.pages)  # what is left of these pages stands in their outboxes
     return receipt
 
 
@@ -134,6 +127,63 @@ def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> b
         return forget_everywhere(memory, gone)
     finally:
         memory.close()
+
+
+class _Emptied(NamedTuple):
+    """What contexts are without some messages."""
+
+    transitions: tuple[Transition, ...]
+    tombstones: tuple[tuple[str, EntryRow], ...]
+    pages: Mapping[str, tuple[int, ...]]
+    """pages of each that held one of them"""
+
+
+def _emptied(
+    storage: Storage,
+    shown: Mapping[str, tuple[ContextRecord, set[int]]],
+    windows: Mapping[str, Window],
+    counter: Callable[[str], int] | None,
+) -> _Emptied:
+    """Return what each context of *shown* is without the messages named there; *windows* of some are open already."""
+    transitions: list[Transition] = []
+    tombstones: list[tuple[str, EntryRow]] = []
+    pages: dict[str, tuple[int, ...]] = {}
+    for each, gone in shown.values():
+        seen = windows.get(each.id) or opened(storage, Wanted(each.id, counter=counter, read_only=True)).window
+        transition, pages[each.id] = _without(storage, seen, each, gone)
+        transitions.append(transition)
+        for seq in sorted(seq for seq in gone if seq >= each.base):  # the rest are its parent's
+            for stored in storage.entries(each.id, seq, seq + 1):
+                role = str(decode(stored.codec, stored.body)["role"])
+                tombstones.append((each.id, _tombstone(seen, seq, role)))
+    return _Emptied(tuple(transitions), tuple(tombstones), pages)
+
+
+def _echoes(
+    storage: Storage, gone: Collection[str], left: Sequence[ContextRecord]
+) -> dict[str, tuple[ContextRecord, set[int]]]:
+    """Return the contexts of *left* whose answers to searches quote one of the contexts *gone*, with those answers.
+
+    O(entries of the owners' contexts).
+    """
+    owners = {record.owner for record in storage.contexts() if record.id in gone}
+    kin = [record for record in left if record.owner in owners]
+    if not kin:
+        return {}
+    said = [message for name in gone for message in _readable(storage, name)]
+    records = {record.id: record for record in left}
+    found = {(_holder(records, each.id, seq), seq) for each in kin for seq in quoting.searches(storage, each, said, ())}
+    return _shown(storage, records, left, found) if found else {}
+
+
+def _readable(storage: Storage, context: str) -> Iterator[Message]:
+    """Yield the messages of *context* that can be read: one that can't is no reason to keep the others."""
+    found = storage.load(context)
+    for seq in range(found[0].head if found else 0):
+        with suppress(CorruptRecord):
+            for each in storage.entries(context, seq, seq + 1):
+                if each.codec != ERASED:
+                    yield decode(each.codec, each.body)
 
 
 def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
@@ -160,32 +210,44 @@ def _spread(storage: Storage, record: ContextRecord, seqs: set[int]) -> dict[str
     O(contexts in the store + entries of those that were forked from one another, or belong to the same owner).
     """
     records = {each.id: each for each in storage.contexts()} | {record.id: record}
-
-    def owner(context: str, seq: int = -1) -> str:
-        each = records[context]
-        while each.parent is not None and seq < each.base:
-            each = records[each.parent]
-        return each.id
-
-    family = {each.id for each in records.values() if owner(each.id) == owner(record.id)}
+    root = _holder(records, record.id)
+    family = {name for name in records if _holder(records, name) == root}
     known = [each for each in records.values() if each.id in family or each.owner == record.owner]
     said = [decode(each.codec, each.body) for seq in sorted(seqs) for each in storage.entries(record.id, seq, seq + 1)]
-    gone = {(owner(record.id, seq), seq) for seq in seqs}
+    gone = {(_holder(records, record.id, seq), seq) for seq in seqs}
     for each in known:
         pages = _pages_of(storage, each, seqs) if each.id in family else frozenset()
-        gone |= {(owner(each.id, seq), seq) for seq in quoting.searches(storage, each, said, pages)}
+        found = quoting.searches(storage, each, said, pages)
+        gone |= {(_holder(records, each.id, seq), seq) for seq in found}
+    return _shown(storage, records, known, gone)
+
+
+def _holder(records: Mapping[str, ContextRecord], context: str, seq: int = -1) -> str:
+    """Return the context that holds *seq* for *context*, which may share it; of -1, the one that it comes from."""
+    each = records[context]
+    while each.parent is not None and seq < each.base and each.parent in records:
+        each = records[each.parent]
+    return each.id
+
+
+def _shown(
+    storage: Storage, records: Mapping[str, ContextRecord], known: Sequence[ContextRecord], gone: set[tuple[str, int]]
+) -> dict[str, tuple[ContextRecord, set[int]]]:
+    """Return which of *known* show one of *gone* (holder, seq), or an answer that recalled it, with what goes there."""
     while True:
         shown = {
-            each.id: (each, {seq for kept, seq in gone if seq < each.head and owner(each.id, seq) == kept})
+            each.id: (each, {seq for kept, seq in gone if seq < each.head and _holder(records, each.id, seq) == kept})
             for each in known
         }
         shown = {name: found for name, found in shown.items() if found[1]}
         more = {
-            (owner(name, seq), seq) for name, found in shown.items() for seq in quoting.recalls(storage, *found)
+            (_holder(records, name, seq), seq)
+            for name, found in shown.items()
+            for seq in quoting.recalls(storage, *found)
         } - gone
         if not more:
             return shown
-        gone |= more
+        gone = gone | more
 
 
 def _pages_of(storage: Storage, record: ContextRecord, seqs: set[int]) -> frozenset[int]:

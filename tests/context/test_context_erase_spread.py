@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memci.erasing import erase
 from memci.errors import Erased, LeaseLost, OpConflict
 
 from .erasures import secret, shown, well
@@ -254,3 +255,28 @@ def test_answers_of_searches_in_other_conversations_are_erased_too(storage):
     assert receipt.entries == 3
     assert not canary(opened(storage, id="second", owner="ann"))
     assert canary(foreign)
+
+
+def test_answers_of_searches_go_with_a_whole_conversation(storage):
+    """A conversation that is erased whole is quoted by no other one of its owner any more, nor by a fork of that."""
+    context = opened(storage, id="first", owner="ann", window=20_000)
+    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
+    context.append_turn(*turn(2))
+    context.flush()
+    context.close()
+    second = opened(storage, id="second", owner="ann", window=20_000)
+    number = searched(second, "password", "s1")
+    assert "another conversation" in json.dumps(second.recall_page(number))
+    second.append_turn(*turn(3))
+    fork = second.fork("fork", owner="bob")
+    fork.close()
+    second.close()
+
+    receipt = erase(storage, context="first")
+
+    assert (receipt.contexts, receipt.memory) == (1, "done")
+    for name, owner in (("second", "ann"), ("fork", "bob")):
+        each = opened(storage, id=name, owner=owner)
+        assert not canary(each)
+        assert "[erased]" in json.dumps(list(each.messages()))
+        well(each)

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ..memory.backend import Concept
+from ..memory.backend import Concept, Work
 from ..memory.events import DailySummary, Event
 from ..memory.overview import HeldFact, LinkedPages, Overview, PageKey, QueuedPage, WarmEpisode
 from ..memory.profile import Profile
@@ -42,6 +42,7 @@ def memory_tables(seen: Overview) -> RenderableType:
     parts += _section("events, latest first", seen.events[::-1], events_table)
     parts += _section("days, latest first", seen.days[::-1], days_table)
     parts += profile_lines(seen.profile)
+    parts += work_lines(seen.work)
     if seen.counts.concepts:
         told = ", ".join(f"{visible(name)} {count:,}" for name, count in seen.concepts)
         figures = f"{seen.counts.concepts:,} concepts in {seen.counts.statements:,} statements"
@@ -144,6 +145,25 @@ def profile_lines(profile: Profile) -> Iterator[RenderableType]:
     told += [f"tags: {', '.join(profile.tags)}"] * bool(profile.tags)
     told += [f"conversation of {each.date or 'an unknown day'}: {each.summary}" for each in profile.conversations]
     yield from (indented(Text(visible(each))) for each in told)
+
+
+def work_lines(work: Work) -> Iterator[RenderableType]:
+    """Yield what a model did for the memory, by step, and what waits for it; nothing if there never was one."""
+    if not (work.spent or work.waiting or work.set_aside or work.skipped):
+        return
+    counts = {"wait": work.waiting, "set aside": work.set_aside, "skipped": work.skipped}
+    jobs = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    yield Text(f"\na model's work{f'; jobs: {jobs}' if jobs else ''}", style="bold")
+    if not work.spent:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("step", no_wrap=True)
+    for name in ("calls", "tokens in", "tokens out", "failed", "rejected"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for step, each in sorted(work.spent.items(), key=lambda item: (-item[1].calls, item[0])):
+        figures = (each.calls, each.prompt, each.completion, each.failed, each.rejected)
+        table.add_row(visible(step), *(f"{count:,}" for count in figures))
+    yield table
 
 
 def indented(text: Text, columns: int = 2) -> Padding:

@@ -26,6 +26,7 @@ _LOG = logging.getLogger("memci")
 
 def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iterator[tuple[int, PageRecord]]:
     """Yield the pages *ids* of a memory, in this order. O(their messages)."""
+    assert not store.writing, "whoever reads pages waits for the store, which may wait for whoever writes: read first"
     heads: dict[str, int] = {}
     for id_ in ids:
         for context, index, turn in store.read_rows(

@@ -177,6 +177,12 @@ class MemoryStore:
                     connection.execute("ROLLBACK")
                 raise
 
+    @property
+    def writing(self) -> bool:
+        """Whether the caller is in the middle of a change."""
+        with self.lock:
+            return self._connection is not None and self._connection.in_transaction
+
     def scrub(self) -> bool:
         """Empty the write-ahead log, which may hold what was removed; False: somebody still reads from it."""
         with self.lock, self._errors():

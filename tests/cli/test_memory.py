@@ -16,6 +16,7 @@ from memci.memory import NullMemory, TieredMemory
 from memci.memory.heat import PAPER, heat
 from memci.memory.overview import concept, counts, overview, waiting
 from memci.storage import FilesystemStorage
+from memci.testing.models import ScriptedChat
 from memci.transfer import exported, imported
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -144,6 +145,24 @@ def test_inspect_memory_when_it_was_told(run, told, store):
     assert "█" in text
     assert "My sister Mel plays the violin in Lisbon." in text
     assert store.read_bytes() == before
+
+
+def test_inspect_memory_when_a_model_did_some_of_it(run, told, tmp_path):
+    """What a model was asked, what it cost and what of it was rejected stands at the end, by step."""
+    path = tmp_path / "modelled.db"
+    with Context.open(path, id="alice", window=8_000, chat=ScriptedChat(lambda asked: "no JSON")) as context:
+        context.append_turn("I live in Oslo.", {"role": "assistant", "content": "Noted."})
+        context.append_turn("And now?")
+        context.flush()
+
+    seen = told("inspect", path, "--memory")
+    text = run("inspect", path, "--memory").stdout
+
+    assert seen["work"]["spent"]["page"] | {"prompt": 0, "completion": 0} == {
+        "calls": 3, "prompt": 0, "completion": 0, "failed": 0, "rejected": 3, "cached": 0
+    }  # fmt: skip
+    assert "a model's work; jobs: 1 wait" in text
+    assert "page" in text.partition("a model's work")[2]
 
 
 def test_inspect_memory_when_there_are_several_owners(run, told, store):

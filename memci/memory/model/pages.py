@@ -186,11 +186,11 @@ def _events(given: Sequence[EventAnswer], page: PageRecord, said: str, zone: tzi
     return list(found.values())
 
 
-def _recalled(call: Message | None) -> tuple[int, int | None]:
-    """Return the page (and entry) that *call* asks for; page 0 if it can't be read."""
+def _recalled(call: Message | None) -> tuple[int, int | None] | None:
+    """Return the page (and entry) that *call* asks for; None if it is no recall, or can't be read."""
     try:
         arguments = json.loads(call["function"]["arguments"]) if call and call_name(call) == "recall_page" else {}
         index, entry = arguments["index"], arguments.get("entry")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return 0, None
-    return (index, entry if type(entry) is int else None) if type(index) is int else (0, None)
+        return None
+    return (index, entry if type(entry) is int else None) if type(index) is int else None

@@ -170,6 +170,23 @@ def test_quoted_entry_keeps_the_line_that_says_so(says: Any, page: Page) -> None
     assert "old words" not in chat.shown
 
 
+def test_answer_to_a_search_keeps_the_line_that_says_so(says: Any, page: Page) -> None:
+    """An answer to a search is not shown either, and its line tells of the search: it is no recall."""
+    call = {"id": "c", "type": "function", "function": {"name": "search_memory", "arguments": '{"query":"dogs"}'}}
+    told = page(
+        LONG,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "old words of page 4 " * 40},
+        quotes=[2, 3],
+    )
+
+    note = describe(says(GOOD | {"lines": [{"entry": 1, "line": "Wants to move."}]}), told)
+
+    assert quotations(told) == [None, None, None]
+    assert note.lines[1][1].startswith("search_memory(")
+    assert note.lines[2][1].startswith("search_memory →")
+
+
 def test_prompt_is_short() -> None:
     """The instructions, which are paid at each page, take at most 350 tokens."""
     assert counter_for("gpt-4o")(PROMPT) <= 350

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Collection, Iterator
 
-from .memory.passages import entry_text
 from .messages import Message, text_of
 from .storage import Storage
 from .storage.codec import decode
@@ -64,6 +63,8 @@ def searches(
         said: What goes.
         pages: The pages of this context that hold some of it.
     """
+    from .memory.passages import entry_text  # noqa: PLC0415 -- who erases nothing needs none of it
+
     texts = [text for message in said if (text := entry_text(message)).strip()]
     lines = [one_line(text, _LONGEST) for text in texts]
     for each in storage.entries(record.id, containing=_FOUND):

@@ -162,12 +162,14 @@ def checked(path: Path, code: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("types")  # the second check reads what the first one cached
 def test_types_of_a_user_are_what_they_were(tmp_path):
     """A program that uses every public call passes a strict check, and each result has the type that is pinned."""
     assert checked(tmp_path / "usage.py", USAGE) == []
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("types")
 def test_types_refuse_what_is_wrong(tmp_path):
     """The check is not vacuous: seven mistakes, seven errors, each on its line."""
     lines = [int(line.split(":")[1]) for line in checked(tmp_path / "misuse.py", MISUSE) if ": error:" in line]

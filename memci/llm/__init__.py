@@ -9,7 +9,6 @@
 `model` says what a model is to the rest of memci. This package knows nothing of pages, windows or memories.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .ledger import Ledger, Spent
@@ -36,18 +35,27 @@ __all__ = [
     "ask_async",
 ]
 
-_LATER = {
-    "AsyncChat": "async_chat",
-    "Call": "tracing",
-    "Chat": "chat",
-    "Embeddings": "embeddings",
-    "ask": "answers",
-    "ask_async": "answers",
-}
-"""what is loaded when it is first asked for: a context without a model needs none of it"""
-
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    """Load what is first asked for: a context without a model needs none of it."""
+    if name in {"ask", "ask_async"}:
+        from . import answers  # noqa: PLC0415
+
+        return answers.ask if name == "ask" else answers.ask_async
+    if name == "Chat":
+        from .chat import Chat  # noqa: PLC0415
+
+        return Chat
+    if name == "AsyncChat":
+        from .async_chat import AsyncChat  # noqa: PLC0415
+
+        return AsyncChat
+    if name == "Embeddings":
+        from .embeddings import Embeddings  # noqa: PLC0415
+
+        return Embeddings
+    if name == "Call":
+        from .tracing import Call  # noqa: PLC0415
+
+        return Call
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

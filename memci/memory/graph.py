@@ -148,8 +148,21 @@ def name_key(name: str) -> str:
 
 
 def _folded(name: str) -> str:
-    words = unicodedata.normalize("NFKC", name).casefold().replace("’", "'").split()
-    return " ".join(words).strip(".,;:!?\"'()[]{}“”‘`*-").removesuffix("'s")
+    text = " ".join(unicodedata.normalize("NFKC", name).casefold().replace("’", "'").split())
+    start, end = 0, len(text)
+    while start < end:
+        if text[end - 1] in _MARKS:
+            end -= 1
+        elif text.endswith("'s", start, end):
+            end -= 2
+        elif text[start] in _MARKS:
+            start += 1
+        else:
+            break
+    return text[start:end]
+
+
+_MARKS = frozenset(" .,;:!?\"'()[]{}“”‘`*-")
 
 
 def seeds(graph: Graph, query: str, limit: int = 8) -> tuple[str, ...]:

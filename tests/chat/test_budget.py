@@ -76,9 +76,10 @@ def called(dice, ids, pages):
 
 
 class Talk:
-    """A conversation of 200 turns in a window of *window* tokens, and what reached the server of it."""
+    """A conversation of so many *turns* in a window of *window* tokens, and what reached the server of it."""
 
-    def __init__(self, window, dice):
+    def __init__(self, window, dice, turns=TURNS):
+        self.turns = turns
         ids, self.editions = count(1), []
         """editions before each request for an answer"""
 
@@ -102,7 +103,7 @@ class Talk:
                 tools=[LOOK_UP],
                 functions={"look_up": lambda stop=0: [{"stop": stop, "at": "12:00"}] * dice.choice([1, 9, 300])},
             )
-            for number in range(TURNS):
+            for number in range(turns):
                 list(companion.stream(spoken(dice, number)))
             self.problems = context.verify()
             self.report = context.report()
@@ -110,29 +111,31 @@ class Talk:
             self.asked = [request.messages for request in server.requests if not request.answer]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def small():
-    return Talk(2_000, random.Random(7))
+    return Talk(2_000, random.Random(7), 60)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def large():
     return Talk(16_000, random.Random(7))
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("long talks")  # which are held once
 @pytest.mark.parametrize("talk", ["small", "large"])
 def test_requests_when_a_conversation_is_long(talk, request):
     """Every request fits the window beside the reply, tools and all; the turns are all there."""
     talk = request.getfixturevalue(talk)
 
     assert max(talk.costs) <= talk.report.budget
-    assert talk.report.turn + 1 == TURNS
+    assert talk.report.turn + 1 == talk.turns
     assert talk.report.editions > 2
     assert talk.problems == []
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("long talks")  # which are held once
 def test_prefix_when_there_was_no_edition(large):
     """Between editions a request begins with the bytes of the one before, up to what was remembered for it."""
     asked, compared = large.asked, 0
@@ -148,6 +151,7 @@ def test_prefix_when_there_was_no_edition(large):
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("long talks")  # which are held once
 def test_prefix_when_tools_are_called(large):
     """Within a turn each request extends the one before, byte for byte, unless an edition comes between."""
     asked, compared = large.asked, 0

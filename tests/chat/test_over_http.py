@@ -155,11 +155,13 @@ def test_stream_when_the_server_fails(server, chat, context, fault, error):
 def test_stream_when_it_is_interrupted(tmp_path):
     """Ctrl-C in another process while the answer comes: the message and what was said are in the store."""
     script = """
+        import signal
         import sys
         from memci import Context
         from memci.chat import Companion
         from memci.llm import Chat
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever this was started by ignores
         with Context.open(sys.argv[1], id="alice", window=8_000) as context:
             stream = Companion(context, Chat("gpt-4o", base_url=sys.argv[2]), analysis=False).stream("Tell me a tale.")
             with stream:

@@ -275,6 +275,11 @@ def test_wrapped_when_pieces_come(text, width):
     assert not any(line[:1] in set("。，；") for line in lines) or width == 8
 
 
+def _hears():
+    """Let the process take a Ctrl-C, whatever this was started by ignores."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """`memci chat` in another process, on a terminal of its own."""
 
@@ -283,6 +288,7 @@ class Terminal:
         root = str(Path(__file__).parents[2])
         self.process = subprocess.Popen(
             [sys.executable, "-m", "memci", "chat", *map(str, arguments)],
+            preexec_fn=_hears,  # noqa: PLW1509 -- one call of the system, before the program begins
             stdin=slave,
             stdout=slave,
             stderr=slave,

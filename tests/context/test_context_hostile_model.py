@@ -46,8 +46,10 @@ def size(context):
 
 
 @pytest.mark.slow
-def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path):
+def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch):
     """Raw pages stay as they were, what is known never shrinks, lines keep identifiers, rejections are counted."""
+    for worker in ("_worker", "_model_worker"):  # all is done by flushes: the same on every machine
+        monkeypatch.setattr(f"memci.background.{worker}.submit", lambda busy: None)
     chat = HostileChat(seed=20, offered=(1, 2, 3))
     storage = SQLiteStorage(tmp_path / "a.db", durability="fast")
     with Context.open(storage, id="a", window=WINDOW, chat=chat) as context:
@@ -89,5 +91,6 @@ def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path):
             assert all(0 < width(entry.summary) <= LINE_COLUMNS for entry in line.entries)
             assert all(f"ZQ{line.index:04}X" in entry.summary for entry in line.entries)
         found = context.search_memory("booking ZQ0007X", k=1).pages[0]
-        assert (found.index, found.text in said(7)[0]["content"]) == (7, True)
+        assert found.index == 7
+        assert any(found.text in message["content"] for message in said(7))
     storage.close()

@@ -28,6 +28,7 @@ _FILE = "memci/storage/sqlite_file.py"
 _ROWS = "memci/storage/sqlite_rows.py"
 _WRITER = "memci/writer.py"
 _ERASING = "memci/erasing.py"
+_QUOTING = "memci/quoting.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # -- what is on disk when a call returns
@@ -244,7 +245,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "answers that quoted it go too",
-        _ERASING,
+        _QUOTING,
         "            if any(seq in seqs and seq >= start for seq in told[origin]):",
         "            if False:",
         "tests/context/test_context_erase_spread.py",

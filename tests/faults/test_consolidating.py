@@ -12,12 +12,12 @@ from tests.faults.tally import Order
 def test_everything_is_known_once_wherever_it_is_killed():
     """Wherever a consolidation is killed, or broken off: afterwards all of it is done, nothing twice."""
 
-    tally = Consolidations().run(Order(seed=1, aim=40, seconds=60), lambda _: None)
+    tally = Consolidations().run(Order(seed=1, aim=16, seconds=60), lambda _: None)
 
     assert tally.violations == []
-    assert tally.runs == 40
-    assert tally.counts["killed, sqlite"] == tally.counts["killed, files"] == 10
-    assert tally.counts["KeyboardInterrupt, sqlite"] == 10
+    assert tally.runs == 16
+    assert tally.counts["killed, sqlite"] == tally.counts["killed, files"] == 4
+    assert tally.counts["KeyboardInterrupt, sqlite"] == 4
 
 
 @pytest.mark.slow
@@ -52,6 +52,6 @@ def test_step_in_two_transactions_is_noticed(monkeypatch):
 
     lines = known("sqlite").firsts
     monkeypatch.setattr(noticing, "keep_profile", halves)
-    found = (each for line in lines[len(lines) // 2 :: 6] for each in exploded(Case("sqlite", "killed", line))[1])
+    found = (each for line in lines[2 * len(lines) // 3 :: 4] for each in exploded(Case("sqlite", "killed", line))[1])
 
     assert any("known twice" in violation for violation in found)

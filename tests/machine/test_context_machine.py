@@ -54,7 +54,6 @@ REACHED = (
     "forks of a turn",
     "erased pages",
     "erased entries",
-    "erased answers",
 )
 """what a run must have met, in RAM, where lives are cheap: a machine that never gets there proves nothing"""
 ON_DISK = ("edition", "crashes", "takeovers", "flipped bytes", "flips that are told")

@@ -130,7 +130,7 @@ class _Trial:
             raise
         except Exception as failure:  # noqa: BLE001 -- a model may be anybody's: its failure changes nothing
             error = type(failure).__name__
-            _LOG.warning("a job of the kind %r failed: %s", job.kind, error)
+            _LOG.debug("a job of the kind %r failed: %s", job.kind, error)
         else:
             return ""
         if job.tries >= jobs.TRIES:
@@ -150,7 +150,7 @@ class _Trial:
             except Overtaken:  # what is left to do is left to another job
                 undone = False
             except Exception as failure:  # noqa: BLE001 -- likewise
-                _LOG.warning("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
+                _LOG.debug("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
                 error = type(failure).__name__
             else:
                 return

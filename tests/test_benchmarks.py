@@ -249,3 +249,30 @@ def test_vectors_gives_its_figures(tmp_path):
     assert found["numpy_ms"] > 0
     assert found["recall"] is None or found["recall"] > 0.9
     assert json.loads((tmp_path / "figures").read_text())["figures"]["searching"] == [found]
+
+
+def test_models_counts_what_a_model_costs():
+    """Each step that was due has its calls and tokens for a turn, nothing is left to do, and answers are usable."""
+    pytest.importorskip("openai")
+    talk = [(at.isoformat(), messages) for at, messages in islice(load("memory.talks").Talks().pages(), 40)]
+
+    figures = load("models.spending").spent([talk])
+
+    assert figures["turns"] == 40
+    assert figures["left"] == 0
+    assert 0.9 < figures["steps"]["page"]["calls"] < 1.2
+    assert {"page", "day", "strategy"} <= figures["steps"].keys()
+    assert figures["calls"] < 4.9
+    assert figures["tokens"] < 3_874
+
+
+def test_models_waits_for_no_model(tmp_path):
+    """Turns are measured without a model and with each kind of one, and stay within the budget."""
+    pytest.importorskip("openai")
+
+    figures = load("models.waiting").waited(tmp_path, turns=4, pause=0.0)
+
+    assert {"none", "answers", "30 s", "never"} <= figures.keys()
+    assert figures["never"]["median_ratio"] > 0
+    assert figures["largest"] <= figures["budget"]
+    assert figures["refused"] == 0

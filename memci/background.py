@@ -20,7 +20,7 @@ from typing import Protocol
 _LOG = logging.getLogger("memci")
 
 QUIET_SECONDS = 0.05
-"""how long a context must be left alone before a step is done for it"""
+"""how long a context is usually to be left alone before a step is done for it"""
 MODEL_THREADS = 4
 """steps that wait for a model at the same time, of different contexts"""
 
@@ -30,6 +30,11 @@ class Busy(Protocol):
 
     touched: float
     """when it was last used by somebody who waits (`time.monotonic`)"""
+
+    @property
+    def patience(self) -> float:
+        """How long it must be left alone before a step is done for it, in seconds."""
+        ...
 
     def step(self) -> bool:
         """Do a little, a few milliseconds, and return whether there is more to do."""
@@ -59,8 +64,11 @@ class Worker:
     def _run(self) -> None:
         while True:
             with self._change:
-                while (chosen := self._next()) is None:
-                    self._change.wait()
+                while True:
+                    chosen, seconds = self._next()
+                    if chosen is not None:
+                        break
+                    self._change.wait(seconds)
                 self._running.append(chosen)
             done = self._done(chosen)
             with self._change:
@@ -69,23 +77,28 @@ class Worker:
                     self._waiting.append(chosen)
                 self._change.notify()
 
-    def _next(self) -> weakref.ref[Busy] | None:
-        """Take the first one that waits and is not at work in another thread."""
+    def _next(self) -> tuple[weakref.ref[Busy] | None, float | None]:
+        """Take the first one that was left alone and is not at work in another thread; else say when to look again.
+
+        O(those that wait).
+        """
+        soonest: float | None = None
         for position, each in enumerate(self._waiting):
-            if each not in self._running:
+            if each in self._running:
+                continue
+            busy = each()
+            left = 0.0 if busy is None else busy.patience - (time.monotonic() - busy.touched)
+            del busy  # it may be forgotten meanwhile
+            if left <= 0:
                 del self._waiting[position]
-                return each
-        return None
+                return each, None
+            soonest = left if soonest is None else min(soonest, left)
+        return None, soonest
 
     def _done(self, chosen: weakref.ref[Busy]) -> bool:
         busy = chosen()
         if busy is None:
             return True
-        quiet = time.monotonic() - busy.touched
-        if quiet < QUIET_SECONDS:
-            del busy  # it may be forgotten meanwhile
-            time.sleep(QUIET_SECONDS - quiet)
-            return False
         try:
             return not busy.step()
         except Exception:  # noqa: BLE001 -- whatever it is: the next one who uses the context meets it, and is told

@@ -26,6 +26,8 @@ from .window import Window
 
 BATCH = 8
 """closed pages that wait before the worker is asked to tell of them; with a model it is asked at once"""
+ALONE_SECONDS = 0.25
+"""how long the context is left alone before less than a batch is told: while it waits for its own model"""
 PATIENCE_SECONDS = 2.0
 """how long what a model said waits for a moment in which the context is left alone"""
 _LOG = logging.getLogger("memci")
@@ -57,6 +59,10 @@ class Remembering:
         self._place: tuple[Storage, Window] | None = None
         self._pages = 0
         """the next page of the window when the worker was asked last"""
+        self._first = 0
+        """the next page of the window when all was told last"""
+        self._owed = 0
+        """pages that were told since the memory was looked after"""
         self.touched = time.monotonic()
         self._improver = Improver(self)
 
@@ -68,7 +74,7 @@ class Remembering:
     def follows(self, storage: Storage, window: Window) -> None:
         """Tell the memory of the pages of *window* from now on: it was read anew."""
         self._place, self._handover = (storage, window), None
-        self._pages = window.record.next_page
+        self._pages = self._first = window.record.next_page
 
     def used(self) -> None:
         """Note that the context is in use just now, and let the worker know if there is enough to tell."""
@@ -80,6 +86,13 @@ class Remembering:
             self._pages = following
             worker().submit(self)
 
+    @property
+    def patience(self) -> float:
+        """How long the context must be left alone: longer for a page that is told by itself, for a model."""
+        if self.improves and self._place is not None and self._place[1].record.next_page - self._first < BATCH:
+            return ALONE_SECONDS
+        return QUIET_SECONDS
+
     def step(self) -> bool:
         """Tell the memory of one page, or look after it once all is told; return whether there is more to do."""
         with self._lock:
@@ -88,9 +101,12 @@ class Remembering:
             storage, window = self._place
             storage.revision(window.record.id)  # a store that was closed is not opened again for this
             if self._told().tell(1):
+                self._owed += 1
                 return True
-            memory = self._told().memory
-        memory.upkeep()
+            memory, self._first = self._told().memory, window.record.next_page
+        if self._owed >= BATCH or not self.improves:  # with a model each page is told at once, and looked after later
+            self._owed = 0
+            memory.upkeep()
         if self.improves:
             model_worker().submit(self._improver)
         return False
@@ -238,7 +254,7 @@ class Improver:
 
     def __init__(self, remembering: Remembering) -> None:
         self._remembering = weakref.ref(remembering)
-        self.touched = 0.0
+        self.touched = self.patience = 0.0
 
     def step(self) -> bool:
         """Do one job, and return whether another one is due."""

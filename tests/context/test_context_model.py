@@ -6,8 +6,10 @@ import threading
 import pytest
 
 from memci import Context, EphemeralStorage
+from memci.background import QUIET_SECONDS
 from memci.errors import InvalidSetting, StorageUnavailable
 from memci.memory.backend import Forgotten, NullMemory, Recollection, Spent, Work
+from memci.remembering import ALONE_SECONDS, BATCH
 from memci.summarizers import Summary
 
 
@@ -190,6 +192,36 @@ def test_worker_is_asked_for_each_page(context, memory, monkeypatch):
     memory.jobs = 2
     assert improving[0].step()
     assert not improving[0].step()
+
+
+def test_memory_is_looked_after_every_few_pages(context, memory, monkeypatch):
+    """With a model each page is told at once, but looked after in batches: the next turn is not to meet it."""
+    monkeypatch.setattr("memci.background._worker.submit", lambda busy: None)
+    monkeypatch.setattr("memci.background._model_worker.submit", lambda busy: None)
+    for expected in (0, 1, 1):
+        talk(context, 5)
+        while context._remembering.step():
+            pass
+        assert memory.upkeeps == expected
+
+
+def test_page_by_itself_is_told_when_the_context_is_left_alone_for_longer(context, memory, monkeypatch):
+    """With a model a single page waits for a longer rest than a batch does: turns that follow at once don't meet it."""
+    monkeypatch.setattr("memci.background._worker.submit", lambda busy: None)
+    monkeypatch.setattr("memci.background._model_worker.submit", lambda busy: None)
+    remembering = context._remembering
+    talk(context, 2)
+    assert remembering.patience == ALONE_SECONDS
+    talk(context, BATCH)
+    assert remembering.patience == QUIET_SECONDS
+
+    while remembering.step():
+        pass
+
+    talk(context, 1)
+    assert remembering.patience == ALONE_SECONDS
+    memory.improves = False
+    assert remembering.patience == QUIET_SECONDS
 
 
 def test_jobs_end_with_the_context(context, memory, monkeypatch):

@@ -23,7 +23,7 @@ class Steps:
     """Has a number of steps to do; each is an event."""
 
     def __init__(self, count=1, fails=None):
-        self.touched = time.monotonic() - 9
+        self.touched, self.patience = time.monotonic() - 9, QUIET_SECONDS
         self.left, self.fails = count, fails
         self.done = threading.Event()
         self.threads = []
@@ -39,14 +39,6 @@ class Steps:
 
 
 @pytest.fixture
-def sleeps(monkeypatch):
-    """Give the naps that the worker takes, none of which takes any time."""
-    taken = []
-    monkeypatch.setattr("memci.background.time.sleep", taken.append)
-    return taken
-
-
-@pytest.fixture
 def submitted(monkeypatch):
     """Give what is submitted to the worker, which does nothing."""
     found = []
@@ -54,29 +46,46 @@ def submitted(monkeypatch):
     return found
 
 
-def test_step_is_done_when_it_was_left_alone(sleeps):
+def test_step_is_done_when_it_was_left_alone():
     """What nobody touched for a moment has its step done; with the last one it is dropped."""
     busy, alone = Steps(2), Worker()
+    alone._waiting.append(weakref.ref(busy))
 
-    assert not alone._done(weakref.ref(busy))
-    assert alone._done(weakref.ref(busy))
+    chosen, pause = alone._next()
+
+    assert (chosen(), pause) == (busy, None)
+    assert alone._next() == (None, None)
+    assert not alone._done(chosen)
+    assert alone._done(chosen)
     assert busy.left == 0
-    assert sleeps == []
 
 
-def test_step_waits_while_somebody_is_at_work(sleeps):
-    """What was touched just now is left alone for the rest of the moment, and comes again."""
-    busy, alone = Steps(), Worker()
+def test_step_waits_while_somebody_is_at_work():
+    """What was touched just now is left alone for the rest of the moment; others need not wait for it."""
+    busy, other, alone = Steps(), Steps(), Worker()
     busy.touched = time.monotonic()
+    alone._waiting.append(weakref.ref(busy))
 
-    assert not alone._done(weakref.ref(busy))
+    chosen, pause = alone._next()
 
-    assert busy.left == 1
-    assert len(sleeps) == 1
-    assert 0 < sleeps[0] <= QUIET_SECONDS
+    assert chosen is None
+    assert 0 < pause <= QUIET_SECONDS
+    alone._waiting.append(weakref.ref(other))
+    assert alone._next()[0]() is other
+    busy.patience = 0.0
+    assert alone._next()[0]() is busy
 
 
-def test_step_that_fails_is_dropped_and_others_go_on(sleeps):
+def test_step_that_is_under_way_is_not_begun_again():
+    """What is at work in one thread is not taken by another one."""
+    busy, alone = Steps(), Worker(2)
+    alone._waiting.append(weakref.ref(busy))
+    alone._running.append(weakref.ref(busy))
+
+    assert alone._next() == (None, None)
+
+
+def test_step_that_fails_is_dropped_and_others_go_on():
     """A failure ends what failed, not the worker."""
     alone = Worker()
 
@@ -88,7 +97,7 @@ def test_step_that_fails_is_dropped_and_others_go_on(sleeps):
     assert other.done.is_set()
 
 
-def test_what_nobody_has_any_more_is_forgotten(sleeps):
+def test_what_nobody_has_any_more_is_forgotten():
     """The worker keeps nothing alive: what is gone is dropped."""
     busy, alone = Steps(5), Worker()
     gone = weakref.ref(busy)

@@ -23,7 +23,7 @@ from .spending import Turn, spent
 from .waiting import waited
 
 _PARTS = ("waiting", "spending")
-_PAUSES = (0.07,)
+_PAUSES = (0.0, 0.07)
 """seconds between turns: the worker begins after 0.05"""
 _PAPER = {"calls": 4.9, "tokens": 3_874}
 """per answer, of MemoryOS (arXiv 2506.06326, table 3)"""

@@ -7,6 +7,7 @@ On a terminal the lines can be edited, and the arrow keys bring earlier ones bac
 typed.
 """
 
+import signal
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -38,7 +39,13 @@ def typed(console: Console) -> Iterator[str]:
             if text := "\n".join(lines).strip():
                 yield text
     except (EOFError, KeyboardInterrupt):
+        end_whole()
         console.print()
+
+
+def end_whole() -> None:
+    """Let no further Ctrl-C cut the program's closing short: it ends already."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def messages_of(lines: Iterable[str]) -> Iterator[str]:

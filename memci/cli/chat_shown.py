@@ -8,7 +8,6 @@ This module knows nothing of what a message or a command is.
 """
 
 import json
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -26,6 +25,7 @@ from ..context import Context
 from ..errors import MemciError
 from ..messages import Message, call_name, text_of
 from .chat_commands import Talk
+from .chat_prompt import end_whole
 from .chat_wrap import Wrapped
 from .output import Output, visible
 
@@ -73,8 +73,8 @@ class TerminalShown:
         self._dim(f"{line}\n/help lists the commands; a line that ends in \\ goes on; Ctrl-D leaves\n")
 
     def farewell(self, path: str, context: Context) -> None:
-        """Say how one comes back. The program ends then, and a second Ctrl-C is not to cut its closing short."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        """Say how one comes back. The program ends then."""
+        end_whole()
         self._dim(f"kept. To go on: memci chat {visible(path)} --id {visible(context.id)}")
 
     def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002

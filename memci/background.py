@@ -17,6 +17,8 @@ import weakref
 from collections import deque
 from typing import Protocol
 
+from .pace import giving_way
+
 _LOG = logging.getLogger("memci")
 
 QUIET_SECONDS = 0.05
@@ -100,7 +102,8 @@ class Worker:
         if busy is None:
             return True
         try:
-            return not busy.step()
+            with giving_way():
+                return not busy.step()
         except Exception:  # noqa: BLE001 -- whatever it is: the next one who uses the context meets it, and is told
             _LOG.debug("a step in the background failed", exc_info=True)
             return True

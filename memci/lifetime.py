@@ -25,6 +25,7 @@ from .forking import forked
 from .memory.backend import MemoryBackend
 from .memory_page import MemoryPage
 from .opening import Wanted, opened
+from .pace import called
 from .past import Past
 from .reader import Reader
 from .remembering import Remembering
@@ -282,7 +283,7 @@ class Lifetime:
         """
         if self._closed:
             raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
-        return self._lock
+        return called(self._lock)
 
     def _tiers(self) -> MemoryBackend:
         """Return the memory that a context has if it was opened without one."""

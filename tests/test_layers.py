@@ -13,7 +13,7 @@ from pathlib import Path
 import memci
 
 LINES = [
-    ["errors"],
+    ["errors", "pace"],
     ["messages", "frames"],
     ["tokens", "messagelist", "llm"],
     ["groups", "pages", "clipping", "outbox", "background"],

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from ..messages import text_of
+from ..pace import breathe
 from ..summarizers import extract, one_line
 from .backend import PageRecord
 from .importance import importance
@@ -123,6 +124,7 @@ def events(pages: Sequence[PageRecord], *, least: float = LEAST) -> list[Event]:
     for page in pages:
         own: list[Event] = []
         for _, message in _own(page):
+            breathe()
             who = str(message.get("name") or message["role"])
             for sentence in sentences(text_of(message)[:_SCANNED]):
                 weight = importance(sentence)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 import apsw
 
 from ..errors import CorruptRecord
+from ..pace import breathe
 from ..storage import Storage
 from .backend import PageRecord
 from .raw import raw_page
@@ -29,6 +30,7 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
     assert not store.writing, "whoever reads pages waits for the store, which may wait for whoever writes: read first"
     heads: dict[str, int] = {}
     for id_ in ids:
+        breathe()
         for context, index, turn in store.read_rows(
             "SELECT c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
             "WHERE g.id = ?",

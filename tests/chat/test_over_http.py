@@ -175,6 +175,7 @@ def test_stream_when_it_is_interrupted(tmp_path):
     with ModelServer(answer) as server:
         teller = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "agent.db"), server.base_url],
+            bufsize=0,  # what a buffer has read ahead, communicate() does not see
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=tmp_path,

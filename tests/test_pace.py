@@ -1,0 +1,155 @@
+"""Pace: a step in the background makes way for a call, and for no longer than it may."""
+
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+from memci import Context, EphemeralStorage
+from memci.memory.keywords import keywords
+from memci.memory.tiered import TieredMemory
+from memci.memory.upkeep import Rules
+from memci.pace import breathe, called, giving_way
+
+LONG = 30.0
+"""seconds that nothing here lasts"""
+
+
+class Background(threading.Thread):
+    """A step that breathes, in a thread of its own."""
+
+    def __init__(self, seconds=LONG, times=1):
+        super().__init__(daemon=True)
+        self.began, self.done = threading.Event(), threading.Event()
+        self._seconds, self._times = seconds, times
+
+    def run(self):
+        with giving_way(self._seconds):
+            self.began.set()
+            for _ in range(self._times):
+                breathe()
+        self.done.set()
+
+
+def test_breathe_when_a_call_is_under_way():
+    step = Background()
+    with called(threading.RLock()):
+        step.start()
+        assert step.began.wait(LONG)
+        assert not step.done.wait(0.05)
+
+    assert step.done.wait(LONG)
+
+
+def test_breathe_when_another_context_was_called_since():
+    step = Background()
+    with called(threading.RLock()):
+        with called(threading.RLock()):
+            pass
+        step.start()
+        assert not step.done.wait(0.05)
+
+    assert step.done.wait(LONG)
+
+
+def test_breathe_when_somebody_always_waits():
+    """A step sleeps no longer than it may, altogether."""
+    step = Background(seconds=0.01, times=10_000)
+    with called(threading.RLock()):
+        step.start()
+        assert step.done.wait(LONG)
+
+
+def test_breathe_when_it_is_no_background():
+    """Whoever looks after a memory by a call of its own waits for nobody."""
+    free, lock = threading.Event(), threading.RLock()
+
+    def call():
+        with called(lock):
+            free.wait(LONG)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    breathe()
+    free.set()
+    thread.join(LONG)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork() on this system")
+def test_breathe_when_forked():
+    """Calls of the parent's other threads are not under way in a child."""
+    inside, free = threading.Event(), threading.Event()
+
+    def call():
+        with called(threading.RLock()):
+            inside.set()
+            free.wait(LONG)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert inside.wait(LONG)
+    child = os.fork()
+    if not child:
+        began = time.monotonic()
+        with giving_way(LONG):
+            breathe()
+        os._exit(time.monotonic() - began > LONG / 2)
+    assert os.waitpid(child, 0)[1] == 0
+    free.set()
+    thread.join(LONG)
+
+
+def told(context, turns):
+    for turn in range(turns):
+        context.append_turn(
+            f"On day {turn} I moved to Oslo and got married.", {"role": "assistant", "content": "I see."}
+        )
+
+
+def test_worker_when_a_call_is_under_way():
+    """What looks after a memory sleeps while its context archives."""
+    began, archiving, stepped = threading.Event(), threading.Event(), threading.Event()
+    early = []
+
+    def events(_):
+        began.set()
+        archiving.wait(LONG)
+        keywords(["Oslo"])
+        stepped.set()
+        return []
+
+    def on_event(_):
+        archiving.set()
+        early.append(stepped.wait(0.05))
+
+    store = EphemeralStorage()
+    memory = TieredMemory(store, owner="a", rules=Rules(events=events))
+    with Context.open(store, id="a", window=8_000, memory=memory, on_event=on_event) as context:
+        told(context, 10)
+        assert began.wait(LONG)
+        context.archive()
+
+    assert early and not any(early)
+    assert stepped.wait(LONG)
+
+
+def test_breathe_when_a_memory_is_looked_after():
+    """Nothing breathes while it holds the memory's lock, or its file: a call may wait for both."""
+    store, held = EphemeralStorage(), []
+
+    def seen(frame, event, _):
+        if event == "call" and frame.f_code is breathe.__code__:
+            held.append(memory._store.lock._is_owned())
+
+    with Context.open(store, id="a", window=2_000, contents_tokens=100, never_recalled=3) as context:
+        told(context, 40)
+        memory = context._remembering.memory
+        sys.setprofile(seen)
+        try:
+            context.flush()
+        finally:
+            sys.setprofile(None)
+
+    assert len(held) > 100 and not any(held)

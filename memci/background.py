@@ -56,8 +56,9 @@ class Worker:
     def submit(self, busy: Busy) -> None:
         """Let *busy* have its steps done; once it is forgotten or says that there is no more, it is dropped."""
         with self._change:
-            if all(each() is not busy for each in self._waiting):
-                self._waiting.append(weakref.ref(busy))
+            if any(each() is busy for each in self._waiting):
+                return  # it is looked at again when it may be left alone: waking a thread for it would cost the caller
+            self._waiting.append(weakref.ref(busy))
             if len(self._threads) < min(self._most, len(self._waiting) + len(self._running)):
                 self._threads.append(threading.Thread(target=self._run, name=self._name, daemon=True))
                 self._threads[-1].start()

@@ -49,6 +49,8 @@ class Remembering:
     ) -> None:
         self._models = models
         self._memory = memory
+        self._improving: Improving | None = memory if isinstance(memory, Improving) else None
+        """the memory, if it may have a model"""
         self._made = made
         self._owned = memory is None
         self._lock = lock
@@ -161,29 +163,28 @@ class Remembering:
         """
         if self.off or self._read_only:
             return
-        memory = self.memory
-        memory.upkeep()
-        if isinstance(memory, Improving) and memory.improves:
-            while memory.improve():
+        self.memory.upkeep()
+        if self._improving is not None and self._improving.improves:
+            while self._improving.improve():
                 pass
-            memory.upkeep()
+            self.memory.upkeep()
 
     @property
     def improves(self) -> bool:
         """Whether a model makes better what the memory knows."""
         if self._memory is None:
             return self._models
-        return isinstance(self._memory, Improving) and self._memory.improves
+        return self._improving is not None and self._improving.improves
 
     def improve(self) -> bool:
         """Let the memory's model do one job; return whether another one is due. Called while nobody waits."""
-        if self._closed or not isinstance(self._memory, Improving):
+        if self._closed or self._improving is None:
             return False
-        return self._memory.improve(self._settle)
+        return self._improving.improve(self._settle)
 
     def summaries(self, indexes: Sequence[int]) -> Mapping[int, Summary]:
         """Return what a model made of some pages of the window or the Contents Page, as far as it is there."""
-        if not indexes or self._memory is None or not isinstance(self._memory, Improving) or not self.improves:
+        if not indexes or self._improving is None or not self._improving.improves:
             return {}
         try:
             handover = self._told()
@@ -196,7 +197,7 @@ class Remembering:
             return {
                 own[index]: summary
                 for context, own in names.items()
-                for index, summary in self._memory.summaries(context, list(own)).items()
+                for index, summary in self._improving.summaries(context, list(own)).items()
             }
         except StorageError as error:
             _LOG.debug("pages are listed as they were extracted: %s", type(error).__name__)
@@ -205,16 +206,17 @@ class Remembering:
     @property
     def work(self) -> Work | None:
         """What the memory's model did, and what waits for it; None without one."""
-        memory = self._memory
-        if memory is None and self._models:
-            memory = self.memory
-        return memory.work() if isinstance(memory, Improving) and memory.improves else None
+        if not self.improves:
+            return None
+        _ = self.memory  # made now if it was not needed yet
+        return self._improving.work() if self._improving is not None and self._improving.improves else None
 
     @property
     def memory(self) -> MemoryBackend:
         """The memory itself, made now if it was not needed yet."""
         if self._memory is None:
             self._memory = self._made()
+            self._improving = self._memory if isinstance(self._memory, Improving) else None
         return self._memory
 
     def close(self) -> None:

@@ -43,6 +43,9 @@ app = typer.Typer(
 Window = Annotated[int, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
 NoLive = Annotated[bool, typer.Option("--no-live", help="Draw no live picture; print plain lines.")]
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")
+]
 Store = Annotated[str, typer.Argument(help="A store: a SQLite file, or a folder of plain files.")]
 
 
@@ -84,9 +87,7 @@ def chat(
         str | None, typer.Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")
-    ] = None,
+    base_url: BaseUrl = None,
     window: Annotated[
         int | None, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length; default: 32000.")
     ] = None,
@@ -252,13 +253,24 @@ def consolidate(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Forget what was derived, and make it anew from the pages.")
     ] = False,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A model that makes better what is derived; default: none.")
+    ] = None,
+    base_url: BaseUrl = None,
+    ceiling: Annotated[
+        int | None, typer.Option(metavar="TOKENS", help="What the model may cost for an owner in a UTC day.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Tell memories what waits for them, and let them do what is due. For cron; changes no context."""
-    from .memory_consolidation import consolidated  # noqa: PLC0415 -- numpy, likewise
+    from .memory_consolidation import Improvement, consolidated  # noqa: PLC0415 -- numpy, likewise
 
     with _ending():
-        well = consolidated(_output(json=json, live=True), store, context=context, owner=owner, rebuild=rebuild)
+        for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
+            if model is None and value is not None:
+                raise InvalidSetting(option, "is for a model: name it by --model")
+        by = None if model is None else Improvement(model, base_url, ceiling)
+        well = consolidated(_output(json=json, live=True), store, context=context, owner=owner, rebuild=rebuild, by=by)
     if not well:
         raise typer.Exit(1)
 

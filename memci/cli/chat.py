@@ -24,6 +24,7 @@ from ..storage import Storage
 from .chat_commands import Talk, commanded, is_command
 from .chat_prompt import messages_of, typed
 from .chat_shown import JsonShown, PlainShown, Shown, TerminalShown
+from .model import named_model
 from .output import Output
 from .stores import writable
 
@@ -31,12 +32,6 @@ WINDOW = 32_000
 """tokens of a new context's window, if none is named"""
 NAME = "me"
 """of the first context of a new store"""
-TIMEOUT_SECONDS = 120.0
-"""how long a model may think before its first word"""
-_UNKNOWN = (
-    "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
-    "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +56,11 @@ def chatted(output: Output, path: str, wishes: Wishes) -> bool:
         InvalidSetting: If no model is configured, or an option makes no sense.
         StorageError: If the store can't be used.
     """
-    with _model(wishes) as chat, writable(path, make=True) as storage, _context(storage, wishes, chat) as context:
+    with (
+        named_model(wishes.model, wishes.base_url) as chat,
+        writable(path, make=True) as storage,
+        _context(storage, wishes, chat) as context,
+    ):
         shown = _shown(output, context)
         companion = Companion(
             context,
@@ -106,18 +105,6 @@ def _shown(output: Output, context: Context) -> Shown:
     if sys.stdin.isatty() and sys.stdout.isatty():
         return TerminalShown(output)
     return PlainShown(output)
-
-
-@contextmanager
-def _model(wishes: Wishes) -> Iterator[Chat]:
-    try:
-        chat = Chat(wishes.model, base_url=wishes.base_url, timeout=TIMEOUT_SECONDS)
-    except InvalidSetting as error:
-        if error.name in {"model", "api_key"}:
-            raise InvalidSetting("--model", _UNKNOWN) from None
-        raise
-    with chat:
-        yield chat
 
 
 def _context(storage: Storage, wishes: Wishes, chat: Chat) -> Context:

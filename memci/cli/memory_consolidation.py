@@ -1,13 +1,16 @@
 """What `memci consolidate` does: it tells memories what waits for them, and lets them do what is due.
 
     every context of the store ──▶ what waits is told ──▶ queues are handed over, what is warm is analysed
+                                   with a model           its jobs are done, until none is due
 
 It changes no context, so that nobody who is writing one is disturbed. A context that can't be told of is named, and the
 others go on. This module knows nothing of how a command line is written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from rich import box
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -16,6 +19,7 @@ from rich.text import Text
 
 from ..errors import InvalidSetting, LeaseLost, MemciError
 from ..handover import Handover
+from ..llm import Chat, Spent
 from ..memory import TieredMemory
 from ..memory.backend import Scope
 from ..memory.overview import Counts, counts, waiting
@@ -23,13 +27,26 @@ from ..opening import Wanted, opened
 from ..storage import Storage
 from ..storage.protocol import ContextRecord
 from .memory_owners import chosen_owner
+from .model import named_model
 from .output import Output, visible
 from .stores import chosen, writable
 
 ATTEMPTS = 5
 """how often a context is told of that somebody goes on with meanwhile"""
+BATCH = 100
+"""pages that are told before a model does what they leave for it: more jobs than `jobs.MOST` do not wait"""
 _ALL = 2**62
 _SHOWN = ("queue", "episodes", "facts", "events", "concepts")
+
+
+class Improvement(NamedTuple):
+    """A model that makes better what is derived."""
+
+    model: str
+    base_url: str | None = None
+    """default: that of the environment"""
+    ceiling: int | None = None
+    """tokens that it may cost for each owner in a UTC day"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +63,15 @@ class Told:
     """why, if it could not be told of all"""
 
 
-def consolidated(output: Output, path: str, *, context: str | None, owner: str | None, rebuild: bool) -> bool:
+def consolidated(
+    output: Output,
+    path: str,
+    *,
+    context: str | None,
+    owner: str | None,
+    rebuild: bool,
+    by: Improvement | None = None,
+) -> bool:
     """Tell the memories of the store at *path* what waits, print what moved, and return whether all was told.
 
     Args:
@@ -55,6 +80,7 @@ def consolidated(output: Output, path: str, *, context: str | None, owner: str |
         context: Only this context.
         owner: Only the contexts of this owner.
         rebuild: Whether what is derived is forgotten first, and made anew from the pages.
+        by: What makes better what is derived; None: nothing.
 
     Raises:
         InvalidSetting: If there is no such store, context or owner.
@@ -62,9 +88,10 @@ def consolidated(output: Output, path: str, *, context: str | None, owner: str |
     """
     if rebuild and context is not None:
         raise InvalidSetting("--rebuild", "makes the whole memory of an owner anew: name the --owner")
-    with writable(path) as storage:
+    with _chat(by) as chat, writable(path) as storage:
         records = _records(storage, path, context, owner)
-        memories = {name: TieredMemory(storage, owner=name) for name in dict.fromkeys(each.owner for each in records)}
+        names = dict.fromkeys(each.owner for each in records)
+        memories = {name: TieredMemory(storage, owner=name, chat=chat, ceiling=by and by.ceiling) for name in names}
         try:
             before = {name: counts(memory) for name, memory in memories.items()}
             if rebuild:
@@ -72,17 +99,33 @@ def consolidated(output: Output, path: str, *, context: str | None, owner: str |
                     memory.erase(Scope())
             told = _all_told(output, storage, records, memories)
             after = {name: counts(memory) for name, memory in memories.items()}
+            left = sum(memory.work().waiting for memory in memories.values())
         finally:
             for memory in memories.values():
                 memory.close()
-    well = not any(each.problem for each in told)
+    spent = None if chat is None else chat.ledger.total
+    silent = spent is not None and spent.failed > 0 and left > 0
+    well = not silent and not any(each.problem for each in told)
     if output.json:
         moved = [{"owner": name, "before": asdict(was), "after": asdict(after[name])} for name, was in before.items()]
         contexts = [asdict(each) for each in told]
-        output.print_json({"store": path, "rebuilt": rebuild, "well": well, "contexts": contexts, "owners": moved})
+        model = None if spent is None else {**asdict(spent), "waiting": left}
+        value = {"store": path, "rebuilt": rebuild, "well": well, "contexts": contexts, "owners": moved, "model": model}
+        output.print_json(value)
     else:
         _print(output, told, before, after, rebuilt=rebuild)
+        if spent is not None and told:
+            _print_model(output, spent, left, silent=silent)
     return well
+
+
+@contextmanager
+def _chat(by: Improvement | None) -> Iterator[Chat | None]:
+    if by is None:
+        yield None
+        return
+    with named_model(by.model, by.base_url) as chat:
+        yield chat
 
 
 def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
@@ -105,22 +148,46 @@ def _all_told(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("pages"),
+        TextColumn("{task.fields[unit]}"),
     )
     told = []
     with Progress(*columns, console=output.console, transient=True, disable=not output.live) as progress:
-        task = progress.add_task("consolidate", total=sum(waits.values()))
+        task = progress.add_task("consolidate", total=sum(waits.values()), unit="pages")
+        jobs = _Jobs(progress)
         for record in records:
             progress.update(task, description=visible(record.id)[:30])
             memory = memories[record.owner]
-            problem = _told(storage, record.id, memory)
+            problem = _told(storage, record.id, memory, jobs)
             left = waiting(memory, record.id)
             told.append(Told(record.id, record.owner, max(0, waits[record.id] - left), left, problem))
             progress.advance(task, waits[record.id])
     return told
 
 
-def _told(storage: Storage, context: str, memory: TieredMemory) -> str:
+class _Jobs:
+    """Shows how many jobs a model has done, and lets it do them."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("model", total=0, unit="jobs", visible=False)
+        self._done = 0
+
+    def __call__(self, memory: TieredMemory) -> None:
+        """Let *memory* do what is due, with its model if it has one, until nothing is due."""
+        memory.upkeep()
+        while memory.improves and memory.work().waiting:
+            due = memory.improve()
+            self._done += 1
+            self._progress.update(
+                self._task, visible=True, completed=self._done, total=self._done + memory.work().waiting
+            )
+            if not due:
+                break
+        if memory.improves:
+            memory.upkeep()
+
+
+def _told(storage: Storage, context: str, memory: TieredMemory, look_after: Callable[[TieredMemory], None]) -> str:
     """Tell *memory* of the pages of *context*, and return what went wrong, "" if nothing did.
 
     `Context.flush` would note in the context what was told: whoever writes it would lose it to a job by the clock.
@@ -128,15 +195,28 @@ def _told(storage: Storage, context: str, memory: TieredMemory) -> str:
     try:
         for _ in range(ATTEMPTS):
             window = opened(storage, Wanted(context, read_only=True, searchable=True)).window
-            Handover(storage, window, memory).tell(_ALL)
+            handover = Handover(storage, window, memory)
+            while handover.tell(BATCH if memory.improves else _ALL) and memory.improves:
+                look_after(memory)
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile
                 break
-        memory.upkeep()
+        look_after(memory)
     except LeaseLost as error:
         return f"somebody else goes on with it: {error}"
     except MemciError as error:
         return str(error)
     return ""
+
+
+def _print_model(output: Output, spent: Spent, left: int, *, silent: bool) -> None:
+    """Print what the model cost, and what still waits for it."""
+    line = f"the model: {spent.calls:,} calls, {spent.prompt:,} + {spent.completion:,} tokens"
+    if not left:
+        output.console.print(line, style="dim")
+        return
+    why = f"it did not answer {spent.failed:,} times" if silent else "the ceiling is reached, or they are tried later"
+    style = "red" if silent else "dim"
+    output.console.print(Text(f"{line}; {left:,} jobs wait: {why}", style=style), soft_wrap=True)
 
 
 def _print(

@@ -1,7 +1,10 @@
 """What the tests of the command line share: a way to run it, and small conversations."""
 
 import json
+import shutil
+import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +13,9 @@ from memci import Context, SQLiteStorage
 from memci.cli.app import app
 from memci.storage import FilesystemStorage
 from memci.transfer import exported, imported
+
+for _folder in ("cli", "memory"):  # what the tests of several files share stands beside them
+    sys.path.insert(0, str(Path(__file__).parents[1] / _folder))
 
 
 @pytest.fixture
@@ -62,3 +68,44 @@ def folder(store, tmp_path):
         for each in ("alice", "bob"):
             imported(target, exported(source, each))
     return path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A store of three contexts and two owners, whose memories were told nothing yet."""
+    from memory_kit import talked
+
+    path = tmp_path_factory.mktemp("memory") / "agents.db"
+    talked(path, "alice", "ada", 50)
+    talked(path, "alice-work", "ada", 20, first=50)
+    talked(path, "bob", "bob", 3)
+    return path
+
+
+@pytest.fixture
+def untold(made, tmp_path):
+    """A copy of that store."""
+    return shutil.copy(made, tmp_path / "agents.db")
+
+
+@pytest.fixture(scope="module")
+def flushed(made, tmp_path_factory):
+    """That store, whose memories were told everything."""
+    path = shutil.copy(made, tmp_path_factory.mktemp("flushed") / "agents.db")
+    with closing(SQLiteStorage(path)) as storage:
+        for each in ("alice", "alice-work", "bob"):
+            with Context.open(storage, id=each) as context:
+                context.flush()
+    return path
+
+
+@pytest.fixture
+def told(run):
+    """Runs a command with --json and returns what it printed."""
+
+    def ran(*arguments):
+        result = run(*arguments, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return ran

@@ -1,101 +1,25 @@
-"""`memci inspect --memory`, `memci search`, `memci consolidate`: what is remembered is shown, found and moved on."""
+"""`memci inspect --memory`, `memci search`: what is remembered is shown and found."""
 
-import json
 import shutil
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 
-import apsw
 import pytest
+from memory_kit import pages_of, used
 
 from memci import Context, SQLiteStorage
-from memci.cli.memory_consolidation import _told
 from memci.cli.memory_search import MARKED, marked
-from memci.errors import LeaseLost
-from memci.memory import NullMemory, TieredMemory
+from memci.memory import TieredMemory
 from memci.memory.heat import PAPER, heat
-from memci.memory.overview import concept, counts, overview, waiting
+from memci.memory.overview import concept, overview, waiting
 from memci.storage import FilesystemStorage
 from memci.testing.models import ScriptedChat
 from memci.transfer import exported, imported
-
-START = datetime(2026, 3, 1, tzinfo=UTC)
-TALKS = (
-    (
-        "I live in Oslo with my dog Rex. Which flight to Lisbon leaves on day {}?",
-        "I have booked flight TAP{} for $120.",
-    ),
-    ("My sister Mel plays the violin in Lisbon. When is concert {}?", "Concert {} begins at 19:00."),
-    ("我住在上海, 喜欢喝绿茶. 第{}天去哪里喝茶?", "第{}天去湖心亭茶楼."),
-)
-
-
-def talked(path, id, owner, turns, first=0):  # noqa: A002
-    """Append *turns* to a context, four of each talk in turn, a page every three hours."""
-    settings = {"system": "Be brief.", "window": 1_200, "never_recalled": 5}
-    with Context.open(path, id=id, owner=owner, memory=NullMemory(), **settings) as context:  # the worker tells nobody
-        for number in range(first, first + turns):
-            asked, answered = TALKS[number // 4 % len(TALKS)]
-            answer = {"role": "assistant", "content": answered.format(number)}
-            context.append_turn(asked.format(number), answer, at=START + timedelta(hours=3 * number))
-
-
-def pages_of(talk, turns):
-    """The indexes of closed pages of a talk in a context of so many turns."""
-    return {number + 1 for number in range(turns - 1) if number // 4 % len(TALKS) == talk}
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A store of three contexts and two owners, whose memories were told nothing yet."""
-    path = tmp_path_factory.mktemp("memory") / "agents.db"
-    talked(path, "alice", "ada", 50)
-    talked(path, "alice-work", "ada", 20, first=50)
-    talked(path, "bob", "bob", 3)
-    return path
-
-
-@pytest.fixture
-def untold(made, tmp_path):
-    """A copy of that store."""
-    return shutil.copy(made, tmp_path / "agents.db")
-
-
-@pytest.fixture(scope="module")
-def flushed(made, tmp_path_factory):
-    """That store, whose memories were told everything."""
-    path = shutil.copy(made, tmp_path_factory.mktemp("flushed") / "agents.db")
-    with closing(SQLiteStorage(path)) as storage:
-        for each in ("alice", "alice-work", "bob"):
-            with Context.open(storage, id=each) as context:
-                context.flush()
-    return path
 
 
 @pytest.fixture
 def store(flushed, tmp_path):
     """A copy of the store whose memories were told everything."""
     return shutil.copy(flushed, tmp_path / "agents.db")
-
-
-@pytest.fixture
-def told(run):
-    """Runs a command with --json and returns what it printed."""
-
-    def ran(*arguments):
-        result = run(*arguments, "--json")
-        assert result.exit_code == 0, result.stderr
-        return json.loads(result.stdout)
-
-    return ran
-
-
-def used(path, query="Mel plays the violin", times=11):
-    """Search so often that what is found is warm, and let upkeep see it."""
-    with closing(SQLiteStorage(path)) as storage, closing(TieredMemory(storage, owner="ada")) as memory:
-        for _ in range(times):
-            memory.search(query, k=10)
-        memory.upkeep()
 
 
 # inspect --memory
@@ -371,111 +295,3 @@ def test_search_when_an_argument_makes_no_sense(run, store, arguments, said):
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
-
-
-# consolidate
-
-
-def test_consolidate_when_pages_wait(run, told, untold):
-    """All that waits is told, and moves on; nothing waits then, and no context was changed by it."""
-    with closing(SQLiteStorage(untold)) as storage:
-        before = [storage.revision(each) for each in ("alice", "alice-work", "bob")]
-
-    result = told("consolidate", untold)
-
-    assert result["well"]
-    assert [(each["id"], each["told"], each["waiting"]) for each in result["contexts"]] == [
-        ("alice", 49, 0),
-        ("alice-work", 19, 0),
-        ("bob", 2, 0),
-    ]
-    ada = result["owners"][0]
-    assert set(ada["before"].values()) == {0}
-    assert ada["after"] == told("inspect", untold, "--memory", "--owner", "ada")["counts"]
-    assert min(ada["after"]["mid"], ada["after"]["episodes"]) > 0
-    assert told("search", untold, "violin", "--owner", "ada")["pages"]
-    with closing(SQLiteStorage(untold)) as storage:
-        assert [storage.revision(each) for each in ("alice", "alice-work", "bob")] == before
-    again = run("consolidate", untold)
-    assert again.exit_code == 0
-    assert "+" not in again.stdout
-
-
-@pytest.mark.parametrize(("option", "names"), [(("-c", "alice-work"), ["alice-work"]), (("--owner", "bob"), ["bob"])])
-def test_consolidate_when_one_is_named(told, untold, option, names):
-    """Only the context, or the contexts of the owner, that is named is told of."""
-    result = told("consolidate", untold, *option)
-
-    assert [each["id"] for each in result["contexts"]] == names
-    assert told("search", untold, "violin", "--owner", "ada")["pending"] == (49 if names == ["alice-work"] else 68)
-
-
-def test_consolidate_when_somebody_writes(run, untold):
-    """Who has a context open goes on with it, undisturbed."""
-    with Context.open(untold, id="alice") as context:
-        context.append_turn("Before?", {"role": "assistant", "content": "Before."})
-
-        result = run("consolidate", untold)
-        context.append_turn("After?", {"role": "assistant", "content": "After."})
-
-        assert result.exit_code == 0
-        assert context.search_memory("violin concert").pages
-
-
-def test_consolidate_when_a_message_was_changed(run, untold):
-    """A page that can't be read keeps no other page from the memory: `verify` names it."""
-    untold.write_bytes(untold.read_bytes().replace(b"When is concert 5?", b"When is c0ncert 5?"))
-
-    value = json.loads(run("consolidate", untold, "--json").stdout)
-
-    assert value["well"]
-    assert [each["waiting"] for each in value["contexts"]] == [0, 0, 0]
-    assert run("verify", untold).exit_code == 1
-
-
-def test_consolidate_when_another_writer_has_it(untold):
-    """A context that another writer took is told as that, and is no failure of the rest."""
-
-    class Taken(TieredMemory):
-        def observe(self, page):
-            raise LeaseLost("at revision 9, not 8")
-
-    with closing(SQLiteStorage(untold)) as storage, closing(Taken(storage, owner="ada")) as memory:
-        assert _told(storage, "alice", memory) == "somebody else goes on with it: at revision 9, not 8"
-
-
-def test_consolidate_when_it_is_rebuilt(run, told, store):
-    """What was derived is forgotten and made anew from the pages: what was lost of it is found again."""
-    used(store)
-    connection = apsw.Connection(str(store))
-    connection.execute("DELETE FROM memory_passage")
-    connection.execute("DELETE FROM memory_item WHERE kind = 'fact'")
-    connection.execute("UPDATE memory_owner SET revision = revision + 1, removals = removals + 1")
-    connection.close()
-    assert not told("search", store, "concert 29", "--owner", "ada")["pages"]
-
-    result = run("consolidate", store, "--rebuild", "--owner", "ada")
-
-    assert result.exit_code == 0
-    assert told("search", store, "concert 29", "--owner", "ada")["pages"][0]["index"] == 30
-    seen = told("inspect", store, "--memory", "--owner", "ada")
-    assert seen["counts"]["user_facts"] > 0
-    assert seen["counts"]["observed"] + seen["counts"]["short"] + seen["counts"]["mid"] == 68
-    assert {each["access_count"] for each in seen["episodes"]} == {0}
-    with closing(SQLiteStorage(store)) as storage, closing(TieredMemory(storage, owner="bob")) as memory:
-        assert counts(memory).pages == 2
-    refused = run("consolidate", store, "--rebuild", "-c", "alice")
-    assert refused.exit_code == 2
-    assert "--rebuild: makes the whole memory of an owner anew" in refused.stderr
-
-
-def test_consolidate_when_there_are_no_contexts(run, tmp_path):
-    """A store without contexts has nothing that waits; one that is not there is not made."""
-    path = tmp_path / "empty.db"
-    SQLiteStorage(path).close()
-
-    result, missing = run("consolidate", path), run("consolidate", tmp_path / "none.db")
-
-    assert (result.exit_code, result.stdout) == (0, "there are no contexts: nothing waits\n")
-    assert missing.exit_code == 2
-    assert not (tmp_path / "none.db").exists()

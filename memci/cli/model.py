@@ -1,0 +1,34 @@
+"""The model that a command line names: by options, or by the environment.
+
+This module knows nothing of what is asked of it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import InvalidSetting
+from ..llm import Chat
+
+TIMEOUT_SECONDS = 120.0
+"""how long a model may think before its first word"""
+_UNKNOWN = (
+    "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
+    "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
+)
+
+
+@contextmanager
+def named_model(model: str | None, base_url: str | None) -> Iterator[Chat]:
+    """Give the model that is named, and close it at the end.
+
+    Raises:
+        InvalidSetting: If there is none, or an option makes no sense.
+    """
+    try:
+        chat = Chat(model, base_url=base_url, timeout=TIMEOUT_SECONDS)
+    except InvalidSetting as error:
+        if error.name in {"model", "api_key"}:
+            raise InvalidSetting("--model", _UNKNOWN) from None
+        raise
+    with chat:
+        yield chat

@@ -374,39 +374,3 @@ def test_changelog_begins_with_this_version() -> None:
     versions = [title for level, title in headings(ROOT / "CHANGELOG.md") if level == 2]
 
     assert memci.__version__ in versions[0]
-
-
-def test_layers_are_as_they_are_drawn() -> None:
-    """Every module has its place in the drawing of docs/design.md, and imports nothing that stands below it."""
-    drawing = next(block.text for block in blocks(ROOT / "docs/design.md") if block.kind == "text")
-    rank = {
-        name.strip(): row
-        for row, line in enumerate(drawing.splitlines())
-        for name in line.partition("  ")[0].split("·")
-    }
-    package = ROOT / "memci"
-    modules = {path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    upward = [
-        f"{path.relative_to(package)} imports {name}"
-        for path in package.rglob("*.py")
-        if path.parent != package or path.stem not in {"__init__", "__main__"}
-        for name in imported(path, package)
-        if rank.get(name, 0) > rank[path.relative_to(package).parts[0].removesuffix(".py")]
-    ]
-
-    assert set(rank) == modules - {"__init__", "__main__"}
-    assert upward == []
-
-
-def imported(path: Path, package: Path) -> Iterator[str]:
-    """The modules at the top level of the package that *path* imports when it runs."""
-    pending: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        pending += ast.iter_child_nodes(node)
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = path.relative_to(package).parts[: -node.level]
-            dotted = [*base, *(node.module.split(".") if node.module else [])]
-            yield from dotted[:1] or [each.name for each in node.names]

@@ -242,3 +242,29 @@ def test_importing_memci_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT.parent, capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == []
+
+
+def test_layers_are_as_they_are_drawn():
+    """Every module has its place in the drawing of docs/design.md, and imports nothing that stands below it."""
+    design = (ROOT.parent / "docs/design.md").read_text(encoding="utf-8")
+    drawing = design.partition("```text\n")[2].partition("```")[0]
+    rank = {
+        name.strip(): row
+        for row, line in enumerate(drawing.splitlines())
+        for name in line.partition("  ")[0].split("·")
+    }
+    outside = {"__init__", "__main__"}
+    upward = [
+        f"{module} imports {other}"
+        for module, others in EDGES.items()
+        for other in others
+        if not {top(module), top(other)} & outside and rank[top(other)] > rank[top(module)]
+    ]
+
+    assert set(rank) == {top(module) for module in FILES} - outside
+    assert upward == []
+
+
+def top(module: str) -> str:
+    """What stands at the top level of the package, of a module's name."""
+    return module.partition(".")[0]

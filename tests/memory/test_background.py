@@ -1,22 +1,18 @@
 """The worker does steps when a context is left alone, one after another, and forgets what nobody has any more."""
 
 import gc
-import sys
 import threading
 import time
 import weakref
-from pathlib import Path
 
 import pytest
+from machine_chats import chat, heard_of, owed, talk, turn
+from machine_kit import Told
 
 from memci import background
 from memci.background import QUIET_SECONDS, Worker, worker
 from memci.errors import StorageUnavailable
 from memci.storage import EphemeralStorage
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_chats import chat, heard_of, owed, talk, turn
-from machine_kit import Told
 
 
 class Steps:

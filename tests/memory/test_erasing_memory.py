@@ -1,11 +1,11 @@
 """What is erased is forgotten by the memory too: not a byte of it is left, in no tier, for no owner."""
 
 import contextlib
-import sys
-from pathlib import Path
 
 import apsw
 import pytest
+from machine_chats import chat, talk, word
+from machine_kit import Told, check, items, rows, tiers
 
 from memci import SQLiteStorage
 from memci.erasing import erase
@@ -13,10 +13,6 @@ from memci.memory import TieredMemory
 from memci.memory.backend import Scope
 from memci.memory.upkeep import Rules
 from memci.storage import FilesystemStorage
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_chats import chat, talk, word
-from machine_kit import Told, check, items, rows, tiers
 
 RULES = Rules(capacity=4, handover=2, promoted=1.0, accesses=1)
 """so that facts, the profile, events and the graph come of a few pages"""

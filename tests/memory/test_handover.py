@@ -1,20 +1,16 @@
 """What leaves a window is told to the memory: all of it in the end, and nothing twice in effect, whatever happens."""
 
 import contextlib
-import sys
-from pathlib import Path
 
 import pytest
+from machine_chats import chat, heard_of, owed, places, talk, turn, unloaded, word
+from machine_kit import Told, check, die, tiers
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageError, StorageUnavailable
 from memci.memory import TieredMemory
 from memci.storage import FilesystemStorage
 from memci.storage.protocol import Place
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_chats import chat, heard_of, owed, places, talk, turn, unloaded, word
-from machine_kit import Told, check, die, tiers
 
 
 @pytest.fixture(autouse=True)

@@ -1,18 +1,14 @@
 """What forks share is told once, as its parent's, and found by each as its own; what is not shared is told apart."""
 
 import contextlib
-import sys
-from pathlib import Path
 
 import pytest
+from machine_chats import chat, heard_of, owed, talk, turn, word
+from machine_kit import Told, check, tiers
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.memory import NullMemory, TieredMemory
 from memci.storage import FilesystemStorage
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_chats import chat, heard_of, owed, talk, turn, word
-from machine_kit import Told, check, tiers
 
 
 @pytest.fixture(autouse=True)

@@ -2,20 +2,16 @@
 
 import contextlib
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
+from machine_chats import chat, heard_of, owed, talk, turn, word
+from machine_kit import Told, die, tiers
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageError, StorageUnavailable
 from memci.memory import NullMemory, TieredMemory
 from memci.memory.backend import MemoryBackend
 from memci.storage import FilesystemStorage
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_chats import chat, heard_of, owed, talk, turn, word
-from machine_kit import Told, die, tiers
 
 
 @pytest.fixture(autouse=True)

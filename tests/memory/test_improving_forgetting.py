@@ -1,10 +1,11 @@
 """What a model made of a page goes with the page, or before it: erased, replaced, or not to be trusted."""
 
 import contextlib
-import sys
-from pathlib import Path
 
 import pytest
+from machine_kit import check, items, keeping, rows
+from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page, steps, tell
+from secret_kit import SECRET, WIDE, derived, lived, mixing
 
 from memci import SQLiteStorage
 from memci.erasing import erase
@@ -14,15 +15,7 @@ from memci.memory.backend import Scope
 from memci.memory.provenance import sources, vocabulary
 from memci.memory.upkeep import Rules
 from memci.storage import FilesystemStorage
-from memci.testing.memory_pages import saying, told
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_kit import check, items, keeping, rows, tiers
-from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page, shown, steps, tell
-
-SECRET = "zanzibarqua"
-WIDE = Rules(capacity=4, handover=2, promoted=1.0, accesses=1, threshold=0.2)
-"""so that all pages are in few episodes"""
+from memci.testing.memory_pages import told
 
 
 @pytest.fixture(params=["sqlite"])
@@ -45,46 +38,6 @@ def tells(tmp_path):
         return [path.name for path in found if any(needle in path.read_bytes() for needle in needles)]
 
     return held
-
-
-def derived(memory, word):
-    """Return where *word* stands in what was derived."""
-    found = rows(memory, "SELECT kind, body FROM memory_item UNION ALL SELECT 'job ' || kind, body FROM memory_job")
-    found += rows(memory, "SELECT 'page', summary || keywords FROM memory_page")
-    return sorted({kind for kind, body in found if word in body.casefold()})
-
-
-def lived(memory, clock, *, secrets=(5,), count=16):
-    """Tell pages over two days, some of them of the secret, and let everything be done."""
-    for index in range(1, count + 1):
-        text = f"violins and quokka{index:02}" + (f" married in {SECRET}" if index in secrets else "")
-        tell(memory, page(index, text, at=NOON + DAY * (index > count // 2) + 60 * index))
-        while memory.improve():
-            pass
-    memory.search(f"violins {SECRET}", k=20)
-    drained(memory, clock)
-
-
-def mixing(asked):
-    """Answer with words of all that is shown, whichever page is asked for: as a careless model does."""
-    values = shown(asked)
-    leaks = f" and {SECRET}" if SECRET in asked.text else ""
-    said = obliging(asked)
-    if asked.step == "page":
-        events = [each | {"what": each["what"] + leaks} for each in said["events"]]
-        chain = f"All of it{leaks}" if said["chain"] else ""
-        return said | {"title": said["title"] + leaks, "chain": chain, "events": events}
-    if asked.step == "topics" and len(values) > 1:
-        halves = [[values[0]["page"]], [each["page"] for each in values[1:]]]
-        theme = {"keywords": f"half{leaks}".split(), "theme": f"Half{leaks}", "content": f"On a half{leaks}"}
-        return {"themes": [theme | {"pages": half} for half in halves]}
-    if asked.step == "analysis":
-        return said | {"user": [each | {"fact": each["fact"] + leaks} for each in said["user"]]}
-    if asked.step == "concepts":
-        return {
-            "relations": [each | {"object": (SECRET if leaks else "") or each["object"]} for each in said["relations"]]
-        }
-    return said
 
 
 def test_the_secret_is_everywhere_before(storage):
@@ -227,130 +180,6 @@ def test_words_tell_where_a_text_comes_from():
     assert sources("Lives in Oslo, code zanzibar.", [1], sent) == [1, 2]
     assert sources("Cold.", [9], sent) == [3]
     assert sources("住在上海", [1], {1: vocabulary("?"), 2: vocabulary("我住在上海")}) == [1, 2]
-
-
-def test_canary_of_a_poisoned_page_is_nowhere_after_quarantine(storage):
-    """S8: of one poisoned page among many, after rounds of consolidation, quarantine leaves nothing derived."""
-    clock = Clock()
-    memory, _ = modelled(storage, mixing, clock=clock, rules=WIDE)
-    lived(memory, clock, count=40, secrets=(17,))
-    for index in range(41, 61):
-        tell(memory, page(index))
-        memory.search(f"violins {SECRET}", k=20)
-        drained(memory, clock)
-    assert len(derived(memory, SECRET)) >= 5
-
-    gone = memory.quarantine("alice", 17)
-
-    assert gone.derived > 3
-    assert gone.pages == 0
-    assert derived(memory, SECRET) == []
-    check(memory)
-    for index in range(61, 81):
-        tell(memory, page(index))
-        memory.search(f"violins {SECRET}", k=20)
-        drained(memory, clock)
-    assert derived(memory, SECRET) == []
-    check(memory)
-
-
-def test_quarantined_page_is_found_by_words_and_is_in_no_tier(storage):
-    """A quarantined page can be found, says that it is in no tier, and stays so whatever is told of it again."""
-    clock = Clock()
-    memory, chat = modelled(storage, clock=clock)
-    lived(memory, clock)
-    memory.quarantine("alice", 5)
-    clock.now += DAY
-    drained(memory, clock)
-    before = len(chat.calls)
-
-    new = page(5, f"{SECRET} aardvark")
-    keeping(storage)(new)
-    memory.admit(new)
-    memory.upkeep()
-    drained(memory, clock)
-
-    (hit,) = [each for each in memory.search(SECRET).pages if each.index == 5]
-    assert (hit.index, hit.tier, hit.episode) == (5, "observed", None)
-    assert tiers(memory)["alice", 5] == "observed"
-    assert saying(memory, "aardvark") == [("alice", 5)]
-    assert derived(memory, SECRET) == []
-    assert not any(SECRET in str(asked.messages) for asked in chat.calls[before:])
-    assert memory.summaries("alice", [5]) == {}
-
-
-def test_next_page_is_no_successor_of_a_quarantined_one(storage):
-    """A page that a model says goes on from a quarantined one begins a chain of its own."""
-    memory, _ = modelled(storage, rules=Rules(capacity=2, handover=1))
-    tell(memory, page(1), page(2), upkeep=False)
-    drained(memory)
-    assert tiers(memory) == {("alice", 1): "mid", ("alice", 2): "short"}
-
-    memory.quarantine("alice", 1)
-    tell(memory, page(3))
-    drained(memory)
-
-    assert tiers(memory)["alice", 2] == "mid"
-    check(memory)
-
-
-def test_quarantine_needs_no_model(storage):
-    """Without a model what was extracted of a page goes as well; another page is told of as before."""
-    memory = TieredMemory(storage, owner="anna", rules=SMALL, clock=Clock())
-    for index in range(1, 13):
-        tell(memory, page(index, f"I live in {SECRET} with quokka{index:02}" if index == 4 else f"I have {index} dogs"))
-    memory.search(f"dogs {SECRET}", k=20)
-    memory.upkeep()
-    assert derived(memory, SECRET)
-
-    memory.quarantine("alice", 4)
-    for index in range(13, 20):
-        tell(memory, page(index))
-
-    assert derived(memory, SECRET) == []
-    assert saying(memory, SECRET) == [("alice", 4)]
-    assert items(memory, "fact")
-    check(memory)
-
-
-def test_quarantined_page_in_the_queue_is_not_handed_over(storage):
-    """A page that is quarantined before anything was derived from it never enters an episode, an event or a day."""
-    memory, _ = modelled(storage)
-    tell(memory, *(page(index, f"violins {SECRET if index == 2 else index}") for index in range(1, 4)), upkeep=False)
-
-    memory.quarantine("alice", 2)
-    assert memory.work().waiting == 2
-    memory.erase(Scope("alice", (1,)))
-    assert memory.work().waiting == 1
-    tell(memory, *(page(index) for index in range(4, 12)))
-    drained(memory)
-
-    assert derived(memory, SECRET) == []
-    assert memory.summaries("alice", [3])
-    assert memory.work().set_aside == 0
-    check(memory)
-    assert memory.quarantine("alice", 99) == memory.quarantine("nobody", 1)
-
-
-def test_quarantine_wins_over_a_call_that_is_under_way(storage):
-    """What is quarantined while a model is asked about it is not written."""
-    clock = Clock()
-    done = []
-
-    def answer(asked):
-        if SECRET in asked.text and asked.step == wanted and not done:
-            done.append(memory.quarantine("alice", 2))
-        return obliging(asked)
-
-    for wanted in ("page", "topics", "episode", "analysis"):
-        done.clear()
-        memory, _ = modelled(storage, answer, clock=clock, owner=wanted)
-        tell(memory, *(page(index, f"violins {SECRET if index == 2 else index}") for index in range(1, 8)))
-        drained(memory, clock)
-        assert done, wanted
-        assert [kind for kind, body in rows(memory, "SELECT kind, body FROM memory_item") if SECRET in body] == [], (
-            wanted
-        )
 
 
 def learned(memory):

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine_kit import check, items
+from model_kit import Clock, closing_all, modelled, page, tell
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import SchemaTooNew, StorageReadOnly
@@ -13,10 +15,6 @@ from memci.memory.overview import overview
 from memci.memory.store import MemoryStore
 from memci.storage import FilesystemStorage
 from memci.testing.memory_pages import saying
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_kit import check, items
-from model_kit import Clock, closing_all, modelled, page, tell
 
 OWNER = 7
 

@@ -6,11 +6,10 @@ observe, admit, hand-over, analysis, eviction, search, erasure    a bomb at a li
 import contextlib
 import os
 import signal
-import sys
-from pathlib import Path
 
 import apsw
 import pytest
+from machine_kit import check, connection, die, items, keeping, pages, rows, tiers
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageBusy, StorageFull
@@ -19,9 +18,6 @@ from memci.memory.backend import PageRecord, Scope
 from memci.memory.upkeep import Rules
 from memci.testing.memory_pages import saying, told
 from tests.faults.bombs import Bomb
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_kit import check, connection, die, items, keeping, pages, rows, tiers
 
 RULES = Rules(capacity=3, handover=2, episodes=2, threshold=1.2, promoted=1.0, accesses=1)
 BOMBS = int(os.environ.get("MEMCI_BOMBS", "12"))

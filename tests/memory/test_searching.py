@@ -1,13 +1,13 @@
 """What a model is answered when it searches: what was found, as quotations, within its room; a mistake is answered."""
 
 import json
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from machine_chats import chat, count, talk, turn, word
+from machine_kit import Told
 
 from memci.errors import InvalidSetting, StorageUnavailable
 from memci.memory import NullMemory
@@ -15,10 +15,6 @@ from memci.memory.backend import Concept, Fact, FoundPage, Recollection
 from memci.searching import LONGEST_QUERY, SEARCH_MEMORY, Wish, answer, moment, told, wish
 from memci.storage import EphemeralStorage
 from memci.testing.strategies import HOSTILE
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_chats import chat, count, talk, turn, word
-from machine_kit import Told
 
 NONCE = "1f9a03c2"
 END = f"</memci:memory {NONCE}>"

@@ -1,11 +1,11 @@
 """TieredMemory keeps the promises of a memory, on every store, and its tables the promises of the tiers."""
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from machine_kit import keeping
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
@@ -13,9 +13,6 @@ from memci.memory.backend import PageRecord
 from memci.memory.upkeep import Rules
 from memci.storage import FilesystemStorage, Storage
 from memci.testing.memory import DurableMemoryConformance, MemoryConformance
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_kit import keeping
 
 SMALL = Rules(capacity=4, handover=2, episodes=3)
 """so that pages move on within a few of them"""

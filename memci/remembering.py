@@ -97,6 +97,8 @@ class Remembering:
 
     def step(self) -> bool:
         """Tell the memory of one page, or look after it once all is told; return whether there is more to do."""
+        if self._memory is None:
+            from .memory import tiered  # noqa: F401, PLC0415 -- a third of a second, and no call is to wait for it
         with self._lock:
             if self._closed or self._place is None:
                 return False

@@ -29,6 +29,8 @@ from .standin import StandIn
 _BLOCK = 40
 _SETTLING = 60
 """turns that fill the window first"""
+_BETWEEN_SECONDS = 1.0
+"""after a block: what is done in the background for one is not to slow the next one down"""
 _WINDOW = 4_000
 _SLOW_SECONDS = 30.0
 Turns = Iterator[tuple[Any, list[Message]]]
@@ -97,6 +99,7 @@ def _played(
                     refused += 1
                 times.append(1e6 * (time.perf_counter() - began))
                 largest = max(largest, context.report().total)
+            time.sleep(_BETWEEN_SECONDS)
         done += _BLOCK
         played(min(done, turns))
     figures: dict[str, Any] = {"pause": pause, "turns": turns, "refused": refused, "largest": largest}

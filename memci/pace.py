@@ -61,7 +61,7 @@ def breathe() -> None:
     """
     if _here.left <= 0:
         return
-    for lock in tuple(_recent):
+    for lock in _recent.copy():  # a call may come meanwhile
         began = time.monotonic()
         if lock.acquire(timeout=max(0.0, _here.left)):
             lock.release()

@@ -29,8 +29,8 @@ from .standin import StandIn
 _BLOCK = 40
 _SETTLING = 60
 """turns that fill the window first"""
-_BETWEEN_SECONDS = 1.0
-"""after a block: what is done in the background for one is not to slow the next one down"""
+_REST_SECONDS = 0.3
+"""without work, after which nothing is done in the background any more"""
 _WINDOW = 4_000
 _SLOW_SECONDS = 30.0
 Turns = Iterator[tuple[Any, list[Message]]]
@@ -83,6 +83,16 @@ def _opened(stack: contextlib.ExitStack, path: Path, chat: ChatModel | None) -> 
     return context, source, []
 
 
+def _rest(most: float = 10.0) -> None:
+    """Wait until the background has nothing to do: what is done for one side is not to slow the next one down."""
+    until = time.monotonic() + most
+    while time.monotonic() < until:
+        used = time.process_time()
+        time.sleep(_REST_SECONDS)
+        if time.process_time() - used < _REST_SECONDS / 100:
+            return
+
+
 def _played(
     sides: list[tuple[str, Context, Turns, list[float]]], turns: int, pause: float, played: Callable[[int], object]
 ) -> dict[str, Any]:
@@ -99,7 +109,7 @@ def _played(
                     refused += 1
                 times.append(1e6 * (time.perf_counter() - began))
                 largest = max(largest, context.report().total)
-            time.sleep(_BETWEEN_SECONDS)
+            _rest()
         done += _BLOCK
         played(min(done, turns))
     figures: dict[str, Any] = {"pause": pause, "turns": turns, "refused": refused, "largest": largest}

@@ -214,7 +214,7 @@ def _print_model(output: Output, spent: Spent, left: int, *, silent: bool) -> No
     if not left:
         output.console.print(line, style="dim")
         return
-    why = f"it did not answer {spent.failed:,} times" if silent else "the ceiling is reached, or they are tried later"
+    why = "it did not answer" if silent else "the ceiling is reached, or they are tried later"
     style = "red" if silent else "dim"
     output.console.print(Text(f"{line}; {left:,} jobs wait: {why}", style=style), soft_wrap=True)
 

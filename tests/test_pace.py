@@ -8,6 +8,7 @@ import time
 import pytest
 
 from memci import Context, EphemeralStorage
+from memci.memory.backend import NullMemory
 from memci.memory.keywords import keywords
 from memci.memory.tiered import TieredMemory
 from memci.memory.upkeep import Rules
@@ -143,8 +144,10 @@ def test_breathe_when_a_memory_is_looked_after():
         if event == "call" and frame.f_code is breathe.__code__:
             held.append(memory._store.lock._is_owned())
 
-    with Context.open(store, id="a", window=2_000, contents_tokens=100, never_recalled=3) as context:
+    small = {"window": 2_000, "contents_tokens": 100, "never_recalled": 3}
+    with Context.open(store, id="a", memory=NullMemory(), **small) as context:  # the worker tells nobody
         told(context, 40)
+    with Context.open(store, id="a") as context:
         memory = context._remembering.memory
         sys.setprofile(seen)
         try:

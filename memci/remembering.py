@@ -208,10 +208,8 @@ class Remembering:
     @property
     def work(self) -> Work | None:
         """What the memory's model did, and what waits for it; None without one."""
-        if not self.improves:
-            return None
-        _ = self.memory  # made now if it was not needed yet
-        return self._improving.work() if self._improving is not None and self._improving.improves else None
+        memory = self.memory if self.improves else None
+        return memory.work() if isinstance(memory, Improving) and memory.improves else None
 
     @property
     def memory(self) -> MemoryBackend:

@@ -1,9 +1,6 @@
 """The question answering is scored as LoCoMo scores it, loses no message, and never takes a failure for an answer."""
 
-import importlib
 import json
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,33 +10,7 @@ from memci.errors import ModelUnavailable
 from memci.testing.models import ScriptedChat
 from memci.testing.server import ModelServer
 from memci.testing.server_faults import Status
-
-ROOT = Path(__file__).resolve().parents[1]
-
-pytest.importorskip("rich")
-pytest.importorskip("openai")
-if not (ROOT / "benchmarks").is_dir():
-    pytest.skip("the benchmarks are only in the checkout", allow_module_level=True)
-
-sys.path.insert(0, str(ROOT))
-try:
-    calls, dialogues, evals, figures, memoryos, metrics, oracle, prompt, running, systems = (
-        importlib.import_module(f"benchmarks.evals.{name}")
-        for name in (
-            "calls",
-            "dialogues",
-            "__main__",
-            "figures",
-            "memoryos",
-            "metrics",
-            "oracle",
-            "prompt",
-            "running",
-            "systems",
-        )
-    )
-finally:
-    sys.path.remove(str(ROOT))
+from tests.evals_modules import calls, dialogues, evals, figures, memoryos, oracle, prompt, running, systems
 
 TALK = [
     ("Ada", "Hi Ben! I adopted a puppy called Biscuit yesterday."),

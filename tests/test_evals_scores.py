@@ -1,24 +1,10 @@
 """Scores of answers: F1 and BLEU-1 as the LoCoMo protocol and MemoryOS reckon them."""
 
-import importlib
 import math
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-
-pytest.importorskip("rich")
-pytest.importorskip("openai")
-if not (ROOT / "benchmarks").is_dir():
-    pytest.skip("the benchmarks are only in the checkout", allow_module_level=True)
-
-sys.path.insert(0, str(ROOT))
-try:
-    metrics = importlib.import_module("benchmarks.evals.metrics")
-finally:
-    sys.path.remove(str(ROOT))
+from tests.evals_modules import metrics
 
 
 def test_f1_compares_stems_without_articles_punctuation_and_case():

@@ -175,14 +175,12 @@ class _Jobs:
     def __call__(self, memory: TieredMemory) -> None:
         """Let *memory* do what is due, with its model if it has one, until nothing is due."""
         memory.upkeep()
-        while memory.improves and memory.work().waiting:
+        due = memory.improves and memory.work().waiting > 0
+        while due:
             due = memory.improve()
             self._done += 1
-            self._progress.update(
-                self._task, visible=True, completed=self._done, total=self._done + memory.work().waiting
-            )
-            if not due:
-                break
+            total = self._done + memory.work().waiting
+            self._progress.update(self._task, visible=True, completed=self._done, total=total)
         if memory.improves:
             memory.upkeep()
 

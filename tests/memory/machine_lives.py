@@ -12,13 +12,10 @@ import os
 import sys
 from collections import Counter
 from itertools import count as counting
-from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
-
-sys.path.insert(0, str(Path(__file__).parent))
 from machine_chats import chat
 from machine_kit import check, die, items, tiers
 

@@ -2,9 +2,9 @@
 
 import contextlib
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
+
+from machine_kit import keeping, rows
 
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
@@ -12,9 +12,6 @@ from memci.memory.upkeep import Rules
 from memci.storage import Storage
 from memci.testing.memory_pages import told
 from memci.testing.models import Asked, Said, ScriptedChat
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machine_kit import keeping, rows
 
 SMALL = Rules(capacity=4, handover=2, promoted=1.0, accesses=1)
 """so that a few pages go all roads"""

@@ -1,22 +1,13 @@
 """A model makes better what the memory knows: in the background, each job once, and never at the cost of anything."""
 
-import contextlib
-
 import pytest
 from machine_kit import check, items, rows, tiers
 from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page, steps, tell, waiting
 
-from memci import SQLiteStorage
 from memci.errors import AnswerRejected, CeilingReached, InvalidSetting, ModelRefused, ModelUnavailable
 from memci.memory import TieredMemory
 from memci.memory.backend import Improving
 from memci.memory.upkeep import Rules
-
-
-@pytest.fixture
-def storage(tmp_path):
-    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
-        yield made
 
 
 def failing(step, error, *, times=10**9, answers=obliging):

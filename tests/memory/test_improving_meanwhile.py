@@ -13,12 +13,6 @@ from memci.memory.upkeep import Rules
 from memci.testing.memory_pages import saying, told
 
 
-@pytest.fixture
-def storage(tmp_path):
-    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
-        yield made
-
-
 def in_flight(step, act):
     """Return answers, and run *act* once while a call of *step* is under way."""
     done = []

@@ -1,18 +1,8 @@
 """What a memory's model costs: what is kept of it, and the ceiling of a day."""
 
-import contextlib
-
-import pytest
 from model_kit import DAY, NOON, SMALL, Clock, modelled, obliging, page, tell, waiting
 
-from memci import SQLiteStorage
 from memci.memory import TieredMemory
-
-
-@pytest.fixture
-def storage(tmp_path):
-    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
-        yield made
 
 
 def test_ceiling_holds_for_a_day(storage):

@@ -1,25 +1,13 @@
 """Quarantine: what came of a page that is not to be trusted goes, and nothing comes of it any more."""
 
-import contextlib
-
-import pytest
 from machine_kit import check, items, keeping, rows, tiers
 from model_kit import DAY, SMALL, Clock, drained, modelled, obliging, page, tell
 from secret_kit import SECRET, WIDE, derived, lived, mixing
 
-from memci import SQLiteStorage
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
 from memci.memory.upkeep import Rules
-from memci.storage import FilesystemStorage
 from memci.testing.memory_pages import saying
-
-
-@pytest.fixture(params=["sqlite"])
-def storage(request, tmp_path):
-    make = SQLiteStorage if request.param == "sqlite" else FilesystemStorage
-    with contextlib.closing(make(tmp_path / "agent", durability="fast")) as made:
-        yield made
 
 
 def test_canary_of_a_poisoned_page_is_nowhere_after_quarantine(storage):

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from machine_kit import check, die, items, keeping, pages, rows
+from machine_kit import check, die, items, pages, rows
+from tiers_kit import SMALL, fill
 
 from memci import SQLiteStorage
 from memci.memory import TieredMemory
@@ -14,28 +15,10 @@ from memci.memory.upkeep import Rules
 from memci.storage import FilesystemStorage
 from memci.testing.memory_pages import found, saying, told
 
-SMALL = Rules(capacity=4, handover=2, episodes=3)
-
-
-@pytest.fixture
-def storage(tmp_path):
-    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
-        yield made
-
 
 @pytest.fixture
 def memory(storage):
     return TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
-
-
-def fill(memory, count, *, start=1, topic="topic", context="alice", now=None, upkeep=True):
-    """Admit *count* pages of one topic, each with a word of its own."""
-    for index in range(start, start + count):
-        page = told(index, f"{topic} quokka{index:02}", f"{topic} yes", context=context, at=1e5 + index)
-        keeping(memory._storage)(page)
-        memory.admit(page)
-        if upkeep:
-            memory.upkeep(now or 2e5 + index)
 
 
 def test_failed_analysis_marks_nothing(storage):

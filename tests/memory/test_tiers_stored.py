@@ -3,16 +3,13 @@
 import contextlib
 
 import pytest
-from machine_kit import check, connection, items, keeping, pages, rows, tiers
+from machine_kit import check, connection, items, pages, rows, tiers
+from tiers_kit import SMALL, fill
 
-from memci import SQLiteStorage
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
 from memci.memory.upkeep import Rules
-from memci.testing.memory_pages import found, saying, told
-
-SMALL = Rules(capacity=4, handover=2, episodes=3)
-"""so that pages move on within a few of them"""
+from memci.testing.memory_pages import found, saying
 
 
 class Counting:
@@ -35,24 +32,8 @@ class Counting:
 
 
 @pytest.fixture
-def storage(tmp_path):
-    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as made:
-        yield made
-
-
-@pytest.fixture
 def memory(storage):
     return TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
-
-
-def fill(memory, count, *, start=1, topic="topic", context="alice", now=None, upkeep=True):
-    """Admit *count* pages of one topic, each with a word of its own."""
-    for index in range(start, start + count):
-        page = told(index, f"{topic} quokka{index:02}", f"{topic} yes", context=context, at=1e5 + index)
-        keeping(memory._storage)(page)
-        memory.admit(page)
-        if upkeep:
-            memory.upkeep(now or 2e5 + index)
 
 
 def test_page_is_in_one_episode(memory):

@@ -15,13 +15,13 @@ are archived and listed, and the model reads any of them again by `recall_page`,
 from typing import TYPE_CHECKING, Any
 
 from .chapters.unload import NeverRecalled, Stale
-from .context import Context
+from .context.context import Context
+from .context.report import Event, Receipt, Report
 from .errors import BudgetExceeded, InvalidMessage, MemciError, OpenToolGroup, PageNotFound, StorageError
-from .report import Event, Receipt, Report
 from .storage import EphemeralStorage, SQLiteStorage
 
 if TYPE_CHECKING:
-    from .async_context import AsyncContext
+    from .context.async_context import AsyncContext
 
 __version__ = "0.1.0"
 
@@ -47,7 +47,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load `AsyncContext` when it is first asked for: asyncio takes a third of the time of `import memci`."""
     if name == "AsyncContext":
-        from .async_context import AsyncContext  # noqa: PLC0415
+        from .context.async_context import AsyncContext
 
         return AsyncContext
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

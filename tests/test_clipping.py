@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.clipping import SMALLEST, clipped
 from memci.messages import check
+from memci.segments.clipping import SMALLEST, clipped
 from memci.tokens import counter_for, message_tokens
 
 CALL = "recall_page(index=12, entry=7)"

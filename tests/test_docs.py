@@ -288,17 +288,17 @@ def documented(name: str) -> object:
 
 MODULES = (
     "memci.storage",
-    "memci.erasing",
+    "memci.history.erase",
     "memci.errors",
     "memci.memory.backend",
-    "memci.reader",
-    "memci.pages",
-    "memci.attp",
+    "memci.history.reader",
+    "memci.chapters.pages",
+    "memci.tools.attp",
     "memci.tokens",
-    "memci.summarizers",
+    "memci.text.summarize",
     "memci.llm",
     "memci.memory",
-    "memci.chat",
+    "memci.companion",
 )
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.errors import ModelUnavailable
-from memci.testing.models import ScriptedChat
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import Status
+from memci.testing.llm.faults import Status
+from memci.testing.llm.scripted import ScriptedChat
+from memci.testing.llm.server import ModelServer
 from tests.evals_modules import calls, dialogues, evals, figures, memoryos, oracle, prompt, running, systems
 
 TALK = [

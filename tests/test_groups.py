@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.active import ActiveChapter
-from memci.groups import INTERRUPTED, ToolGroup, distinct, interrupted, late_result
-from memci.messagelist import MessageNode
+from memci.chapters.messagelist import MessageNode
+from memci.chapters.toolgroups import INTERRUPTED, ToolGroup, distinct, interrupted, late_result
 
 
 def calling(*ids: str) -> MessageNode:

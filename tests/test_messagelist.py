@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memci.messagelist import MessageList, MessageNode
+from memci.chapters.messagelist import MessageList, MessageNode
 
 
 def node(name: str = "m", tokens: int = 1) -> MessageNode:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Chapter
-from memci.messagelist import MessageList, MessageNode
-from memci.pages import Entry, Page
+from memci.chapters.messagelist import MessageList, MessageNode
+from memci.chapters.pages import Entry, Page
 
 
 def node(seq: int, role: str = "user", tokens: int = 1) -> MessageNode:

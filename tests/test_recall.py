@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage, PageNotFound
+from memci.chapters.pages import Entry
 from memci.errors import StorageError, Undone
-from memci.pages import Entry
-from memci.recall import RECALL_PAGE, PageText, Request, answer, functions, quotable, request
-from memci.searching import SEARCH_MEMORY
 from memci.testing.strategies import HOSTILE
+from memci.tools.recall_page import RECALL_PAGE, PageText, Request, answer, functions, quotable, request
+from memci.tools.search_memory import SEARCH_MEMORY
 
 NONCE = "1f9a03c2"
 NEXT = re.compile(r"next: recall_page\((\{.*\})\)")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.storage.filesystem import FilesystemStorage
+from memci.storage.filesystem.store import FilesystemStorage
 from memci.storage.protocol import Storage
 
 from ..conversation import airline, synthetic

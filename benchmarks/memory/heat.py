@@ -14,9 +14,9 @@ from random import Random
 
 from memci import Context, EphemeralStorage
 from memci.memory import TieredMemory
-from memci.memory.heat import Warmth
 from memci.memory.owner import owner_of
-from memci.memory.store import MemoryStore
+from memci.memory.repository.store import MemoryStore
+from memci.memory.tiers.heat import Warmth
 
 DAYS = 60
 _BEGAN = datetime(2026, 1, 1, 19, tzinfo=UTC)

@@ -19,8 +19,8 @@ import numpy as np
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
-from memci.memory.hashing import HashEmbedder
-from memci.memory.store import MemoryStore
+from memci.memory.repository.store import MemoryStore
+from memci.memory.retrieval.hashing import HashEmbedder
 
 from .telling import Asked
 

@@ -20,8 +20,8 @@ import apsw
 
 from memci import Context, SQLiteStorage
 from memci.memory import NullMemory, PageRecord, TieredMemory
-from memci.memory.hashing import HashEmbedder
-from memci.memory.raw import record_of
+from memci.memory.repository.page_source import record_of
+from memci.memory.retrieval.hashing import HashEmbedder
 
 from ..conversation import Message
 from .talks import Talks

@@ -19,8 +19,8 @@ from typing import Any
 from memci import Context, SQLiteStorage
 from memci.errors import StorageBusy
 from memci.llm import Chat, ChatModel, Reply
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import Hang
+from memci.testing.llm.faults import Hang
+from memci.testing.llm.server import ModelServer
 
 from ..conversation import Message
 from ..memory.talks import Talks

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from memci.memory.layout import Borrowing
-from memci.memory.ranking import Query, Weights, rank
+from memci.memory.retrieval.columns import Borrowing
+from memci.memory.retrieval.ranking import Query, Weights, rank
 
 from .measure import cost, shares
 from .shelf import Shelf

@@ -9,7 +9,7 @@ from random import Random
 from statistics import median, quantiles
 from typing import Any
 
-from memci.memory.ranking import Query, best_pages, rank
+from memci.memory.retrieval.ranking import Query, best_pages, rank
 
 from .shelf import Shelf
 from .tasks import Talk

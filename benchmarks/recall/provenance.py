@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from memci.memory.passages import entry_text
-from memci.memory.ranking import Query, Weights, rank
+from memci.memory.retrieval.passages import entry_text
+from memci.memory.retrieval.ranking import Query, Weights, rank
 
 from .measure import count
 from .shelf import Shelf

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memci.memory.bert import BertEmbedder
-from memci.memory.embedders import Embedder
+from memci.memory.retrieval.bert import BertEmbedder
+from memci.memory.retrieval.embedder import Embedder
 
 Floats = NDArray[np.float32]
 

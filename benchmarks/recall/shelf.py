@@ -1,4 +1,4 @@
-"""An index of passages in RAM: the postings and the layout that `memci.memory.ranking` works on.
+"""An index of passages in RAM: the postings and the layout that `memci.memory.retrieval.ranking` works on.
 
     shelf = Shelf()
     shelf.add(entries, page=0, at=1683554160.0)
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memci.memory.layout import Layout, Row, flags_of
-from memci.memory.passages import Passage, passage_terms, passages
-from memci.memory.words import extent
+from memci.memory.retrieval.columns import Layout, Row, flags_of
+from memci.memory.retrieval.passages import Passage, passage_terms, passages
 from memci.messages import Message
+from memci.text.language.terms import extent
 
 Numbers = NDArray[np.int64]
 

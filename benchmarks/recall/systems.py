@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from memci.memory.layout import Layout
-from memci.memory.ranking import Query, Weights, rank
-from memci.memory.words import STOP_WORDS, query_terms
+from memci.memory.retrieval.columns import Layout
+from memci.memory.retrieval.ranking import Query, Weights, rank
+from memci.text.language.terms import STOP_WORDS, query_terms
 
 from .shelf import Shelf
 from .tasks import Talk

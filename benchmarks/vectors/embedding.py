@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from memci.memory.bert import BertEmbedder
-from memci.memory.embedders import Embedder, embedded
-from memci.memory.hashing import HashEmbedder
+from memci.memory.retrieval.bert import BertEmbedder
+from memci.memory.retrieval.embedder import Embedder, embedded
+from memci.memory.retrieval.hashing import HashEmbedder
 
 from ..conversation import airline, synthetic, texts
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from memci.memory.neighbours import faiss_is_there
-from memci.memory.vectors import VectorIndex
+from memci.memory.retrieval.hnsw import faiss_is_there
+from memci.memory.retrieval.vectors import VectorIndex
 
 _K = 10
 _QUERIES = 50

@@ -9,11 +9,11 @@ settled: complete, or given up. This module knows nothing of budgets, of the arc
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..groups import ToolGroup, late_result, shown
-from ..messagelist import MessageNode
 from ..messages import Message, tool_calls
-from ..pages import Page
 from .chapter import Chapter
+from .messagelist import MessageNode
+from .pages import Page
+from .toolgroups import ToolGroup, late_result, shown
 
 
 class ActiveChapter(Chapter):

@@ -7,10 +7,10 @@ Memory goes with what is listed, not with what was ever archived. This module kn
 holds are what the store holds, told by who reads it.
 """
 
-from ..messagelist import MessageNode
 from ..storage.protocol import PageRow
 from .chapter import Chapter
 from .contents import ContentsPage
+from .messagelist import MessageNode
 
 
 class ArchiveChapter(Chapter):

@@ -9,8 +9,8 @@ This module knows nothing of what a chapter is for.
 
 from collections.abc import Iterator
 
-from ..messagelist import MessageList, MessageNode
-from ..pages import Page
+from .messagelist import MessageList, MessageNode
+from .pages import Page
 
 
 class Chapter:

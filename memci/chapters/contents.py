@@ -24,10 +24,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from ..frames import framed
 from ..messages import Message
-from ..pages import Entry
-from .standing import Said, told
+from ..text.sanitize import framed
+from .instructions import Said, told
+from .pages import Entry
 
 
 class Level(IntEnum):

@@ -7,9 +7,9 @@ Nothing that a user, a tool or a model wrote ever comes in here. This module kno
 
 from collections.abc import Callable
 
-from ..messagelist import MessageNode
 from ..messages import Message
 from .chapter import Chapter
+from .messagelist import MessageNode
 
 NOTICE = """\
 # Earlier parts of this conversation

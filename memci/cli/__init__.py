@@ -17,7 +17,7 @@ MISSING = "memci: the command line needs typer and rich: pip install 'memci[cli]
 def main() -> None:
     """Run the command that was typed."""
     try:
-        from .app import app  # noqa: PLC0415 -- what it imports may not be installed
+        from .app import app
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich"}:
             raise

@@ -22,13 +22,13 @@ from rich.console import Console
 from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
 from ..presets import Preset
-from .demo import demonstrated
+from .demo.command import demonstrated
 from .doctor import examined
-from .erasure import erased_from
-from .exports import exported_file, imported_file
-from .inspection import check_memory_options, inspected, verified
+from .erase import erased_from
+from .inspect import check_memory_options, inspected, verified
 from .output import PLAIN, Output, visible
-from .replay import replayed
+from .replay.command import replayed
+from .transfer import exported_file, imported_file
 
 app = typer.Typer(
     name="memci",
@@ -105,7 +105,7 @@ def chat(
     json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each message.")] = False,
 ) -> None:
     """Talk with a model that remembers. From a pipe, each line is a message."""
-    from .chat import Wishes, chatted  # noqa: PLC0415 -- numpy and a client, which the others do not need
+    from .chat.command import Wishes, chatted
 
     with _ending():
         wishes = Wishes(
@@ -199,7 +199,7 @@ def inspect(
         output = _output(json=json, live=False)
         check_memory_options(memory=memory, pages=pages, owner=owner, concept=concept)
         if memory:
-            from .memory_inspection import memory_inspected  # noqa: PLC0415 -- numpy, which the others do not need
+            from .memory.inspect import memory_inspected
 
             memory_inspected(output, store, context=context, owner=owner, concept_name=concept)
         else:
@@ -226,7 +226,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search what is remembered: pages, facts, concepts. Changes nothing, unless --count."""
-    from .memory_search import searched  # noqa: PLC0415 -- numpy, likewise
+    from .memory.search import searched
 
     with _ending():
         searched(
@@ -263,7 +263,7 @@ def consolidate(
     json: Json = False,
 ) -> None:
     """Tell memories what waits for them, and let them do what is due. For cron; changes no context."""
-    from .memory_consolidation import Improvement, consolidated  # noqa: PLC0415 -- numpy, likewise
+    from .memory.consolidate import Improvement, consolidated
 
     with _ending():
         for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):

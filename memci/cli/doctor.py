@@ -20,9 +20,9 @@ from rich.text import Text
 
 from .. import __version__
 from ..errors import InvalidSetting, MemciError
-from ..storage.filesystem_erasing import JOURNAL
-from ..storage.sqlite_file import check_library, network_file_system
-from ..storage.sqlite_schema import APPLICATION_ID, SCHEMA_VERSION
+from ..storage.filesystem.erase import JOURNAL
+from ..storage.sqlite.connection import check_library, network_file_system
+from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from .output import Output, visible
 from .stores import existing, is_folder
 
@@ -225,7 +225,7 @@ def _turns(folder: Path) -> Iterator[Finding]:
 
 def _is_held(path: Path) -> bool:
     try:
-        from filelock import FileLock, Timeout  # noqa: PLC0415 -- doctor says it if it is missing
+        from filelock import FileLock, Timeout
     except ImportError:
         return False
     lock = FileLock(path, fallback_to_soft=False)

@@ -17,10 +17,10 @@ from typing import Any, cast
 import apsw
 
 from ..errors import CorruptRecord, InvalidSetting
+from ..history.verify import problems
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..storage.protocol import ContextRecord, EntryRow
-from ..storage.sqlite_file import damage, storage_error
-from ..verifying import problems
+from ..storage.sqlite.connection import damage, storage_error
 
 
 class Counted:

@@ -14,12 +14,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..context.report import Report
+from ..history.reader import PageInfo
 from ..messages import Message, call_name, text_of, tool_calls
-from ..reader import PageInfo
-from ..report import Report
 from ..storage.protocol import ContextRecord
 from .output import visible
-from .picture import legend, window_bar
+from .replay.live_picture import legend, window_bar
 
 _WIDEST = 100
 _PLACES = (

@@ -11,14 +11,14 @@
 
 from typing import TYPE_CHECKING
 
-from .ledger import Ledger, Spent
 from .model import ChatModel, Reply, Usage
+from .usage import Ledger, Spent
 
 if TYPE_CHECKING:
-    from .answers import ask, ask_async
     from .async_chat import AsyncChat
     from .chat import Chat
     from .embeddings import Embeddings
+    from .structured import ask, ask_async
     from .tracing import Call
 
 __all__ = [
@@ -39,23 +39,23 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Load what is first asked for: a context without a model needs none of it."""
     if name in {"ask", "ask_async"}:
-        from . import answers  # noqa: PLC0415
+        from . import structured as answers
 
         return answers.ask if name == "ask" else answers.ask_async
     if name == "Chat":
-        from .chat import Chat  # noqa: PLC0415
+        from .chat import Chat
 
         return Chat
     if name == "AsyncChat":
-        from .async_chat import AsyncChat  # noqa: PLC0415
+        from .async_chat import AsyncChat
 
         return AsyncChat
     if name == "Embeddings":
-        from .embeddings import Embeddings  # noqa: PLC0415
+        from .embeddings import Embeddings
 
         return Embeddings
     if name == "Call":
-        from .tracing import Call  # noqa: PLC0415
+        from .tracing import Call
 
         return Call
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

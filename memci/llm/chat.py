@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ModelUnavailable
 from ..messages import Message
-from .ledger import Ledger
-from .line import Exchange, Send, Wait, estimated
 from .model import Reply
+from .options import Terms
 from .replies import Body, reply_of
-from .streams import Incoming
-from .terms import Terms
+from .retry import Exchange, Send, Wait, estimated
+from .streaming import Incoming
 from .tracing import OnCall
+from .usage import Ledger
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -62,13 +62,13 @@ class Address:
 
     def client(self, timeout: float) -> "OpenAI":
         """Make a client."""
-        from openai import OpenAI  # noqa: PLC0415 -- an extra, and slow to load
+        from openai import OpenAI
 
         return OpenAI(base_url=self.base_url, api_key=self.api_key, timeout=timeout, max_retries=0)
 
     def async_client(self, timeout: float) -> "AsyncOpenAI":
         """Make a client for one event loop."""
-        from openai import AsyncOpenAI  # noqa: PLC0415 -- an extra, and slow to load
+        from openai import AsyncOpenAI
 
         return AsyncOpenAI(base_url=self.base_url, api_key=self.api_key, timeout=timeout, max_retries=0)
 

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbeddingFailed, InvalidSetting, ModelError, brief
 from .chat import drive
-from .failures import Unusable
-from .ledger import Ledger
-from .line import Exchange, Send
+from .errors_of_servers import Unusable
 from .model import Usage
+from .options import Terms
 from .replies import Body, usage_of
 from .requests import EmbeddingDraft
-from .terms import Terms
+from .retry import Exchange, Send
 from .tracing import OnCall
+from .usage import Ledger
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Message, check
-from .failures import Unusable
+from .errors_of_servers import Unusable
 from .model import Reply, Usage
 
 LARGEST = 16_000_000

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message
-from .failures import Failure
+from .errors_of_servers import Failure
 from .schema import instruction, response_format
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .backend import MemoryBackend, NullMemory, PageRecord, Recollection
-    from .tiered import TieredMemory
+    from .tiered_memory import TieredMemory
 
 __all__ = ["MemoryBackend", "NullMemory", "PageRecord", "Recollection", "TieredMemory"]
 
@@ -21,9 +21,9 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name != "TieredMemory":
-        from . import backend  # noqa: PLC0415
+        from . import backend
 
         return getattr(backend, name)
-    from .tiered import TieredMemory  # noqa: PLC0415
+    from .tiered_memory import TieredMemory
 
     return TieredMemory

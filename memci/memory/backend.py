@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
-from ..llm.ledger import Spent as Spent  # noqa: PLC0414 -- a part of `Work`, found beside it
+from ..llm.usage import Spent
 from ..messages import Message
-from ..summarizers import Summary
+from ..text.summarize import Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import apsw
 
-from . import episodes, jobs
 from .backend import Forgotten, Scope
-from .chains import ChainSummary
-from .index import removed
-from .items import drop, dumped, put, unpacked, validated
-from .notes import KIND, Note
+from .consolidation.page_notes import KIND, Note
 from .owner import Owner, owner_of
-from .profile import Profile
-from .reading import QUARANTINED
-from .store import MemoryStore, fetched, purge
+from .repository import job_queue as jobs
+from .repository.items import drop, dumped, put, unpacked, validated
+from .repository.reading import QUARANTINED
+from .repository.store import MemoryStore, fetched, purge
+from .retrieval.postings import removed
+from .tiers import episodes
+from .tiers.chains import ChainSummary
+from .tiers.profile import Profile
 
 
 def forget(store: MemoryStore, owner: Owner, scope: Scope) -> Forgotten:

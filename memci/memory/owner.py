@@ -13,20 +13,20 @@ from dataclasses import dataclass, field, replace
 
 import apsw
 
-from .chains import ChainSummary
-from .episodes import Episode
-from .events import DailySummary, Event
-from .facts import Known
-from .graph import Graph
-from .heat import Warmth
-from .index import WordIndex
-from .items import loaded, unpacked, validated
-from .knowledge import Knowledge
-from .layout import Row
-from .profile import Profile
-from .relations import Relation
-from .store import MemoryStore
-from .vectors import VectorIndex
+from .repository.items import loaded, unpacked, validated
+from .repository.store import MemoryStore
+from .retrieval.columns import Row
+from .retrieval.postings import WordIndex
+from .retrieval.vectors import VectorIndex
+from .tiers.chains import ChainSummary
+from .tiers.episodes import Episode
+from .tiers.events import DailySummary, Event
+from .tiers.fact_lists import Knowledge
+from .tiers.facts import Known
+from .tiers.graph import Graph
+from .tiers.heat import Warmth
+from .tiers.profile import Profile
+from .tiers.relations import Relation
 
 MOST_OWNERS = 256
 """of which something stays in RAM"""

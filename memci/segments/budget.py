@@ -16,8 +16,8 @@ provider's prompt cache. This module knows nothing of messages, chapters or stor
 
 from dataclasses import dataclass
 
-from ..clipping import SMALLEST
 from ..errors import BudgetExceeded
+from .clipping import SMALLEST
 
 CONTENTS_FLOOR = 64
 """Tokens below which the Contents Page is never pressed."""

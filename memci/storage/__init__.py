@@ -9,19 +9,19 @@ This package knows nothing of tokens, windows or models.
 
 from typing import TYPE_CHECKING
 
-from .ephemeral import EphemeralStorage
+from .ephemeral.store import EphemeralStorage
 from .protocol import Storage
-from .sqlite import SQLiteStorage
+from .sqlite.store import SQLiteStorage
 
 if TYPE_CHECKING:
-    from .filesystem import FilesystemStorage
+    from .filesystem.store import FilesystemStorage
 
 __all__ = ["EphemeralStorage", "FilesystemStorage", "SQLiteStorage", "Storage"]
 
 
 def __getattr__(name: str) -> object:
     if name == "FilesystemStorage":
-        from .filesystem import FilesystemStorage  # noqa: PLC0415 -- not every system has what it needs
+        from .filesystem.store import FilesystemStorage
 
         return FilesystemStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 
-from .models import is_openai
+from ..model_catalog import is_openai
 
 _UNKNOWN = 3_000
 _PER_PAGE = 3_000

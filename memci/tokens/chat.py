@@ -10,10 +10,10 @@ keys, nested schemas) is counted whole, on the safe side. This module knows noth
 
 from collections.abc import Mapping, Sequence
 
+from ..model_catalog import is_openai, plain_name, tally_of
 from .attachments import audio_tokens, file_tokens
 from .counter import TokenCounter
 from .images import image_tokens
-from .models import is_openai, plain_name, tally_of
 from .schemas import compact, function_tokens
 
 REQUEST_TOKENS = 3

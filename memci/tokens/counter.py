@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from ..errors import InvalidSetting
+from ..model_catalog import tally_of
 from . import vocabulary
 from .estimate import estimate
-from .models import tally_of
 
 # A run of a million spaces overflows the stack of tiktoken's pattern, 300,000 pass.
 _LONG = 100_000

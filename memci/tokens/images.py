@@ -17,8 +17,8 @@ not listed count as gpt-4o. This module knows nothing of messages or text.
 import math
 from collections.abc import Mapping
 
-from .headers import size_of
-from .models import is_later_anthropic, plain_name
+from ..model_catalog import is_later_anthropic, plain_name
+from .image_size import size_of
 
 # Tokens at any rate, tokens per tile of 512; the first prefix that fits.
 _TILES = (

@@ -82,7 +82,7 @@ NAMES = tuple(_SPECIAL)
 def importable() -> bool:
     """Say whether tiktoken can be imported here; imports it the first time."""
     try:
-        import tiktoken  # noqa: F401, PLC0415 - imported late: it costs 25 to 50 ms, which not every user of memci needs
+        import tiktoken  # noqa: F401 - imported late: it costs 25 to 50 ms, which not every user of memci needs
     except ImportError:
         return False
     return True
@@ -114,7 +114,7 @@ def ranks(vocabulary: str) -> dict[bytes, int]:
 
 @cache
 def _encoding(name: str) -> "tiktoken.Encoding":
-    import tiktoken  # noqa: PLC0415 - see importable()
+    import tiktoken
 
     vocabulary = name.partition("_")[0]
     return tiktoken.Encoding(

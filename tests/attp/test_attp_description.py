@@ -9,9 +9,9 @@ from typing import Annotated, Union
 
 import pytest
 
-from memci.attp import describe, parse, run
-from memci.attp.tools import example, signature
 from memci.errors import InvalidSetting
+from memci.tools.attp import describe, parse, run
+from memci.tools.attp.signatures import example, signature
 
 from .recorder import Recorder
 

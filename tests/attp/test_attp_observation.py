@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.attp import Reply, Tools, parse, run
 from memci.errors import StorageError, StorageUnavailable
+from memci.tools.attp import Reply, Tools, parse, run
 
 from .recorder import Recorder
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import memci.attp
-from memci.attp.program import check, perform
+import memci.tools.attp
 from memci.errors import InvalidMessage, PageNotFound, StorageBusy
+from memci.tools.attp.program import check, perform
 
 from .recorder import Recorder
 
@@ -342,7 +342,7 @@ def test_perform_arbitrary_literal(value: object) -> None:
 def test_source_when_it_runs_nothing() -> None:
     """The package has no means to run text, or to reach an attribute by a name that came in."""
     means = {"exec", "eval", "literal_eval", "compile", "__import__", "importlib", "getattr", "setattr", "globals"}
-    sources = sorted(Path(memci.attp.__file__).parent.glob("*.py"))
+    sources = sorted(Path(memci.tools.attp.__file__).parent.glob("*.py"))
 
     nodes = [node for source in sources for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))]
     words = {ast.unparse(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.attp import Reply, parse
+from memci.tools.attp import Reply, parse
 
 CODE = "r = recall_page(42)\n__result__ = r\n"
 TABLE = f"[tool_call]\nstatus = \"success\"\ntarget = \"the price\"\ncode = '''\n{CODE}'''\n"

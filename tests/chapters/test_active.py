@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from memci.chapters.active import ActiveChapter
-from memci.groups import INTERRUPTED
-from memci.messagelist import MessageNode
+from memci.chapters.messagelist import MessageNode
+from memci.chapters.toolgroups import INTERRUPTED
 
 INTERRUPTION = 11
 

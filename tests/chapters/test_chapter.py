@@ -8,9 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from memci.chapters.archive import ArchiveChapter
 from memci.chapters.chapter import Chapter
 from memci.chapters.contents import Block, ContentsPage, Line
+from memci.chapters.messagelist import MessageNode
+from memci.chapters.pages import Entry
 from memci.chapters.system import NOTICE, SystemChapter
-from memci.messagelist import MessageNode
-from memci.pages import Entry
 from memci.storage.protocol import PageRow, Place
 
 

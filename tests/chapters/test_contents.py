@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.contents import Block, ContentsPage, Level, Line, Range, runs
-from memci.pages import Entry
+from memci.chapters.pages import Entry
 
 
 def weigh(message: dict) -> int:

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from memci.chapters.contents import ContentsPage, Level, Line
 from memci.chapters.folding import RANGE_PAGES, RANGE_TITLES, revised
+from memci.chapters.pages import Entry
 from memci.chapters.unload import OverCeiling
-from memci.pages import Entry
 
 
 def quarters(text: str) -> int:

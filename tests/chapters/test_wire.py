@@ -5,9 +5,9 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.chapters import wire
+from memci.chapters import contents_json as wire
 from memci.chapters.contents import Block, ContentsPage, Level, Line, Range
-from memci.pages import Entry
+from memci.chapters.pages import Entry
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from memci.chat import AsyncCompanion, Companion
-from memci.chat.turn import STOPPED
+from memci.companion import AsyncCompanion, Companion
+from memci.companion.turn import STOPPED
 
 
 def test_respond_when_it_is_awaited(context, scripted):

@@ -8,9 +8,9 @@ from itertools import count, pairwise
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.chat import Companion
+from memci.companion import Companion
 from memci.llm import Chat
-from memci.testing.server import ModelServer
+from memci.testing.llm.server import ModelServer
 from memci.tokens import counter_for, message_tokens, tools_tokens
 
 LOOK_UP = {

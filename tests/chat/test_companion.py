@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.chat import Companion
+from memci.companion import Companion
 from memci.errors import AnswerRejected, InvalidSetting, ModelUnavailable
 from memci.memory.backend import NullMemory
 
@@ -355,7 +355,7 @@ def test_respond_when_another_process_wrote(scripted):
 
 def test_json_when_an_analysis_is_dumped():
     """What the analysis says is plain JSON, for logs and lines of JSON."""
-    from memci.chat import AnalysisResult
+    from memci.companion import AnalysisResult
 
     assert json.loads(AnalysisResult.model_validate(SAVE).model_dump_json()) == SAVE
 

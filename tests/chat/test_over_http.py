@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.chat import Companion
-from memci.chat.turn import STOPPED
+from memci.companion import Companion
+from memci.companion.turn import STOPPED
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import HTML, Cut, Raw, Reset, Status
+from memci.testing.llm.faults import HTML, Cut, Raw, Reset, Status
+from memci.testing.llm.server import ModelServer
 
 QUIET = {
     "thinking": "",

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.chat.fitting import fitted
-from memci.chat.recollecting import RECALL, Remembered, told
-from memci.chat.surroundings import Surroundings
-from memci.frames import quoted
+from memci.companion.context_view import Surroundings
+from memci.companion.fitting import fitted
+from memci.companion.memory_prompt import RECALL, Remembered, told
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
+from memci.text.sanitize import quoted
 from memci.tokens import counter_for
 
 COUNT = counter_for(None)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.chat import Companion
-from memci.chat.toolbox import tidy, unanswered
-from memci.chat.turn import FAILED, ROUNDS, STOPPED
+from memci.companion import Companion
+from memci.companion.tool_runner import tidy, unanswered
+from memci.companion.turn import FAILED, ROUNDS, STOPPED
 
 WEATHER = {
     "type": "function",

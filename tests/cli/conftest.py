@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from memci import Context, SQLiteStorage
 from memci.cli.app import app
+from memci.history import exported, imported
 from memci.storage import FilesystemStorage
-from memci.transfer import exported, imported
 
 for _folder in ("cli", "memory"):  # what the tests of several files share stands beside them
     sys.path.insert(0, str(Path(__file__).parents[1] / _folder))

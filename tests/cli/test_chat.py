@@ -17,12 +17,12 @@ import pytest
 from rich.cells import cell_len
 
 from memci import Context
-from memci.chat.turn import STOPPED
-from memci.cli.chat_prompt import messages_of
-from memci.cli.chat_wrap import Wrapped
+from memci.cli.chat.input import messages_of
+from memci.cli.chat.wrap import Wrapped
+from memci.companion.turn import STOPPED
 from memci.memory.backend import NullMemory
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import Status
+from memci.testing.llm.faults import Status
+from memci.testing.llm.server import ModelServer
 
 QUIET = {
     "thinking": "",

@@ -10,13 +10,13 @@ from memory_kit import used
 from model_kit import obliging
 
 from memci import Context, SQLiteStorage
-from memci.cli.memory_consolidation import _told
+from memci.cli.memory.consolidate import _told
 from memci.errors import LeaseLost
 from memci.memory import TieredMemory
-from memci.memory.overview import counts
-from memci.testing.models import Asked
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import Status
+from memci.memory.inspect import counts
+from memci.testing.llm.faults import Status
+from memci.testing.llm.scripted import Asked
+from memci.testing.llm.server import ModelServer
 
 STEPS = {
     "PageAnswer": "page",

@@ -3,8 +3,8 @@
 import json
 
 from memci import Context, EphemeralStorage
-from memci.cli.conversation import SYSTEM, turns
-from memci.cli.demo import recalled
+from memci.cli.demo.command import recalled
+from memci.cli.demo.script import SYSTEM, turns
 from memci.messages import check, tool_calls
 
 

@@ -11,7 +11,7 @@ import pytest
 from memci import SQLiteStorage
 from memci.cli import doctor
 from memci.cli.doctor import Finding
-from memci.storage.filesystem_erasing import JOURNAL
+from memci.storage.filesystem.erase import JOURNAL
 
 GOLDEN = Path(__file__).parent.parent / "storage" / "golden" / "schema1.db"
 

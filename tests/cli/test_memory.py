@@ -7,13 +7,13 @@ import pytest
 from memory_kit import pages_of, used
 
 from memci import Context, SQLiteStorage
-from memci.cli.memory_search import MARKED, marked
+from memci.cli.memory.search import MARKED, marked
+from memci.history import exported, imported
 from memci.memory import TieredMemory
-from memci.memory.heat import PAPER, heat
-from memci.memory.overview import concept, overview, waiting
+from memci.memory.inspect import concept, overview, waiting
+from memci.memory.tiers.heat import PAPER, heat
 from memci.storage import FilesystemStorage
-from memci.testing.models import ScriptedChat
-from memci.transfer import exported, imported
+from memci.testing.llm.scripted import ScriptedChat
 
 
 @pytest.fixture

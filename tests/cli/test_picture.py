@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from memci.cli.picture import Watcher, history, picture, window_bar
-from memci.cli.player import Tally
-from memci.report import Report
+from memci.cli.replay.live_picture import Watcher, history, picture, window_bar
+from memci.cli.replay.player import Tally
+from memci.context.report import Report
 
 
 def report_of(*, system=600, contents=900, active=4_000, opened=200, budget=7_000, window=8_000):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memci.cli.transcripts import read
+from memci.cli.replay.transcripts import read
 from memci.errors import InvalidMessage, InvalidSetting
 
 ASKED = {"role": "user", "content": "Which train to Delft?"}

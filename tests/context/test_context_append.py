@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memci import InvalidMessage
+from memci.context.report import Receipt
 from memci.errors import InvalidSetting
-from memci.report import Receipt
 
 from .kit import call, calling, opened, result, talked, turn
 

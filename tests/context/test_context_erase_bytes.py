@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memci import SQLiteStorage
-from memci.erasing import ErasureReceipt, erase
 from memci.errors import InvalidSetting, LeaseLost
+from memci.history.erase import ErasureReceipt, erase
 from memci.storage.protocol import Erasure
 
 from .erasures import secret, shown, well

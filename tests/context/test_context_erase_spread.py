@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memci.erasing import erase
 from memci.errors import Erased, LeaseLost, OpConflict
+from memci.history.erase import erase
 
 from .erasures import secret, shown, well
 from .kit import (

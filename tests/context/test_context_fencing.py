@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from memci.erasing import erase
 from memci.errors import BudgetExceeded, HandlePoisoned, LeaseLost
+from memci.history.erase import erase
 
 from .kit import again, opened, seen, talked, turn, where, words
 

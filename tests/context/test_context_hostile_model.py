@@ -3,10 +3,10 @@
 import pytest
 
 from memci import Context, SQLiteStorage
-from memci.memory.upkeep import Rules
-from memci.summarizers import LINE_COLUMNS, TITLE_COLUMNS
-from memci.summarizers.hygiene import width
-from memci.testing.hostile_answers import HostileChat
+from memci.memory.consolidation.maintenance import Rules
+from memci.testing.llm.hostile_answers import HostileChat
+from memci.text.hygiene import width
+from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
 
 ANSWERS = 2_000
 WINDOW = 3_000
@@ -49,7 +49,7 @@ def size(context):
 def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch):
     """Raw pages stay as they were, what is known never shrinks, lines keep identifiers, rejections are counted."""
     for worker in ("_worker", "_model_worker"):  # all is done by flushes: the same on every machine
-        monkeypatch.setattr(f"memci.background.{worker}.submit", lambda busy: None)
+        monkeypatch.setattr(f"memci.workers.{worker}.submit", lambda busy: None)
     chat = HostileChat(seed=20, offered=(1, 2, 3))
     storage = SQLiteStorage(tmp_path / "a.db", durability="fast")
     with Context.open(storage, id="a", window=WINDOW, chat=chat) as context:

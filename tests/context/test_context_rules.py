@@ -2,7 +2,7 @@
 
 import pytest
 
-from memci.report import Event
+from memci.context.report import Event
 
 from .kit import opened, talked, turn, where
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci import EphemeralStorage, SQLiteStorage
-from memci.chapters.standing import HEADING, chosen, told
+from memci.chapters.instructions import HEADING, chosen, told
 
 from .kit import again, opened, talked, turn, words
 

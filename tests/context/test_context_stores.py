@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memci import Context, EphemeralStorage, SQLiteStorage
+from memci.context.report import Receipt
 from memci.errors import HandlePoisoned, InvalidSetting
-from memci.report import Receipt
 
 from .kit import OWN_TOOL, call, calling, opened, result, talked, turn, where, words
 

@@ -7,9 +7,9 @@ import pytest
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import InvalidSetting, LeaseLost, MemciError, StorageFull
+from memci.history import exported, imported, transitions
+from memci.history.lines import fields_of, line_of, told, written
 from memci.storage import FilesystemStorage
-from memci.transfer import exported, imported, transitions
-from memci.transfer.lines import fields_of, line_of, told, written
 
 from .kit import call, calling, opened, result, turn
 

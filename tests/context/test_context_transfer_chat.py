@@ -6,7 +6,7 @@ import pytest
 
 from memci import EphemeralStorage
 from memci.errors import InvalidMessage, InvalidSetting
-from memci.transfer import chat_of, exported, imported_chat
+from memci.history import chat_of, exported, imported_chat
 
 from .kit import call, calling, opened, result, turn
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from memci import EphemeralStorage
 from memci.errors import InvalidSetting, LimitExceeded, SchemaTooNew
+from memci.history import exported, imported, is_native
+from memci.history.lines import Checksum, line_of
 from memci.storage.codec import MAX_BYTES, digest
-from memci.transfer import exported, imported, is_native
-from memci.transfer.lines import Checksum, line_of
 
 from .kit import opened, turn
 

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 import memci
 from memci.errors import HandlePoisoned, LeaseLost, MemciError
+from memci.history.verify import problems
 from memci.storage.protocol import Storage
-from memci.verifying import problems
 
 from .acts import ACTS, ON_DISK, Site, State, opened, state, talk, turn
 from .scenario import MAIN

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from memci import Context, EphemeralStorage, attp
-from memci.recall import quotable
+from memci import Context, EphemeralStorage
+from memci.tools import attp
+from memci.tools.recall_page import quotable
 
 from .fuzz_texts import NONCE, UNQUOTED, markers, opened, said, text, units
 

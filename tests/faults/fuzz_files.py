@@ -18,9 +18,9 @@ import apsw
 
 from memci import Context, SQLiteStorage
 from memci.errors import MemciError
-from memci.storage.filesystem import FilesystemStorage
+from memci.history.verify import problems
+from memci.storage.filesystem.store import FilesystemStorage
 from memci.storage.protocol import Storage
-from memci.verifying import problems
 
 from .fuzz_texts import opened, outcomes
 from .worker import room

@@ -15,7 +15,7 @@ from typing import Any
 
 from memci import Context, EphemeralStorage
 from memci.errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, SchemaTooNew
-from memci.verifying import problems
+from memci.history.verify import problems
 
 from .fuzz_texts import markers, opened, outcomes, said, text
 

@@ -17,12 +17,12 @@ from random import Random
 from typing import Any
 
 from memci.chapters.contents import Block, Line, Range, runs
+from memci.chapters.pages import Entry
 from memci.errors import InvalidMessage, LimitExceeded, SchemaTooNew
-from memci.frames import quoted
-from memci.pages import Entry
 from memci.storage import codec as stored
-from memci.summarizers import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line, titled
-from memci.summarizers.hygiene import width
+from memci.text.hygiene import width
+from memci.text.sanitize import quoted
+from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line, titled
 
 from .fuzz_texts import NONCE, UNQUOTED, markers, text, units
 

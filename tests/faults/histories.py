@@ -20,8 +20,8 @@ from zlib import crc32
 import apsw
 
 from memci import Context
+from memci.history.verify import problems
 from memci.storage.protocol import Storage
-from memci.verifying import problems
 
 Turn = list[dict[str, Any]]
 

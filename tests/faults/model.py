@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memci.errors import PageNotFound
+from memci.history.verify import problems
 from memci.storage.protocol import Erased, Erasure, OpRow, Storage, Transition
-from memci.verifying import problems
 
 from .scenario import STEPS, Make, Message, Play, opened
 

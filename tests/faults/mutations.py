@@ -21,14 +21,14 @@ class Mutant(NamedTuple):
     """whether its killer is one test of a few seconds"""
 
 
-_SQLITE = "memci/storage/sqlite.py"
-_BATCH = "memci/storage/sqlite_batch.py"
-_WRITE = "memci/storage/sqlite_write.py"
-_FILE = "memci/storage/sqlite_file.py"
-_ROWS = "memci/storage/sqlite_rows.py"
-_WRITER = "memci/writer.py"
-_ERASING = "memci/erasing.py"
-_QUOTING = "memci/quoting.py"
+_SQLITE = "memci/storage/sqlite/store.py"
+_BATCH = "memci/storage/sqlite/batch.py"
+_WRITE = "memci/storage/sqlite/write.py"
+_FILE = "memci/storage/sqlite/connection.py"
+_ROWS = "memci/storage/sqlite/rows.py"
+_WRITER = "memci/history/writer.py"
+_ERASING = "memci/history/erase.py"
+_QUOTING = "memci/history/quotations.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # -- what is on disk when a call returns
@@ -67,21 +67,21 @@ MUTANTS: tuple[Mutant, ...] = (
     # -- one writer after the other
     Mutant(
         "a commit follows the one before",
-        "memci/storage/rows.py",
+        "memci/storage/validation.py",
         "if revision != record.revision - 1",
         "if False and revision != record.revision - 1",
         "nemesis",
     ),
     Mutant(
         "an edition raises the revision",
-        "memci/window.py",
+        "memci/window/window.py",
         "state=memo.dumps(), revision=self.record.revision + 1",
         "state=memo.dumps(), revision=self.record.revision",
         "machine",
     ),
     Mutant(
         "rendering looks whether another one wrote",
-        "memci/writer.py",
+        "memci/history/writer.py",
         "if not self._read_only and (stored",
         "if False and (stored",
         "tests/context/test_context_fencing.py",
@@ -89,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "opening takes nothing from a writer",
-        "memci/opening.py",
+        "memci/history/loader.py",
         "    return Opened(window, reader, Unwritten(found[0].settings, views))",
         "    storage.commit(Transition(record.head, record._replace(revision=record.revision + 1), views=views))\n"
         "    window.record = record._replace(revision=record.revision + 1)\n    return Opened(window, reader)",
@@ -97,7 +97,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a turn has one holder",
-        "memci/storage/holding.py",
+        "memci/storage/locks.py",
         "    def release() -> None:\n",
         "    lock.release(force=True)\n\n    def release() -> None:\n",
         "tests/context/test_context_turns.py",
@@ -142,7 +142,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a later schema is refused",
-        "memci/storage/sqlite_schema.py",
+        "memci/storage/sqlite/schema.py",
         "        if not 1 <= found <= SCHEMA_VERSION:",
         "        if False:",
         "tests/storage -k 'sqlite and later_version'",
@@ -150,7 +150,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a migration keeps the editions",
-        "memci/storage/sqlite_schema.py",
+        "memci/storage/sqlite/schema.py",
         '            connection.execute("INSERT INTO edition VALUES',
         '            _ = ("INSERT INTO edition VALUES',
         "tests/storage/test_sqlite_migration.py",
@@ -184,14 +184,14 @@ MUTANTS: tuple[Mutant, ...] = (
     # -- a cancelled call
     Mutant(
         "a cancellation waits for the end of what it cancels",
-        "memci/async_context.py",
+        "memci/context/async_context.py",
         "    running = asyncio.get_running_loop()",
         "    return await asyncio.to_thread(work)\n    running = asyncio.get_running_loop()",
         "tests/async_context/test_async_cancelling.py",
     ),
     Mutant(
         "a cancellation is raised",
-        "memci/async_context.py",
+        "memci/context/async_context.py",
         "    if cancelled is None:\n        return running.result()",
         "    if True:\n        return running.result()",
         "tests/async_context/test_async_cancelling.py",
@@ -200,7 +200,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # -- the past, forks
     Mutant(
         "the past ends with its turn",
-        "memci/past.py",
+        "memci/history/as_of.py",
         "            if row.turn > self._turn:",
         "            if row.turn > self._turn + 1:",
         "tests/context/test_context_past.py",
@@ -215,7 +215,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a fork shares no more than was there",
-        "memci/forking.py",
+        "memci/history/fork.py",
         "parent=was.id, base=was.head",
         "parent=was.id, base=was.head - 1 if was.head else 0",
         "tests/context/test_context_forks.py",
@@ -260,28 +260,28 @@ MUTANTS: tuple[Mutant, ...] = (
     # -- plain files
     Mutant(
         "a file is synced before it has its name",
-        "memci/storage/filesystem_files.py",
+        "memci/storage/filesystem/files.py",
         "                        self._sync(file, path)\n",
         "                        pass\n",
         "power",
     ),
     Mutant(
         "a name lasts when a commit returns",
-        "memci/storage/filesystem_writing.py",
+        "memci/storage/filesystem/write.py",
         "    if full:\n        make_final(files, place, op_id)\n    return None",
         "    return None",
         "power",
     ),
     Mutant(
         "who commits first syncs the folders above",
-        "memci/storage/filesystem_files.py",
+        "memci/storage/filesystem/files.py",
         "        if path in self._lasting:",
         "        if True:",
         "double",
     ),
     Mutant(
         "an erasure is decided before it is done",
-        "memci/storage/filesystem.py",
+        "memci/storage/filesystem/store.py",
         "                    self._files.write(JOURNAL, dumps(staged))\n"
         '                    make_final(self._files, "", None)\n',
         "",

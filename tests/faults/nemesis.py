@@ -31,7 +31,7 @@ import memci
 from memci import Context, SQLiteStorage
 from memci.errors import CommitUnknown, LeaseLost, StorageBusy
 from memci.memory import NullMemory
-from memci.storage.filesystem import FilesystemStorage
+from memci.storage.filesystem.store import FilesystemStorage
 from memci.storage.protocol import Storage
 
 from .histories import examined, history, said

@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 from memci.errors import MemciError
+from memci.history.verify import problems
 from memci.storage.protocol import Storage
-from memci.verifying import problems
 
 from .model import Found, Model, State, digest, fingerprint, heard, told
 from .scenario import Make, Step, assistant, opened, user

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from memci import Context, SQLiteStorage
 from memci.errors import Erased
 from memci.memory import NullMemory
-from memci.storage.filesystem import FilesystemStorage
+from memci.storage.filesystem.store import FilesystemStorage
 from memci.storage.protocol import Storage
 
 Message = dict[str, object]

@@ -2,8 +2,10 @@
 
 import pytest
 
-from memci.memory import improving, jobs, noticing
-from memci.memory.store import fetched
+from memci.memory.consolidation import event_detection as noticing
+from memci.memory.consolidation import job_runner as improving
+from memci.memory.repository import job_queue as jobs
+from memci.memory.repository.store import fetched
 from tests.faults.consolidating import Case, Consolidations, exploded, known
 from tests.faults.tally import Order
 

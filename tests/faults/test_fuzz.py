@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.attp import Reply
 from memci.errors import InvalidSetting
-from memci.frames import quoted
 from memci.storage import codec
-from memci.summarizers import Summary, one_line
+from memci.text.sanitize import quoted
+from memci.text.summarize import Summary, one_line
+from memci.tools.attp import Reply
 from tests.faults import (
     fuzz_calls,
     fuzz_files,

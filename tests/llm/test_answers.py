@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memci.errors import AnswerRejected, CeilingReached, InvalidSetting, ModelRefused, ModelUnavailable
 from memci.llm import Reply, ask
-from memci.llm.answers import json_object
-from memci.testing.models import ScriptedChat
-from memci.testing.server_faults import HOSTILE
+from memci.llm.structured import json_object
+from memci.testing.llm.faults import HOSTILE
+from memci.testing.llm.scripted import ScriptedChat
 
 HI = [{"role": "user", "content": "Name this."}]
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from memci.errors import AnswerRejected, ModelRefused, ModelUnavailable
 from memci.llm import AsyncChat, Reply, Spent, Usage, ask_async
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import Cut, Hang, Reset, Status
+from memci.testing.llm.faults import Cut, Hang, Reset, Status
+from memci.testing.llm.server import ModelServer
 
 HI = [{"role": "user", "content": "Hi"}]
 TEXT = "你好 🌍 — it’s a “test”\u2028of é"

@@ -6,8 +6,8 @@ import pytest
 
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat, Spent
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import EMPTY_CHOICES, HTML, MALFORMED, Cut, Hang, Raw, Reset, Status
+from memci.testing.llm.faults import EMPTY_CHOICES, HTML, MALFORMED, Cut, Hang, Raw, Reset, Status
+from memci.testing.llm.server import ModelServer
 
 HI = [{"role": "user", "content": "Hi"}]
 # -- what goes wrong ----------------------------------------------------------------------------------------------

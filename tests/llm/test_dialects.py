@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memci.errors import ModelRefused
 from memci.llm.schema import response_format
-from memci.testing.server_faults import Status
+from memci.testing.llm.faults import Status
 
 HI = [{"role": "user", "content": "Hi"}]
 

@@ -7,9 +7,9 @@ import pytest
 
 from memci.errors import EmbeddingFailed, InvalidSetting
 from memci.llm import Embeddings, Ledger
-from memci.memory.embedders import Embedder, embedded
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import HTML, Raw, Reset, Status
+from memci.memory.retrieval.embedder import Embedder, embedded
+from memci.testing.llm.faults import HTML, Raw, Reset, Status
+from memci.testing.llm.server import ModelServer
 
 TEXTS = ["Mel plays the violin", "你好 🌍", "the violin of Mel", "something else"]
 

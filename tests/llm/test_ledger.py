@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from memci.errors import CeilingReached, InvalidSetting
 from memci.llm import Ledger, Spent
-from memci.llm.failures import Failure, wait
-from memci.llm.pause import Pause
+from memci.llm.circuit_breaker import Pause
+from memci.llm.errors_of_servers import Failure, wait
 from memci.memory import backend
 
 SPENT = st.builds(Spent, *[st.integers(0, 1000)] * 6)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat, Reply, Spent, Usage
-from memci.llm.failures import Unusable
-from memci.llm.streams import Incoming
-from memci.testing.server import ModelServer
-from memci.testing.server_faults import EMPTY_CHOICES, HTML, Cut, Hang, Raw, Reset, Status
-from memci.testing.server_wire import stream as chunks
+from memci.llm.errors_of_servers import Unusable
+from memci.llm.streaming import Incoming
+from memci.testing.llm.faults import EMPTY_CHOICES, HTML, Cut, Hang, Raw, Reset, Status
+from memci.testing.llm.server import ModelServer
+from memci.testing.llm.wire import stream as chunks
 
 HI = [{"role": "user", "content": "Hi"}]
 TEXT = "你好 🌍 — it’s a “test”\u2028of é and \r\n\r\n data: lines"

@@ -21,9 +21,9 @@ from hypothesis.stateful import invariant
 
 from memci import Context
 from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
+from memci.history.page_reader import page_text
+from memci.history.reader import PageInfo
 from memci.memory import NullMemory
-from memci.readback import page_text
-from memci.reader import PageInfo
 
 APART = ("window", "model", "notice", "system")
 """settings that no preset replaces"""

@@ -14,15 +14,7 @@ from chat_model import Message, quotations, readable
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from memci.errors import (
-    BudgetExceeded,
-    Erased,
-    InvalidMessage,
-    InvalidSetting,
-    OpConflict,
-    PageNotFound,
-    Undone,
-)
+from memci.errors import BudgetExceeded, Erased, InvalidMessage, InvalidSetting, OpConflict, PageNotFound, Undone
 from memci.testing import strategies as chat
 
 PROMPTS = (None, "You are a travel agent.", "Answer in one word. 简短。")

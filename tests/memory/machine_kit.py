@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import apsw
 
 from memci.memory.backend import Forgotten, PageRecord, Recollection, Scope
-from memci.memory.store import MemoryStore, _shared
-from memci.memory.tiered import TieredMemory
+from memci.memory.repository.store import MemoryStore, _shared
+from memci.memory.tiered_memory import TieredMemory
 from memci.storage import Storage
 from memci.storage.codec import ERASED, digest, encode
 from memci.storage.protocol import ContextRecord, EntryRow, PageRow, Place, Transition

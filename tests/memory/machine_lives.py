@@ -20,12 +20,12 @@ from machine_chats import chat
 from machine_kit import check, die, items, tiers
 
 from memci import EphemeralStorage
-from memci.erasing import erase
+from memci.history.erase import erase
 from memci.memory import TieredMemory
-from memci.memory.heat import Warmth
-from memci.memory.raw import record_of
-from memci.memory.store import MemoryStore
-from memci.memory.upkeep import Rules
+from memci.memory.consolidation.maintenance import Rules
+from memci.memory.repository.page_source import record_of
+from memci.memory.repository.store import MemoryStore
+from memci.memory.tiers.heat import Warmth
 from memci.storage.protocol import Place
 
 RULES = Rules(capacity=2, handover=1, episodes=2, threshold=1.2, promoted=2.0, accesses=3)
@@ -313,7 +313,7 @@ def steps(examples, length=40):
 
 
 if __name__ == "__main__":
-    import memci.remembering
+    import memci.context.memory_client
 
-    memci.remembering.BATCH = 10**9
+    memci.context.memory_client.BATCH = 10**9
     run_state_machine_as_test(Lives, settings=steps(int(sys.argv[1]) if len(sys.argv) > 1 else 200, 60))

@@ -8,10 +8,10 @@ from machine_kit import keeping, rows
 
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
-from memci.memory.upkeep import Rules
+from memci.memory.consolidation.maintenance import Rules
 from memci.storage import Storage
-from memci.testing.memory_pages import told
-from memci.testing.models import Asked, Said, ScriptedChat
+from memci.testing.llm.scripted import Asked, Said, ScriptedChat
+from memci.testing.memory.pages import told
 
 SMALL = Rules(capacity=4, handover=2, promoted=1.0, accesses=1)
 """so that a few pages go all roads"""

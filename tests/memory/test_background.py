@@ -9,10 +9,10 @@ import pytest
 from machine_chats import chat, heard_of, owed, talk, turn
 from machine_kit import Told
 
-from memci import background
-from memci.background import QUIET_SECONDS, Worker, worker
+from memci import workers as background
 from memci.errors import StorageUnavailable
 from memci.storage import EphemeralStorage
+from memci.workers import QUIET_SECONDS, Worker, worker
 
 
 class Steps:
@@ -38,7 +38,7 @@ class Steps:
 def submitted(monkeypatch):
     """Give what is submitted to the worker, which does nothing."""
     found = []
-    monkeypatch.setattr("memci.background._worker.submit", found.append)
+    monkeypatch.setattr("memci.workers._worker.submit", found.append)
     return found
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from memci.errors import InvalidSetting
-from memci.memory.bert import BertEmbedder
-from memci.memory.embedders import embedded
+from memci.memory.retrieval.bert import BertEmbedder
+from memci.memory.retrieval.embedder import embedded
 
 
 def cosine(embedder, one, other):

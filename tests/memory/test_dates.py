@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.dates import asked_dates, asks_time, date_terms, tells_time
+from memci.text.language.dates import asked_dates, asks_time, date_terms, tells_time
 
 MAY_8 = datetime(2023, 5, 8, 13, 56, tzinfo=UTC).timestamp()
 

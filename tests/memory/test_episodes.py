@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode, best, merged, opened, score
-from memci.memory.topics import Topic
+from memci.memory.tiers.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode, best, merged, opened, score
+from memci.memory.tiers.topics import Topic
 
 NORTH, EAST = np.eye(2, dtype=np.float32)
 FLIGHT = Topic("Flight to Oslo", ("flight", "oslo"), "Flight to Oslo", (0, 1), NORTH)

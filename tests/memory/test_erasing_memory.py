@@ -8,10 +8,10 @@ from machine_chats import chat, talk, word
 from machine_kit import Told, check, items, rows, tiers
 
 from memci import SQLiteStorage
-from memci.erasing import erase
+from memci.history.erase import erase
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.upkeep import Rules
+from memci.memory.consolidation.maintenance import Rules
 from memci.storage import FilesystemStorage
 
 RULES = Rules(capacity=4, handover=2, promoted=1.0, accesses=1)
@@ -23,7 +23,7 @@ TABLES = ("memory_passage", "memory_vector", "memory_item", "memory_evidence", "
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
-    monkeypatch.setattr("memci.remembering.BATCH", 10**9)
+    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
 
 
 @pytest.fixture(params=["sqlite"])
@@ -227,7 +227,7 @@ def test_page_is_forgotten_for_the_owner_that_the_context_had(storage, tells):
 @both
 def test_receipt_says_when_a_reader_holds_bytes_back(tells, storage, monkeypatch):
     """While somebody reads an older state of the memory's file, the receipt says that it is pending."""
-    monkeypatch.setattr("memci.memory.store._BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr("memci.memory.repository.store._BUSY_MILLISECONDS", 20)
     context, memory = lived(storage)
     reader = apsw.Connection(memory._store._path)
     reader.execute("BEGIN")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
-from memci.memory.events import (
+from memci.memory.tiers.events import (
     INTERVAL,
     KEY_EVENTS,
     LEAST,
@@ -18,8 +18,8 @@ from memci.memory.events import (
     day_of,
     events,
 )
-from memci.memory.importance import importance
-from memci.summarizers.hygiene import width
+from memci.text.hygiene import width
+from memci.text.language.importance import importance
 
 MARRIED = "I got married last Saturday!"
 NOON = 1_714_824_000.0

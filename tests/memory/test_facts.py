@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
-from memci.memory.facts import LONGEST, PER_PAGE, facts
+from memci.memory.tiers.facts import LONGEST, PER_PAGE, facts
 
 
 def page(*messages, quotes=(), index=1):

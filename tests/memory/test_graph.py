@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from memci.memory.graph import FAN, FRONT, Graph, activate, name_key, seeds
-from memci.memory.relations import Relation
+from memci.memory.tiers.graph import FAN, FRONT, Graph, activate, name_key, seeds
+from memci.memory.tiers.relations import Relation
 
 names = st.sampled_from(["Mel", "mel", "Rex", "Oslo", "上海", "小明", "Anna", "violin", "", "  "])
 pages = st.tuples(st.just("c"), st.integers(1, 4))

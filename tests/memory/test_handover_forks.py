@@ -14,7 +14,7 @@ from memci.storage import FilesystemStorage
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
     """Leave the telling to the tests: what the worker does is `test_background`'s."""
-    monkeypatch.setattr("memci.remembering.BATCH", 10**9)
+    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memci.memory.heat import EVALUATION, PAPER, PROMOTED, RELEASED, Heat, Hottest, Warmth, coldest, heat, recency
+from memci.memory.tiers.heat import EVALUATION, PAPER, PROMOTED, RELEASED, Heat, Hottest, Warmth, coldest, heat, recency
 
 times = st.floats(min_value=0, max_value=4e9)
 counts = st.integers(min_value=0, max_value=10_000)

@@ -5,21 +5,21 @@ import time
 import pytest
 
 from memci.memory.backend import PageRecord
-from memci.memory.dates import asked_dates, asks_time, tells_time
-from memci.memory.events import DailySummary, conversation, events
-from memci.memory.facts import Known, facts
-from memci.memory.graph import Graph, name_key, seeds
-from memci.memory.importance import importance
-from memci.memory.instructions import instructions
-from memci.memory.keywords import folded, jaccard, keywords
-from memci.memory.knowledge import same
-from memci.memory.moods import mood
-from memci.memory.passages import passage_terms, passages
-from memci.memory.profile import Profile, usable
-from memci.memory.relations import relations
-from memci.memory.sentences import sentences
-from memci.memory.traits import strategy, traits
-from memci.memory.words import query_terms, terms
+from memci.memory.retrieval.passages import passage_terms, passages
+from memci.memory.tiers.events import DailySummary, conversation, events
+from memci.memory.tiers.fact_lists import same
+from memci.memory.tiers.facts import Known, facts
+from memci.memory.tiers.graph import Graph, name_key, seeds
+from memci.memory.tiers.profile import Profile, usable
+from memci.memory.tiers.relations import relations
+from memci.memory.tiers.traits import strategy, traits
+from memci.text.language.dates import asked_dates, asks_time, tells_time
+from memci.text.language.importance import importance
+from memci.text.language.instructions import instructions
+from memci.text.language.keywords import folded, jaccard, keywords
+from memci.text.language.moods import mood
+from memci.text.language.sentences import sentences
+from memci.text.language.terms import query_terms, terms
 
 LENGTH = 100_000
 """characters of a hostile text"""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.events import LEAST
-from memci.memory.importance import importance
+from memci.memory.tiers.events import LEAST
+from memci.text.language.importance import importance
 
 
 @pytest.mark.parametrize(

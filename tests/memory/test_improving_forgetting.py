@@ -8,14 +8,14 @@ from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page
 from secret_kit import SECRET, WIDE, derived, lived, mixing
 
 from memci import SQLiteStorage
-from memci.erasing import erase
 from memci.errors import InvalidSetting, LimitExceeded
+from memci.history.erase import erase
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.provenance import sources, vocabulary
-from memci.memory.upkeep import Rules
+from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.provenance import sources, vocabulary
 from memci.storage import FilesystemStorage
-from memci.testing.memory_pages import told
+from memci.testing.memory.pages import told
 
 
 @pytest.fixture(params=["sqlite"])
@@ -240,7 +240,7 @@ def test_what_is_to_be_remembered_goes_with_its_page(storage, tells):
 
 def test_what_is_to_be_remembered_is_checked(storage, monkeypatch):
     """A fact that says nothing is refused, and so is one more than can wait; a long one is cut to a line."""
-    monkeypatch.setattr("memci.memory.jobs.MOST", 2)
+    monkeypatch.setattr("memci.memory.repository.job_queue.MOST", 2)
     memory, _ = modelled(storage)
 
     for text in ("", " …!", 7):

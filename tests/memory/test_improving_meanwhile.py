@@ -9,8 +9,8 @@ from model_kit import DAY, NOON, Clock, drained, modelled, obliging, page, steps
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
-from memci.memory.upkeep import Rules
-from memci.testing.memory_pages import saying, told
+from memci.memory.consolidation.maintenance import Rules
+from memci.testing.memory.pages import saying, told
 
 
 def in_flight(step, act):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memci
-from memci.memory.instructions import LONGEST, SCANNED, instructions
+from memci.text.language.instructions import LONGEST, SCANNED, instructions
 
 STANDING = """
 Always answer in French.
@@ -163,7 +163,7 @@ def test_instructions_load_nothing_heavy():
         import sys
         from memci.memory.instructions import instructions
         assert instructions("Always answer in French.")
-        print(*{"numpy", "snowballstemmer", "memci.memory.words", "memci.memory.tiered"} & sys.modules.keys())
+        print(*{"numpy", "snowballstemmer", "memci.text.language.terms", "memci.memory.tiered_memory"} & sys.modules.keys())
     """
     root = Path(memci.__file__).parent.parent
 

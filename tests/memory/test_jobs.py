@@ -10,11 +10,12 @@ from model_kit import Clock, closing_all, modelled, page, tell
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import SchemaTooNew, StorageReadOnly
-from memci.memory import TieredMemory, jobs
-from memci.memory.overview import overview
-from memci.memory.store import MemoryStore
+from memci.memory import TieredMemory
+from memci.memory.inspect import overview
+from memci.memory.repository import job_queue as jobs
+from memci.memory.repository.store import MemoryStore
 from memci.storage import FilesystemStorage
-from memci.testing.memory_pages import saying
+from memci.testing.memory.pages import saying
 
 OWNER = 7
 
@@ -146,7 +147,7 @@ def test_model_that_answers_again_holds_nothing_back(store):
 
 def test_queue_is_bounded(store, monkeypatch):
     """No more jobs wait than may; those that are not taken are counted."""
-    monkeypatch.setattr("memci.memory.jobs.MOST", 3)
+    monkeypatch.setattr("memci.memory.repository.job_queue.MOST", 3)
     with store.change() as connection:
         taken = [jobs.enqueue(connection, OWNER, "page", each) for each in range(5)]
         for _ in range(taken.count(False)):
@@ -158,7 +159,7 @@ def test_queue_is_bounded(store, monkeypatch):
 
 def test_pages_beyond_the_bound_are_skipped(monkeypatch):
     """A memory whose model is far behind takes pages as before, and says how many it will not ask it about."""
-    monkeypatch.setattr("memci.memory.jobs.MOST", 3)
+    monkeypatch.setattr("memci.memory.repository.job_queue.MOST", 3)
     memory, _ = modelled(EphemeralStorage())
 
     tell(memory, *(page(index) for index in range(1, 6)), upkeep=False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.keywords import folded, jaccard, keywords
+from memci.text.language.keywords import folded, jaccard, keywords
 
 texts = st.lists(
     st.text(alphabet="abcdeABC .,'我想订上海酒店東京駅はラーメン강아지를 12_@-\n", max_size=60), max_size=4

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.facts import Known
-from memci.memory.knowledge import Knowledge, same
+from memci.memory.tiers.fact_lists import Knowledge, same
+from memci.memory.tiers.facts import Known
 
 
 def known(text, index=1, **more):

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.memory.layout import HEARD, Layout, Row
-from memci.memory.ranking import best_pages
+from memci.memory.retrieval.columns import HEARD, Layout, Row
+from memci.memory.retrieval.ranking import best_pages
 
 
 @settings(max_examples=30)

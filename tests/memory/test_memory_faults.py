@@ -15,8 +15,8 @@ from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageBusy, StorageFull
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
-from memci.memory.upkeep import Rules
-from memci.testing.memory_pages import saying, told
+from memci.memory.consolidation.maintenance import Rules
+from memci.testing.memory.pages import saying, told
 from tests.faults.bombs import Bomb
 
 RULES = Rules(capacity=3, handover=2, episodes=2, threshold=1.2, promoted=1.0, accesses=1)
@@ -167,7 +167,7 @@ def test_full_disk_changes_nothing(tmp_path, act):
 
 def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
     """While somebody else writes the file, the memory is busy; what it knows can be searched all the while."""
-    monkeypatch.setattr("memci.memory.store._BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr("memci.memory.repository.store._BUSY_MILLISECONDS", 20)
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
         memory = made(storage)
@@ -190,7 +190,7 @@ def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
 
 def test_search_of_what_was_visited_goes_on_while_the_file_is_busy(tmp_path, monkeypatch):
     """A search whose visit can't be written just now is answered, or busy; nothing is lost by it."""
-    monkeypatch.setattr("memci.memory.store._BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr("memci.memory.repository.store._BUSY_MILLISECONDS", 20)
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
         memory = handed_over(storage)

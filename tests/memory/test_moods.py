@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.moods import feelings, mood, mood_of
+from memci.text.language.moods import feelings, mood, mood_of
 
 
 @pytest.mark.parametrize(

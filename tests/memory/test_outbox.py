@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.outbox import MOST_RUNS, delivered, indexes, posted
+from memci.window.outbox import MOST_RUNS, delivered, indexes, posted
 
 numbers = st.integers(1, 60)
 few = settings(max_examples=60, deadline=None, derandomize=True, database=None)

@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory import importance, instructions_english, keywords, knowledge, profile, relations, traits, words
-from memci.memory.patterns import any_of, writing
+from memci.memory.tiers import fact_lists as knowledge
+from memci.memory.tiers import profile, relations, traits
+from memci.text.language import importance, instructions_english, keywords
+from memci.text.language import terms as words
+from memci.text.language.patterns import any_of, writing
 
 ENGLISH = instructions_english._STANDING
 CORPUS = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_*.py")))

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
-from memci.memory.events import conversation
-from memci.memory.profile import KEPT_CONVERSATIONS, KEPT_VERSIONS, LONGEST, Profile, profiled, usable
-from memci.memory.traits import Trait
+from memci.memory.tiers.events import conversation
+from memci.memory.tiers.profile import KEPT_CONVERSATIONS, KEPT_VERSIONS, LONGEST, Profile, profiled, usable
+from memci.memory.tiers.traits import Trait
 
 CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
 bodies = st.text(max_size=60) | st.sampled_from(["none", "Error: no", "likes tea", "likes coffee"])

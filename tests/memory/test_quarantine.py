@@ -6,8 +6,8 @@ from secret_kit import SECRET, WIDE, derived, lived, mixing
 
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.upkeep import Rules
-from memci.testing.memory_pages import saying
+from memci.memory.consolidation.maintenance import Rules
+from memci.testing.memory.pages import saying
 
 
 def test_canary_of_a_poisoned_page_is_nowhere_after_quarantine(storage):

@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from memci.memory.layout import LONG, Borrowing, Layout, Row, flags_of
-from memci.memory.passages import passage_terms, passages
-from memci.memory.ranking import Query, Weights, best_pages, rank
-from memci.memory.words import extent
+from memci.memory.retrieval.columns import LONG, Borrowing, Layout, Row, flags_of
+from memci.memory.retrieval.passages import passage_terms, passages
+from memci.memory.retrieval.ranking import Query, Weights, best_pages, rank
+from memci.text.language.terms import extent
 
 DAY = 86_400.0
 OFF = Weights(

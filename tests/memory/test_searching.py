@@ -12,9 +12,9 @@ from machine_kit import Told
 from memci.errors import InvalidSetting, StorageUnavailable
 from memci.memory import NullMemory
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
-from memci.searching import LONGEST_QUERY, SEARCH_MEMORY, Wish, answer, moment, told, wish
 from memci.storage import EphemeralStorage
 from memci.testing.strategies import HOSTILE
+from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, Wish, answer, moment, told, wish
 
 NONCE = "1f9a03c2"
 END = f"</memci:memory {NONCE}>"
@@ -23,7 +23,7 @@ few = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
-    monkeypatch.setattr("memci.remembering.BATCH", 10**9)
+    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
 
 
 def page(index=42, text="Book me a flight.", context="alice", **given):

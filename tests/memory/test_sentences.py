@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.sentences import sentences, simplified
+from memci.text.language.sentences import sentences, simplified
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from machine_kit import keeping
 from memci import EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
-from memci.memory.upkeep import Rules
+from memci.memory.consolidation.maintenance import Rules
 from memci.storage import FilesystemStorage, Storage
-from memci.testing.memory import DurableMemoryConformance, MemoryConformance
+from memci.testing.memory.conformance import DurableMemoryConformance, MemoryConformance
 
 SMALL = Rules(capacity=4, handover=2, episodes=3)
 """so that pages move on within a few of them"""
@@ -86,7 +86,7 @@ def test_any_life_is_remembered(monkeypatch):
     from hypothesis.stateful import run_state_machine_as_test
     from machine_lives import Lives, reached, steps
 
-    monkeypatch.setattr("memci.remembering.BATCH", 10**9)
+    monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
     reached.clear()
 
     run_state_machine_as_test(Lives, settings=steps(int(os.environ.get("MEMCI_EXAMPLES", "12"))))

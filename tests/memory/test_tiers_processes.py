@@ -11,9 +11,9 @@ from tiers_kit import SMALL, fill
 from memci import SQLiteStorage
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.upkeep import Rules
+from memci.memory.consolidation.maintenance import Rules
 from memci.storage import FilesystemStorage
-from memci.testing.memory_pages import found, saying, told
+from memci.testing.memory.pages import found, saying, told
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path):
     program = (
         "import sys; sys.path[:0] = [sys.argv[3]]\n"
         "from memci import SQLiteStorage\n"
-        "from memci.memory import TieredMemory; from memci.memory.upkeep import Rules\n"
-        "from memci.testing.memory_pages import told; from machine_kit import keeping\n"
+        "from memci.memory import TieredMemory; from memci.memory.consolidation.maintenance import Rules\n"
+        "from memci.testing.memory.pages import told; from machine_kit import keeping\n"
         "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
         "memory = TieredMemory(storage, owner='anna', rules=Rules(capacity=4, handover=2, episodes=3))\n"
         "for index in range(1, 13):\n"

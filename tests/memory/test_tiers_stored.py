@@ -8,8 +8,8 @@ from tiers_kit import SMALL, fill
 
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.upkeep import Rules
-from memci.testing.memory_pages import found, saying
+from memci.memory.consolidation.maintenance import Rules
+from memci.testing.memory.pages import found, saying
 
 
 class Counting:
@@ -266,7 +266,7 @@ def test_vectors_of_another_model_are_never_compared(storage):
 
 def test_heat_is_reckoned_from_what_is_stored(memory):
     """A search visits the episodes that it gives, no others; heat is visits, length and recency (P12, X04)."""
-    from memci.memory.heat import PAPER, Warmth, heat
+    from memci.memory.tiers.heat import PAPER, Warmth, heat
 
     fill(memory, 4, topic="flight plane airport Oslo seat", now=2e5)
     fill(memory, 4, start=5, topic="dog vet medicine paw ill", now=2e5)

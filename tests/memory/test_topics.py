@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.chains import PageText
-from memci.memory.topics import Theme, assigned, mean, topics
+from memci.memory.tiers.chains import PageText
+from memci.memory.tiers.topics import Theme, assigned, mean, topics
 
 words = st.lists(st.sampled_from(("dog", "vet", "flight", "oslo", "上海", "酒店")), max_size=3).map(tuple)
 vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from memci.errors import InvalidSetting
-from memci.memory.vectors import VectorIndex
+from memci.memory.retrieval.vectors import VectorIndex
 
 needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="the extra memci[faiss] is not installed")
 
@@ -203,7 +203,7 @@ def test_room_follows_what_is_kept_both_ways():
 
 def test_without_faiss_search_stays_exact_at_any_size(monkeypatch):
     """Where faiss is not installed nothing waits for a graph, and nothing is missed."""
-    monkeypatch.setattr("memci.memory.vectors.faiss_is_there", lambda: False)
+    monkeypatch.setattr("memci.memory.retrieval.vectors.faiss_is_there", lambda: False)
     rows = units(500, 8)
     index = VectorIndex(8, graph_from=10)
     index.add(range(500), rows)
@@ -305,6 +305,8 @@ def test_importing_the_index_loads_no_faiss():
     import subprocess
     import sys
 
-    code = "import sys, memci.memory.vectors, memci.memory.embedders; sys.exit('faiss' in sys.modules)"
+    code = (
+        "import sys, memci.memory.retrieval.vectors, memci.memory.retrieval.embedder; sys.exit('faiss' in sys.modules)"
+    )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.words import LONGEST, extent, is_single, query_terms, terms
+from memci.text.language.terms import LONGEST, extent, is_single, query_terms, terms
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from machine_kit import keeping
 
-from memci.memory.upkeep import Rules
-from memci.testing.memory_pages import told
+from memci.memory.consolidation.maintenance import Rules
+from memci.testing.memory.pages import told
 
 SMALL = Rules(capacity=4, handover=2, episodes=3)
 """so that pages move on within a few of them"""

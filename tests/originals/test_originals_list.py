@@ -8,10 +8,10 @@ import pytest
 from memci import BudgetExceeded, EphemeralStorage, InvalidMessage, SQLiteStorage, StorageError
 from memci.chapters.active import ActiveChapter
 from memci.chapters.chapter import Chapter
+from memci.chapters.messagelist import MessageList, MessageNode
 from memci.chapters.unload import OverCeiling
-from memci.clipping import clipped
 from memci.errors import InvalidSetting, PageNotFound
-from memci.messagelist import MessageList, MessageNode
+from memci.segments.clipping import clipped
 from memci.settings import settings
 from memci.storage.protocol import PageRow, Place
 from memci.tokens import counter_for, message_tokens

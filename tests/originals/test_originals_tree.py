@@ -3,7 +3,7 @@
 import pytest
 
 from memci import StorageError
-from memci.attp import Reply, parse
+from memci.tools.attp import Reply, parse
 
 from ..context.kit import calling, opened, result, talked, turn, words
 

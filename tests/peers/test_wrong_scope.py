@@ -3,8 +3,8 @@
 import pytest
 
 from memci import Context
-from memci.erasing import erase
 from memci.errors import Erased, InvalidSetting
+from memci.history.erase import erase
 from tests.context.kit import again, opened, talked, turn
 
 ALIKE = (

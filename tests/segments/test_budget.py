@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memci.clipping import SMALLEST
 from memci.errors import BudgetExceeded
 from memci.segments.budget import CONTENTS_FLOOR, ClosedPage, Limits, Plan, State, Unit, fit
+from memci.segments.clipping import SMALLEST
 
 
 def pages(*tokens: int, task: bool = True, pinned: tuple[int, ...] = ()) -> tuple[ClosedPage, ...]:

@@ -8,8 +8,8 @@ import pytest
 
 from memci.storage import EphemeralStorage
 from memci.storage.protocol import Place
-from memci.testing.storage import StorageConformance
-from memci.testing.storage_rows import appended, current
+from memci.testing.storage.conformance import StorageConformance
+from memci.testing.storage.rows import appended, current
 
 
 class TestEphemeralStorage(StorageConformance):

@@ -14,8 +14,8 @@ import pytest
 from memci.errors import HandlePoisoned, StorageBusy, StorageFull, StorageUnavailable
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import Place
-from memci.testing.storage import DurableStorageConformance
-from memci.testing.storage_rows import append, appended, current
+from memci.testing.storage.conformance import DurableStorageConformance
+from memci.testing.storage.rows import append, appended, current
 
 
 class TestSQLiteStorage(DurableStorageConformance):
@@ -211,7 +211,7 @@ def test_handle_is_not_copied(storage: SQLiteStorage, take: Callable[[object], o
 def test_processes_may_make_the_file_at_once(path: Path) -> None:
     """Four processes that open a new file and write at once all succeed."""
     program = (
-        "import sys; from memci.storage import SQLiteStorage; from memci.testing.storage_rows import append\n"
+        "import sys; from memci.storage import SQLiteStorage; from memci.testing.storage.rows import append\n"
         "storage = SQLiteStorage(sys.argv[1], busy_timeout_seconds=20)\n"
         "for i in range(5): append(storage, sys.argv[2], b'%d' % i)"
     )

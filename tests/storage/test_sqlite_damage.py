@@ -11,7 +11,7 @@ from memci import Context
 from memci.errors import CorruptRecord, MemciError, StorageError
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import OpRow, Place, Transition
-from memci.testing.storage_rows import append, appended, current
+from memci.testing.storage.rows import append, appended, current
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 from memci import Context, SQLiteStorage
 from memci.errors import CorruptRecord, InvalidSetting, StorageBusy, StorageError, StorageReadOnly
+from memci.history import exported, imported
 from memci.memory import NullMemory
-from memci.transfer import exported, imported
 
 GOLDEN = Path(__file__).parent / "golden"
 TOLD = json.loads((GOLDEN / "schema1.json").read_text(encoding="utf-8"))

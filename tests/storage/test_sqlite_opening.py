@@ -10,8 +10,8 @@ import pytest
 
 from memci.errors import InvalidSetting, SchemaTooNew, StorageReadOnly, StorageUnavailable
 from memci.storage import SQLiteStorage
-from memci.storage.sqlite_file import check_library, network_file_system
-from memci.testing.storage_rows import append
+from memci.storage.sqlite.connection import check_library, network_file_system
+from memci.testing.storage.rows import append
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.summarizers import LINE_COLUMNS, TITLE_COLUMNS, extract
-from memci.summarizers.hygiene import width
+from memci.text.hygiene import width
+from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract
 
 Message = dict[str, object]
 

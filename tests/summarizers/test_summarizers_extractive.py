@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from memci.summarizers import Summarizer, Summary, extract, salience
-from memci.summarizers.hygiene import width
+from memci.text.hygiene import width
+from memci.text.language import salience
+from memci.text.summarize import Summarizer, Summary, extract
 
 Message = dict[str, object]
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.errors import InvalidSetting
-from memci.summarizers import one_line
-from memci.summarizers.hygiene import width
+from memci.text.hygiene import width
+from memci.text.summarize import one_line
 
 NASTY = [
     *"\x00\x08\x1b\x9b\n\r\t <>`![](:/#42…@·.,-~",

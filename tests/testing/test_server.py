@@ -1,4 +1,4 @@
-"""memci.testing.server: what a client sees of it is what it would see of a model's server."""
+"""memci.testing.llm.server: what a client sees of it is what it would see of a model's server."""
 
 import gc
 import socket
@@ -10,8 +10,8 @@ from openai import APIConnectionError, APIStatusError, AuthenticationError, Open
 from pydantic import BaseModel
 
 from memci.llm import Reply, Usage
-from memci.testing.server import ModelServer, Request
-from memci.testing.server_faults import HOSTILE, Cut, Hang, Raw, Reset, Status
+from memci.testing.llm.faults import HOSTILE, Cut, Hang, Raw, Reset, Status
+from memci.testing.llm.server import ModelServer, Request
 
 HI = [{"role": "user", "content": "Hi"}]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memci.summarizers import LINE_COLUMNS, extract, one_line
+from memci.text.summarize import LINE_COLUMNS, extract, one_line
 from tests.faults.fuzz_targets import text
 
 from .kit import INVISIBLE, PAYLOADS, agent, contents, hostile_turn

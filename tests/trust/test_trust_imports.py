@@ -7,7 +7,7 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.errors import InvalidSetting
-from memci.transfer.lines import Checksum
+from memci.history.lines import Checksum
 
 from .kit import INVISIBLE, NONCE, PAYLOADS, agent, contents, hostile_turn, quarter
 

@@ -13,8 +13,8 @@ import pytest
 import memci
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import MemciError, StorageBusy, StorageUnavailable
-from memci.frames import quoted
 from memci.storage import FilesystemStorage
+from memci.text.sanitize import quoted
 from tests.faults.fuzz_files import STORES
 
 from .kit import agent

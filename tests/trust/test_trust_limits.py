@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from memci import InvalidMessage, PageNotFound, attp
-from memci.drafting import BATCH
+from memci import InvalidMessage, PageNotFound
 from memci.errors import LimitExceeded
-from memci.frames import quoted
 from memci.storage.codec import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, encode
-from memci.summarizers import LINE_COLUMNS, extract, one_line, titled
+from memci.text.sanitize import quoted
+from memci.text.summarize import LINE_COLUMNS, extract, one_line, titled
+from memci.tools import attp
+from memci.window.drafting import BATCH
 
 from .kit import NONCE, agent
 

@@ -10,27 +10,27 @@ from pydantic import BaseModel
 
 from memci.errors import AnswerRejected, ModelError
 from memci.llm import ChatModel, Reply
-from memci.memory import episodes as extractive_episodes
 from memci.memory.backend import PageRecord
-from memci.memory.chains import PageText
-from memci.memory.episodes import Episode
-from memci.memory.events import WHAT_COLUMNS, DailySummary, Event
-from memci.memory.facts import LONGEST, PER_PAGE
-from memci.memory.model import conversation, day, describe, learned, related, retold, themes, treated
-from memci.memory.model.analysis import REASON_COLUMNS, Learned, LearnedAnswer
-from memci.memory.model.concepts import KIND_COLUMNS, NAME_COLUMNS, RelationsAnswer
-from memci.memory.model.days import SUMMARY_COLUMNS, ConversationAnswer, DayAnswer
-from memci.memory.model.episodes import EpisodeAnswer
-from memci.memory.model.pages import CHAIN_COLUMNS, MOST_EVENTS, Before, PageAnswer, PageNote
-from memci.memory.model.strategy import MOST_TAGS, STRATEGY_COLUMNS, TAG_COLUMNS, StrategyAnswer
-from memci.memory.model.topics import ThemesAnswer
-from memci.memory.profile import Profile
-from memci.memory.relations import PER_PAGE as RELATIONS_PER_PAGE
-from memci.memory.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS
-from memci.memory.traits import DIMENSIONS, Trait
-from memci.summarizers import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
-from memci.summarizers.hygiene import width
-from memci.testing.hostile_answers import PROSE, HostileChat, bad_answers
+from memci.memory.consolidation.prompts import conversation, day, describe, learned, related, retold, themes, treated
+from memci.memory.consolidation.prompts.concepts import KIND_COLUMNS, NAME_COLUMNS, RelationsAnswer
+from memci.memory.consolidation.prompts.days import SUMMARY_COLUMNS, ConversationAnswer, DayAnswer
+from memci.memory.consolidation.prompts.episodes import EpisodeAnswer
+from memci.memory.consolidation.prompts.facts import REASON_COLUMNS, Learned, LearnedAnswer
+from memci.memory.consolidation.prompts.pages import CHAIN_COLUMNS, MOST_EVENTS, Before, PageAnswer, PageNote
+from memci.memory.consolidation.prompts.strategy import MOST_TAGS, STRATEGY_COLUMNS, TAG_COLUMNS, StrategyAnswer
+from memci.memory.consolidation.prompts.topics import ThemesAnswer
+from memci.memory.tiers import episodes as extractive_episodes
+from memci.memory.tiers.chains import PageText
+from memci.memory.tiers.episodes import Episode
+from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, Event
+from memci.memory.tiers.facts import LONGEST, PER_PAGE
+from memci.memory.tiers.profile import Profile
+from memci.memory.tiers.relations import PER_PAGE as RELATIONS_PER_PAGE
+from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS
+from memci.memory.tiers.traits import DIMENSIONS, Trait
+from memci.testing.llm.hostile_answers import PROSE, HostileChat, bad_answers
+from memci.text.hygiene import width
+from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
 
 COUNT = 300
 """answers for each step: 2,400 in all"""

@@ -8,9 +8,9 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.events import Event
-from memci.memory.model.pages import PROMPT, Before, describe, quotations
-from memci.summarizers import extract
+from memci.memory.consolidation.prompts.pages import PROMPT, Before, describe, quotations
+from memci.memory.tiers.events import Event
+from memci.text.summarize import extract
 from memci.tokens import counter_for
 
 Page = Callable[..., PageRecord]

@@ -9,20 +9,20 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.chains import PageText
-from memci.memory.episodes import Episode
-from memci.memory.events import DailySummary
-from memci.memory.knowledge import Knowledge
-from memci.memory.model import conversation, day, learned, related, retold, themes, treated
-from memci.memory.model.analysis import PROMPT as ANALYSIS
-from memci.memory.model.concepts import PROMPT as CONCEPTS
-from memci.memory.model.days import CONVERSATION_PROMPT, DAY_PROMPT
-from memci.memory.model.episodes import PROMPT as EPISODE
-from memci.memory.model.strategy import PROMPT as STRATEGY
-from memci.memory.model.topics import PROMPT as TOPICS
-from memci.memory.profile import Profile
-from memci.memory.relations import PER_PAGE, Relation
-from memci.memory.traits import DIMENSIONS, Trait
+from memci.memory.consolidation.prompts import conversation, day, learned, related, retold, themes, treated
+from memci.memory.consolidation.prompts.concepts import PROMPT as CONCEPTS
+from memci.memory.consolidation.prompts.days import CONVERSATION_PROMPT, DAY_PROMPT
+from memci.memory.consolidation.prompts.episodes import PROMPT as EPISODE
+from memci.memory.consolidation.prompts.facts import PROMPT as ANALYSIS
+from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
+from memci.memory.consolidation.prompts.topics import PROMPT as TOPICS
+from memci.memory.tiers.chains import PageText
+from memci.memory.tiers.episodes import Episode
+from memci.memory.tiers.events import DailySummary
+from memci.memory.tiers.fact_lists import Knowledge
+from memci.memory.tiers.profile import Profile
+from memci.memory.tiers.relations import PER_PAGE, Relation
+from memci.memory.tiers.traits import DIMENSIONS, Trait
 from memci.tokens import counter_for
 
 Page = Callable[..., PageRecord]

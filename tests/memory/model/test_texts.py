@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
-from memci.memory.model.texts import LEAST, cut, framed, size
+from memci.memory.consolidation.prompts.page_text import LEAST, cut, framed, size
 from memci.testing.strategies import HOSTILE
 
 

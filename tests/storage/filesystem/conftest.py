@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memci.storage import FilesystemStorage, filesystem_files
+from memci.storage import FilesystemStorage
+from memci.storage.filesystem import files as filesystem_files
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def storage(path: Path) -> Iterator[FilesystemStorage]:
 
 @pytest.fixture
 def spill_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memci.storage.filesystem_context.SPILL_BYTES", 0)
+    monkeypatch.setattr("memci.storage.filesystem.context_file.SPILL_BYTES", 0)
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from memci.storage import FilesystemStorage
-from memci.storage.filesystem_context import folder_name
+from memci.storage.filesystem.context_file import folder_name
 from memci.storage.protocol import OpRow, PageRow, Place
-from memci.testing.storage_rows import appended, current
+from memci.testing.storage.rows import appended, current
 
 
 class Killed(BaseException):

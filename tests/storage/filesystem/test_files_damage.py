@@ -5,14 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import (
-    CorruptRecord,
-    MemciError,
-)
+from memci.errors import CorruptRecord, MemciError
 from memci.storage import FilesystemStorage
-from memci.storage.filesystem_context import folder_name
+from memci.storage.filesystem.context_file import folder_name
 from memci.storage.protocol import ContextRecord, OpRow, Place
-from memci.testing.storage_rows import append, appended, current
+from memci.testing.storage.rows import append, appended, current
 
 from .kit import fill, flip
 
@@ -44,7 +41,7 @@ def test_flipped_bytes_are_told_or_harmless(storage: FilesystemStorage, path: Pa
     storage = FilesystemStorage(path, durability="fast")
     fill(storage, "a", 3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memci.storage.filesystem_context.SPILL_BYTES", 0)
+        patch.setattr("memci.storage.filesystem.context_file.SPILL_BYTES", 0)
         fill_one_more(storage)
     whole = readings(storage, "a")
     lost: dict[str, list[int]] = {}

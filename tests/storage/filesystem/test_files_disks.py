@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import (
-    CommitUnknown,
-    HandlePoisoned,
-    MemciError,
-    StorageFull,
-    StorageUnavailable,
-)
-from memci.storage import FilesystemStorage, filesystem_files
-from memci.storage.filesystem_context import folder_name
+from memci.errors import CommitUnknown, HandlePoisoned, MemciError, StorageFull, StorageUnavailable
+from memci.storage import FilesystemStorage
+from memci.storage.filesystem import files as filesystem_files
+from memci.storage.filesystem.context_file import folder_name
 from memci.storage.protocol import ContextRecord, Erasure, OpRow, Transition
-from memci.testing.storage_rows import append, appended, current, entry
+from memci.testing.storage.rows import append, appended, current, entry
 
 from .kit import contents, everything
 

@@ -8,19 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import (
-    HandlePoisoned,
-    InvalidSetting,
-    MemciError,
-    SchemaTooNew,
-    StorageReadOnly,
-    StorageUnavailable,
-)
+from memci.errors import HandlePoisoned, InvalidSetting, MemciError, SchemaTooNew, StorageReadOnly, StorageUnavailable
 from memci.storage import FilesystemStorage
-from memci.storage.filesystem_context import folder_name
-from memci.storage.filesystem_erasing import dumps, stage
+from memci.storage.filesystem.context_file import folder_name
+from memci.storage.filesystem.erase import dumps, stage
 from memci.storage.protocol import ContextRecord, Erasure, PageRow, Place, Transition
-from memci.testing.storage_rows import append, appended, current, entry
+from memci.testing.storage.rows import append, appended, current, entry
 
 from .kit import contents, everything, fill
 

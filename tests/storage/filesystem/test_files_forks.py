@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import (
-    InvalidSetting,
-    LeaseLost,
-)
-from memci.storage import FilesystemStorage, filesystem_files
-from memci.storage.filesystem_context import folder_name
+from memci.errors import InvalidSetting, LeaseLost
+from memci.storage import FilesystemStorage
+from memci.storage.filesystem import files as filesystem_files
+from memci.storage.filesystem.context_file import folder_name
 from memci.storage.protocol import ContextRecord, Erasure, OpRow, Transition
-from memci.testing.storage_rows import append, appended, current, entry
+from memci.testing.storage.rows import append, appended, current, entry
 
 from .kit import Killed, contents, everything, fill
 
@@ -93,7 +91,7 @@ def test_erasing_what_a_spill_left_behind(
     """Bytes are gone also from the file of a spill that was cut short before its commit."""
     append(storage, "a", b'"canary"')
     transition = appended(current(storage, "a"), b'"2"')
-    monkeypatch.setattr("memci.storage.filesystem_context.SPILL_BYTES", 0)
+    monkeypatch.setattr("memci.storage.filesystem.context_file.SPILL_BYTES", 0)
     write = filesystem_files.Files.write
 
     def cut(files: filesystem_files.Files, name: str, content: bytes) -> None:

@@ -8,16 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import (
-    CorruptRecord,
-    MemciError,
-    StorageUnavailable,
-)
+from memci.errors import CorruptRecord, MemciError, StorageUnavailable
 from memci.storage import FilesystemStorage
-from memci.storage.filesystem_context import folder_name
-from memci.storage.filesystem_erasing import dumps
+from memci.storage.filesystem.context_file import folder_name
+from memci.storage.filesystem.erase import dumps
 from memci.storage.protocol import ContextRecord
-from memci.testing.storage_rows import append, appended
+from memci.testing.storage.rows import append, appended
 
 from .kit import contents, fill
 

@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import (
-    HandlePoisoned,
-    StorageBusy,
-)
+from memci.errors import HandlePoisoned, StorageBusy
 from memci.storage import FilesystemStorage
-from memci.storage.filesystem_context import folder_name
-from memci.storage.filesystem_locks import Locks
-from memci.testing.storage_rows import append, appended, current
+from memci.storage.filesystem.context_file import folder_name
+from memci.storage.filesystem.locks import Locks
+from memci.testing.storage.rows import append, appended, current
 
 
 def test_held_context_is_busy(storage: FilesystemStorage, path: Path) -> None:
@@ -110,7 +107,7 @@ def test_handle_is_of_no_use_after_a_fork(storage: FilesystemStorage) -> None:
 def test_processes_may_make_the_folder_at_once(path: Path) -> None:
     """Processes that open a new folder and write at once all succeed."""
     program = (
-        "import sys; from memci.storage import FilesystemStorage; from memci.testing.storage_rows import append\n"
+        "import sys; from memci.storage import FilesystemStorage; from memci.testing.storage.rows import append\n"
         "sys.stdin.read(1)\n"
         "storage = FilesystemStorage(sys.argv[1], busy_timeout_seconds=20)\n"
         "for i in range(3): append(storage, sys.argv[2], b'%d' % i)"

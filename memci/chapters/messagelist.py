@@ -1,0 +1,158 @@
+"""A doubly linked list of messages.
+
+The list is circular and begins and ends at a sentinel, so there is no empty list to get wrong:
+
+    root <-> a <-> b <-> c <-> (root)
+
+A run can leave it from anywhere, whatever the list's length: its neighbours meet.
+
+    detach(b, c):   root <-> a <-> (root)        b <-> c
+
+Every chapter owns one. A node says what its message is, what it costs, and what stands for it in a rendering: the
+message itself, or a clipped view of it. This module knows nothing of pages, of what a token is, or of storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..messages import Message
+
+if TYPE_CHECKING:
+    from .toolgroups import ToolGroup
+
+
+class MessageNode:
+    """The place of one message in a window."""
+
+    __slots__ = ("clip", "group", "message", "next", "owner", "prev", "quotes", "seq", "tokens", "view")
+
+    def __init__(
+        self,
+        message: Message,
+        tokens: int,
+        *,
+        seq: int = 0,
+        clip: int = 0,
+        quotes: tuple[int, int | None] | None = None,
+        view: Message | None = None,
+    ) -> None:
+        self.message = message
+        self.view = message if view is None else view
+        """what stands for the message in a rendering"""
+        self.tokens = tokens
+        """what it costs there"""
+        self.seq = seq
+        self.clip = clip
+        """the tokens that its view is clipped to, 0 if it is whole"""
+        self.quotes = quotes
+        """the page and entry that it quotes, if it answers a recall"""
+        self.group: ToolGroup | None = None
+        """the tool group that it belongs to, which shows it"""
+        self.prev: MessageNode = self
+        self.next: MessageNode = self
+        self.owner: MessageList | None = None
+
+    def __repr__(self) -> str:
+        return f"<MessageNode seq={self.seq} role={self.message.get('role')} tokens={self.tokens}>"
+
+
+class MessageList:
+    """A list of nodes with a running number of messages (`len`) and of tokens."""
+
+    __slots__ = ("_length", "_root", "tokens")
+
+    def __init__(self) -> None:
+        self._root = MessageNode({}, 0)
+        self._length = 0
+        self.tokens = 0
+        """what all nodes cost together"""
+
+    def append(self, node: MessageNode) -> None:
+        """Put *node* at the end."""
+        assert node.owner is None, "a node stands in one list at most"
+        root = self._root
+        last = root.prev
+        node.prev, node.next, node.owner = last, root, self
+        last.next = root.prev = node
+        self._length += 1
+        self.tokens += node.tokens
+
+    def insert(self, node: MessageNode, *, before: MessageNode) -> None:
+        """Put *node* in front of the node *before*."""
+        assert node.owner is None, "a node stands in one list at most"
+        assert before is self._root or before.owner is self, "the neighbour stands in this list"
+        last = before.prev
+        node.prev, node.next = last, before
+        last.next = before.prev = node
+        node.owner = self
+        self._length += 1
+        self.tokens += node.tokens
+
+    def detach(self, head: MessageNode, tail: MessageNode) -> None:
+        """Take the run from *head* to *tail* out. O(length of the run), whatever the length of the list.
+
+        The run stays linked inside, to nothing outside.
+
+        Raises:
+            ValueError: If *tail* is not reached from *head* in this list; nothing has changed then.
+        """
+        run = list(self._run(head, tail))  # raises before a link is touched
+        head.prev.next, tail.next.prev = tail.next, head.prev
+        head.prev, tail.next = tail, head
+        for node in run:
+            node.owner = None
+            self.tokens -= node.tokens
+        self._length -= len(run)
+
+    def reweigh(self, node: MessageNode, tokens: int) -> None:
+        """Let *node* cost *tokens* from now on."""
+        assert node.owner is self, "the node stands in this list"
+        self.tokens += tokens - node.tokens
+        node.tokens = tokens
+
+    @property
+    def head(self) -> MessageNode | None:
+        """The first node, None if there is none."""
+        return self._root.next if self._length else None
+
+    @property
+    def tail(self) -> MessageNode | None:
+        """The last node, None if there is none."""
+        return self._root.prev if self._length else None
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[MessageNode]:
+        node = self._root.next
+        while node is not self._root:
+            yield node
+            node = node.next
+
+    def _run(self, head: MessageNode, tail: MessageNode) -> Iterator[MessageNode]:
+        if head.owner is not self or tail.owner is not self:
+            raise ValueError(f"{head!r} to {tail!r} is not a run of this list")
+        node = head
+        while node is not self._root:
+            yield node
+            if node is tail:
+                return
+            node = node.next
+        raise ValueError(f"{tail!r} does not come after {head!r} in this list")
+
+    def _check(self) -> None:
+        length = tokens = 0
+        node = self._root
+        while True:
+            assert node.next.prev is node, "links mirror each other"
+            node = node.next
+            if node is self._root:
+                break
+            assert node.owner is self, "every node knows its list"
+            length += 1
+            tokens += node.tokens
+            assert length <= self._length, "the walk ends at the sentinel"
+        assert length == self._length, "the length equals the walk"
+        assert tokens == self.tokens, "the token sum equals the walk"

@@ -1,0 +1,4 @@
+"""`memci chat`: a companion in a terminal.
+
+This package knows nothing of how a companion answers.
+"""

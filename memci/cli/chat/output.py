@@ -1,0 +1,250 @@
+"""How a conversation is shown: on a terminal as it comes, in a pipe as text, or as a line of JSON for each turn.
+
+    TerminalShown       streamed and wrapped, calls of tools in grey, errors in one line
+    PlainShown          the answers on standard output, errors on the error output
+    JsonShown           {"text": "Hi", "answer": "Hello.", "page": 1, "calls": 2, …}
+
+This module knows nothing of what a message or a command is.
+"""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.status import Status  # noqa: TC002 -- annotations are read at run time
+from rich.text import Text
+
+from ...companion import Answer, AnswerStream
+from ...context.context import Context
+from ...errors import MemciError
+from ...messages import Message, call_name, text_of
+from ..output import Output, visible
+from .input import end_whole
+from .slash_commands import Talk
+from .wrap import Wrapped
+
+Run = Callable[[Talk, str], bool]
+
+
+class Shown(Protocol):
+    """What shows a conversation."""
+
+    def answer(self, text: str, stream: AnswerStream) -> bool:
+        """Show the answer to *text*, and return whether it came to its end."""
+        ...
+
+    def tool(self, call: Message, result: Message) -> None:
+        """Show that a tool was called."""
+        ...
+
+    def failed(self, text: str, error: MemciError) -> None:
+        """Show that there is no answer to *text*, or that a command went wrong."""
+        ...
+
+    def command(self, talk: Talk, text: str, run: Run) -> bool:
+        """Run a command, show what it prints, and return whether the conversation goes on."""
+        ...
+
+
+class TerminalShown:
+    """On a terminal."""
+
+    def __init__(self, output: Output) -> None:
+        self._console = output.console
+        self._wrapped = Wrapped(self._write, lambda: self._console.width)
+        self._status: Status | None = None
+        self._begins = True
+        """whether nothing was said yet below the last line of ours: blank lines are left out there"""
+
+    def welcome(self, path: str, context: Context, model: str) -> None:
+        """Say where one is."""
+        report = context.report()
+        turns = report.turn + report.pages["open"]
+        told = f"{turns:,} turns" if turns else "a new conversation"
+        line = (
+            f"{visible(context.id)} in {visible(Path(path).name)}: {told}, window {report.window:,} · {visible(model)}"
+        )
+        self._dim(f"{line}\n/help lists the commands; a line that ends in \\ goes on; Ctrl-D leaves\n")
+
+    def farewell(self, path: str, context: Context) -> None:
+        """Say how one comes back. The program ends then."""
+        end_whole()
+        self._dim(f"kept. To go on: memci chat {visible(path)} --id {visible(context.id)}")
+
+    def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
+        """Write the answer as it comes; Ctrl-C stops it."""
+        self._begins = True
+        try:
+            with stream:
+                self._wait()
+                for piece in stream:
+                    self._go_on()
+                    self._wrapped.feed(visible(piece.lstrip("\n") if self._begins else piece))
+                    self._begins = self._begins and not piece.strip("\n")
+                    self._console.file.flush()
+        except KeyboardInterrupt:
+            self._end()
+            self._dim("stopped: what was said so far is kept")
+            self._console.print()
+            return False
+        finally:
+            self._end()
+        self._console.print()
+        return True
+
+    def tool(self, call: Message, result: Message) -> None:
+        """Write a line about a call."""
+        self._end()
+        self._dim(told_of(call, result, self._console.width))
+        self._begins = True
+        self._wait()
+
+    def failed(self, text: str, error: MemciError) -> None:
+        """Write the error in one line, and how to go on."""
+        self._end()
+        self._console.print(Text(one_line(error), style="red"), soft_wrap=True)
+        if not text.startswith("/"):
+            self._dim("the message can be sent again: the arrow key ↑ brings it back")
+        self._console.print()
+
+    def command(self, talk: Talk, text: str, run: Run) -> bool:
+        """Let the command print."""
+        try:
+            goes_on = run(talk, text)
+        except KeyboardInterrupt:
+            goes_on = True
+        self._console.print()
+        return goes_on
+
+    def _write(self, text: str) -> None:
+        self._console.file.write(text)
+
+    def _dim(self, text: str) -> None:
+        self._console.print(Text(text, style="dim"), soft_wrap=True)
+
+    def _wait(self) -> None:
+        """Show that the model thinks, until it says something."""
+        if not self._console.is_dumb_terminal and self._status is None:
+            self._status = self._console.status("", spinner="dots", spinner_style="dim")
+            self._status.start()
+
+    def _go_on(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _end(self) -> None:
+        self._go_on()
+        self._wrapped.end()
+        self._console.file.flush()
+
+
+class PlainShown:
+    """In a pipe: the answers on standard output, one behind the other."""
+
+    def __init__(self, output: Output) -> None:
+        self._console = output.console
+
+    def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
+        """Write the answer as it comes, and end its line."""
+        with stream:
+            for piece in stream:
+                self._console.file.write(visible(piece))
+                self._console.file.flush()
+        self._console.file.write("\n")
+        self._console.file.flush()
+        return True
+
+    def tool(self, call: Message, result: Message) -> None:
+        """Write nothing."""
+
+    def failed(self, text: str, error: MemciError) -> None:  # noqa: ARG002
+        """Write the error to the error output."""
+        self._console.file.flush()
+        typer.echo(f"memci: {one_line(error)}", err=True)
+
+    def command(self, talk: Talk, text: str, run: Run) -> bool:
+        """Let the command print."""
+        return run(talk, text)
+
+
+class JsonShown:
+    """As lines of JSON, in ASCII."""
+
+    def __init__(self, output: Output, context: str) -> None:
+        self._file = output.console.file
+        self._context = context
+        self._tools: list[str] = []
+
+    def answer(self, text: str, stream: AnswerStream) -> bool:
+        """Write a line about the turn, once it is there."""
+        self._tools = []
+        with stream:
+            for _ in stream:
+                pass
+        assert stream.answer is not None, "a stream that ends has an answer"
+        self._line({"text": text, **self._told(stream.answer)})
+        return True
+
+    def tool(self, call: Message, result: Message) -> None:  # noqa: ARG002
+        """Keep the name of the tool for the line."""
+        self._tools.append(call_name(call))
+
+    def failed(self, text: str, error: MemciError) -> None:
+        """Write a line about the error."""
+        self._line({"text": text, "error": {"type": type(error).__name__, "message": one_line(error)}})
+
+    def command(self, talk: Talk, text: str, run: Run) -> bool:
+        """Write a line with what the command prints."""
+        printed = StringIO()
+        console = Console(file=printed, width=100, color_system=None, highlight=False, markup=False)
+        goes_on = run(replace(talk, output=Output(console)), text)
+        self._line({"command": text, "printed": printed.getvalue()})
+        return goes_on
+
+    def _told(self, answer: Answer) -> dict[str, Any]:
+        found, analysis = answer.recollection, answer.analysis
+        return {
+            "answer": answer.text,
+            "context": self._context,
+            "page": answer.receipt.page,
+            "calls": answer.calls,
+            "usage": asdict(answer.usage),
+            "searched": found.query if found is not None else None,
+            "found": [{"context": page.context, "page": page.index, "score": page.score} for page in found.pages]
+            if found is not None
+            else [],
+            "saved": analysis.fact if analysis is not None else None,
+            "tools": self._tools,
+        }
+
+    def _line(self, value: dict[str, Any]) -> None:
+        self._file.write(json.dumps(value) + "\n")
+        self._file.flush()
+
+
+def one_line(error: MemciError) -> str:
+    """Return what *error* says, with its notes, in one line."""
+    told = "; ".join([str(error), *getattr(error, "__notes__", ())])
+    return visible(" ".join(told.split()))
+
+
+def told_of(call: Message, result: Message, width: int) -> str:
+    """Return a line about a *call* and the size of its *result*."""
+    body = call.get("function") or call.get("custom") or {}
+    arguments = str(body.get("arguments") or body.get("input") or "")
+    with suppress(ValueError, RecursionError):
+        given = json.loads(arguments)
+        if isinstance(given, dict):
+            passed = {name: value for name, value in given.items() if value is not None}
+            arguments = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in passed.items())
+    size = f" → {len(text_of(result)):,} characters"
+    line = Text(visible(f"· {call_name(call)}({' '.join(arguments.split())})"), no_wrap=True)
+    line.truncate(max(10, width - len(size)), overflow="ellipsis")
+    return f"{line.plain}{size}"

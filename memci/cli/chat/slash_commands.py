@@ -1,0 +1,245 @@
+"""What a user may look at, and change, in the middle of a conversation.
+
+    > /window          where the tokens are               > /search Oslo     what the memory finds
+    > /page 42         a page, word for word              > /undo            take the last turn back
+
+Looking is not use: no page stays listed longer for it. This module knows nothing of models or of what is typed.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ...context.context import Context
+from ...errors import InvalidSetting, PageNotFound
+from ...history.reader import PageInfo
+from ...llm import Ledger
+from ...memory import TieredMemory
+from ...memory.backend import Work
+from ...memory.inspect import overview
+from ...messages import text_of
+from ...storage import Storage
+from ..memory.search import found_lines
+from ..memory.tables import MOST, episodes_table, facts_table, profile_lines, summed_up
+from ..output import Output, visible
+from ..tables import pages_table, print_messages, report_tables
+from ..transfer import exported_file
+
+LATEST = 20
+"""pages that /pages lists"""
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation that is under way."""
+
+    output: Output
+    path: str
+    storage: Storage
+    context: Context
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something that can be typed in place of a message."""
+
+    usage: str
+    told: str
+    run: Callable[[Talk, str], None]
+
+
+def is_command(text: str) -> bool:
+    """Tell whether *text* is a command: it begins with one slash; two stand for a message that begins with one."""
+    return text.startswith("/") and not text.startswith("//")
+
+
+def commanded(talk: Talk, text: str) -> bool:
+    """Run the command *text*, and return whether the conversation goes on.
+
+    Raises:
+        InvalidSetting: If there is no such command, or it makes no sense.
+        MemciError: If it went wrong.
+    """
+    name, _, rest = text.partition(" ")
+    if name == "/quit":
+        return False
+    command = COMMANDS.get(name)
+    if command is None:
+        raise InvalidSetting(
+            visible(name)[:40], "there is no such command: /help lists them; // begins a message with /"
+        )
+    command.run(talk, rest.strip())
+    return True
+
+
+def _help(talk: Talk, _: str) -> None:
+    table = Table.grid(padding=(0, 3))
+    for each in COMMANDS.values():
+        table.add_row(Text(each.usage, style="bold", no_wrap=True), each.told)
+    table.add_row(Text("/quit", style="bold"), "leave; Ctrl-D and Ctrl-C do the same")
+    talk.output.console.print(table)
+
+
+def _window(talk: Talk, _: str) -> None:
+    console = talk.output.console
+    console.print(report_tables(talk.context.report(), console.width))
+
+
+def _pages(talk: Talk, rest: str) -> None:
+    pages = list(talk.context.pages())
+    shown = pages if rest == "all" else pages[-LATEST:]
+    with _looking(talk) as context:
+        talk.output.console.print(pages_table([_titled(context, page) for page in shown]))
+    if len(shown) < len(pages):
+        told = f"the latest {len(shown):,} of {len(pages):,}: /pages all"
+        talk.output.console.print(Text(told, style="dim"))
+
+
+def _page(talk: Talk, rest: str) -> None:
+    with _looking(talk) as context:
+        print_messages(talk.output.console, context.recall_page(_number(rest, "/page")))
+
+
+def _memory(talk: Talk, _: str) -> None:
+    console = talk.output.console
+    owner = talk.storage.load(talk.context.id)
+    assert owner is not None, "an open context is stored"
+    with closing(TieredMemory(talk.storage, owner=owner[0].owner, read_only=True)) as memory:
+        seen = overview(memory)
+    work = talk.context.report().work
+    if not seen:
+        console.print(
+            "nothing is remembered yet: a page is, once the next one was opened and nobody waited for a moment"
+        )
+    else:
+        parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
+        if seen.user_facts:
+            parts += [Text("\nknown of you", style="bold"), facts_table(seen.user_facts[:MOST])]
+        if seen.assistant_facts:
+            parts += [Text("\nknown of what the assistant did", style="bold"), facts_table(seen.assistant_facts[:MOST])]
+        parts += profile_lines(seen.profile)
+        if seen.episodes:
+            parts += [Text("\nepisodes, hottest first", style="bold"), episodes_table(seen.episodes[:MOST])]
+        console.print(Group(*parts))
+    if work is not None:
+        console.print(Text(_told(work)))
+    console.print(Text(f"all of it: memci inspect {visible(talk.path)} --memory", style="dim"), soft_wrap=True)
+
+
+def _search(talk: Talk, rest: str) -> None:
+    if not rest:
+        raise InvalidSetting("/search", "what for? /search WORDS")
+    with _looking(talk) as context:
+        found = context.search_memory(rest)
+    console = talk.output.console
+    console.print(found_lines(replace(found, pending=0), talk.context.id))
+    if found.pending:
+        console.print(
+            Text(f"and {found.pending:,} of the latest pages are not searchable yet: in a moment", style="dim")
+        )
+
+
+def _cost(talk: Talk, _: str) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
+    total = talk.ledger.total
+    table.add_column("step", footer="in all")
+    for name in ("calls", "prompt", "completion", "cached", "failed"):
+        table.add_column(name, justify="right", footer=f"{getattr(total, name):,}")
+    for step, spent in talk.ledger.steps.items():
+        figures = (spent.calls, spent.prompt, spent.completion, spent.cached, spent.failed)
+        table.add_row(visible(step), *(f"{each:,}" for each in figures))
+    console = talk.output.console
+    if not total.calls:
+        console.print("no call of the model yet")
+        return
+    console.print(table)
+    report = talk.context.report()
+    console.print(f"{report.cached:.1%} of what was sent began as the request before; {report.editions:,} editions")
+
+
+def _pin(talk: Talk, rest: str) -> None:
+    index = _number(rest, "/pin")
+    talk.context.pin(index)
+    talk.output.console.print(f"#{index} stays in the window")
+
+
+def _unpin(talk: Talk, rest: str) -> None:
+    index = _number(rest, "/unpin")
+    talk.context.unpin(index)
+    talk.output.console.print(f"#{index} may be archived again")
+
+
+def _undo(talk: Talk, _: str) -> None:
+    try:
+        taken = talk.context.undo()
+    except PageNotFound:
+        raise InvalidSetting("/undo", "there is nothing to take back") from None
+    first = visible(" ".join(text_of(taken[0]).split())) if taken else ""
+    line = Text(f"taken back, {len(taken):,} messages: {first}", no_wrap=True)
+    line.truncate(talk.output.console.width, overflow="ellipsis")
+    talk.output.console.print(line)
+
+
+def _archive(talk: Talk, _: str) -> None:
+    pages = talk.context.archive()
+    told = f"archived: {', '.join(f'#{index}' for index in pages)}" if pages else "there is nothing to archive"
+    talk.output.console.print(told, soft_wrap=True)
+
+
+def _export(talk: Talk, rest: str) -> None:
+    target = rest or f"{''.join(each if each.isalnum() else '-' for each in talk.context.id)[:60]}.jsonl"
+    exported_file(talk.output, talk.path, talk.context.id, everything=False, chat=False, target=target)
+
+
+COMMANDS = {
+    "/help": Command("/help", "this list", _help),
+    "/window": Command("/window", "where the tokens and the pages are", _window),
+    "/pages": Command("/pages [all]", f"the latest {LATEST} pages, or all", _pages),
+    "/page": Command("/page N", "page N, word for word", _page),
+    "/memory": Command("/memory", "what is known: facts, profile, episodes, jobs", _memory),
+    "/search": Command("/search WORDS", "what the memory finds, outside the window", _search),
+    "/cost": Command("/cost", "calls and tokens of the model, by step", _cost),
+    "/pin": Command("/pin N", "keep page N in the window", _pin),
+    "/unpin": Command("/unpin N", "let page N go again", _unpin),
+    "/undo": Command("/undo", "take the last turn back", _undo),
+    "/archive": Command("/archive", "archive old pages now", _archive),
+    "/export": Command("/export [FILE]", "write the conversation to a new file, for memci import", _export),
+}
+
+
+@contextmanager
+def _looking(talk: Talk) -> Iterator[Context]:
+    """Yield the context for reading only: nothing counts as use."""
+    with Context.open(talk.storage, id=talk.context.id, read_only=True) as context:
+        yield context
+
+
+def _titled(context: Context, page: PageInfo) -> PageInfo:
+    """Return *page* with what its first message says for a title, if it has no line in the contents."""
+    if page.title is not None or page.where in {"undone", "erased"}:
+        return page
+    first = next(iter(context.recall_page(page.index)), None)
+    return page if first is None else replace(page, title=" ".join(text_of(first)[:400].split()))
+
+
+def _number(rest: str, name: str) -> int:
+    digits = rest.removeprefix("#")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 15):
+        raise InvalidSetting(name, f"which page? {name} 42")
+    return int(digits)
+
+
+def _told(work: Work) -> str:
+    """Return a line on what the memory's model did."""
+    calls = sum(each.calls for each in work.spent.values())
+    rejected = sum(each.rejected for each in work.spent.values())
+    parts = [f"{work.waiting:,} jobs wait", f"{calls:,} calls so far"]
+    parts += [f"{rejected:,} answers rejected"] * bool(rejected)
+    parts += [f"{work.set_aside:,} jobs set aside"] * bool(work.set_aside)
+    return f"\nthe memory's model: {', '.join(parts)}"

@@ -1,0 +1,143 @@
+"""What `memci search` prints: pages with the words that were found, facts and concepts.
+
+    1. alice #12 entry 1, user, turn 11, 2026-03-02 · short · 0.93
+       What does the flight on day 12 cost?
+    known of the user …
+
+Nothing grows warmer by it, unless that is asked for. This module knows nothing of how things are found, or of how a
+command line is written.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ...context.context import Context
+from ...errors import InvalidSetting
+from ...memory import TieredMemory
+from ...memory.backend import Fact, FoundPage, Recollection
+from ...memory.inspect import waiting
+from ...text.language.terms import query_terms, terms
+from ...tools.search_memory import moment
+from ..output import Output, visible
+from ..stores import chosen, existing, writable
+from .owners import chosen_owner
+from .tables import day, indented, page_name
+
+MARKED = "bold yellow"
+_TOKEN = re.compile(r"(?>[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*)")
+_TIERS = {
+    "observed": "still in a window or listed",
+    "short": "short-term",
+    "mid": "in an episode",
+    "evicted": "of an evicted episode",
+}
+
+
+def searched(
+    output: Output,
+    path: str,
+    query: str,
+    *,
+    context: str | None,
+    owner: str | None,
+    k: int,
+    since: str | None,
+    until: str | None,
+    count: bool,
+) -> None:
+    """Print what is known of *query*: to an owner, or to a *context*, which is not told of what stands in its window.
+
+    Raises:
+        InvalidSetting: If there is no such store, context or owner, or an argument makes no sense.
+        StorageError: If it can't be read.
+    """
+    if not query.strip():
+        raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
+    first, last = moment(since, "--since"), moment(until, "--until", ends=True)
+    with writable(path) if count else existing(path) as storage:
+        name = chosen_owner(storage, path, context=context, owner=owner)
+        memory = TieredMemory(storage, owner=name, read_only=not count)
+        try:
+            if context is None:
+                found = memory.search(query, k=k, since=first, until=last)
+            else:
+                with Context.open(storage, id=chosen(storage, path, context), memory=memory, read_only=True) as opened:
+                    found = opened.search_memory(query, k=k, since=first, until=last)
+            pending = sum(waiting(memory, record.id) for record in storage.contexts() if record.owner == name)
+        finally:
+            memory.close()
+    found = replace(found, pending=pending)
+    if output.json:
+        output.print_json({"store": path, "owner": name, "context": context, **asdict(found)})
+    else:
+        output.console.print(found_lines(found, context))
+
+
+def found_lines(found: Recollection, context: str | None) -> RenderableType:
+    """Return *found* as lines, pages first, the words of the query marked."""
+    parts: list[RenderableType] = []
+    for position, page in enumerate(found.pages, 1):
+        parts += [_headline(position, page), indented(marked(page.text, found.query), 3)]
+        parts += [indented(Text("… ").append(marked(each.text, found.query)), 3) for each in page.more]
+    parts += _facts("known of the user", found.user_facts, found.query)
+    parts += _facts("known of what the assistant did", found.assistant_facts, found.query)
+    if found.concepts:
+        parts.append(Text("related", style="bold"))
+        for each in found.concepts:
+            told = visible("; ".join(each.relations))
+            parts.append(indented(Text(f"{visible(each.name)} {each.activation:.2f}: {told}")))
+    if not found:
+        parts.append(Text(f"nothing was found for {visible(repr(found.query))}"))
+    if context is not None:
+        parts.append(Text(f"what stands in the window of {visible(context)} was not looked for", style="dim"))
+    if found.pending:
+        parts.append(
+            Text(f"{found.pending:,} pages are not searchable as they are yet: memci consolidate", style="yellow")
+        )
+    return Group(*parts)
+
+
+def marked(text: str, query: str) -> Text:
+    """Return *text* with the words of *query* marked, in whatever form they stand there. O(characters)."""
+    wanted = frozenset(query_terms(query))
+    shown = Text(visible(text))
+    for word in _TOKEN.finditer(shown.plain):
+        for start, end in _said(word[0], wanted):
+            shown.stylize(MARKED, word.start() + start, word.start() + end)
+    return shown
+
+
+def _said(word: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Yield where *word* says one of the terms: all of it, or pairs of characters where there are no spaces."""
+    found = terms(word)
+    if wanted.isdisjoint(found):
+        return
+    pairs = [at for at in range(len(word) - 1) if not word[at].isascii() and word[at : at + 2] in wanted]
+    if pairs:
+        yield from ((at, at + 2) for at in pairs)
+    elif word.isascii() or len(found) == 1:
+        yield 0, len(word)
+    else:
+        yield from ((at, at + 1) for at, letter in enumerate(word) if letter in wanted)
+
+
+def _headline(position: int, page: FoundPage) -> Text:
+    who = f"{page.role} {visible(page.speaker)}" if page.speaker else page.role
+    when = f", {day(page.at)}" if page.at is not None else ""
+    line = Text(f"{position}. ")
+    line.append(page_name((page.context, page.index)), style="bold cyan")
+    line.append(f" entry {page.entry}, {who}, turn {page.turn}{when}")
+    return line.append(f" · {_TIERS[page.tier]} · {page.score:.2f}", style="dim")
+
+
+def _facts(title: str, facts: Sequence[Fact], query: str) -> Iterator[RenderableType]:
+    if facts:
+        yield Text(title, style="bold")
+    for each in facts:
+        when = f", {day(each.at)}" if each.at is not None else ""
+        told = f"  {page_name((each.context, each.index))}{when} · {each.score:.2f}"
+        yield indented(marked(each.text, query).append(told, style="dim"))

@@ -1,0 +1,180 @@
+"""What `memci export` and `memci import` do: contexts as lines of JSON, to keep or to take elsewhere.
+
+    $ memci export agent.db --context alice -o alice.jsonl
+    $ memci import other.db alice.jsonl --id alice-2
+
+A file is read twice: first to check all of it, then to store it. This module knows nothing of how a command is written.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+from ..context.context import Context
+from ..errors import InvalidSetting, StorageFull, StorageUnavailable
+from ..history import chat_of, check_free, committed, exported, imported_chat, is_native, transitions
+from ..storage import EphemeralStorage, Storage
+from .output import Output, visible
+from .replay.transcripts import SIGNATURES
+from .stores import chosen, existing, writable
+
+
+def exported_file(
+    output: Output, path: str, context: str | None, *, everything: bool, chat: bool, target: str | None
+) -> None:
+    """Write contexts of the store at *path* to the new file *target*, or to standard output.
+
+    Raises:
+        InvalidSetting: If an argument makes no sense, or *target* exists.
+        StorageError: If the store can't be read, or the file can't be written.
+    """
+    if everything and (chat or context is not None):
+        raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
+    if output.json and target is None:
+        raise InvalidSetting("--json", "the export itself goes to standard output: name a file with -o")
+    with existing(path) as storage:
+        ids = [record.id for record in storage.contexts()] if everything else [chosen(storage, path, context)]
+        if target is None:
+            stream = typer.get_binary_stream("stdout")
+            _write(stream, storage, ids, chat=chat)
+            stream.flush()
+            return
+        with _new_file(target) as stream:
+            lines = _write(stream, storage, ids, chat=chat)
+        size = Path(target).stat().st_size
+    if output.json:
+        output.print_json({"file": target, "contexts": ids, "lines": lines, "bytes": size})
+    else:
+        told = ", ".join(visible(each) for each in ids[:5]) + (", …" if len(ids) > 5 else "")
+        output.console.print(f"{visible(target)}: {told or 'no contexts'}, {lines:,} lines, {size:,} bytes")
+
+
+def imported_file(
+    output: Output,
+    path: str,
+    file: str,
+    *,
+    id: str | None,  # noqa: A002
+    window: int | None,
+    model: str | None,
+) -> None:
+    """Store what *file* ("-": standard input) holds in the store at *path*, which is made if there is none.
+
+    Raises:
+        InvalidSetting: If the file is no export or chat, which says where; or there is such a context already.
+        StorageError: If it can't be stored.
+    """
+    source = _source(file)
+    first = next((line for line in source() if line.strip()), None)
+    if first is None:
+        raise InvalidSetting(Path(file).name, "it is empty: expected what memci export wrote, or a chat in JSON")
+    if not is_native(first):
+        scratch = _from_chat(source(), id=id, window=window, model=model)
+        source = _lines_of(scratch, [record.id for record in scratch.contexts()])
+    elif window is not None or model is not None:
+        raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
+    found = [(each.record.id, each.record.head) for each in transitions(source())]
+    if id is not None and len(found) > 1:
+        raise InvalidSetting("--id", f"{Path(file).name} has {len(found):,} contexts: leave --id out")
+    names = [name for name, _ in found] if id is None else [id]
+    if len(set(names)) < len(names):
+        raise InvalidSetting("file", "it has two contexts of one name: import each by itself, with --id")
+    with writable(path, make=True) as storage:
+        for name in names:
+            check_free(storage, name)
+        for each in transitions(source()):
+            committed(storage, each, id=id)
+    told = [{"id": name, "messages": messages} for name, (_, messages) in zip(names, found, strict=True)]
+    if output.json:
+        output.print_json({"store": path, "contexts": told})
+        return
+    for name, (_, messages) in zip(names, found, strict=True):
+        output.console.print(f"{visible(name)}: {messages:,} messages imported")
+
+
+def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool) -> int:
+    lines = 0
+    for each in ids:
+        for line in exported(storage, each, chat=chat):
+            stream.write(line.encode() + b"\n")
+            lines += 1
+    return lines
+
+
+@contextmanager
+def _new_file(target: str) -> Iterator[BinaryIO]:
+    """Yield the file *target*, which only its owner may read; it goes if writing it fails."""
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    except FileExistsError:
+        raise InvalidSetting(target, "is there already, and was left as it is: name a new file") from None
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(target, f"can't be made: {error}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException as error:
+        with suppress(OSError):
+            Path(target).unlink()
+        if isinstance(error, OSError) and not hasattr(error, "retryable"):
+            raise StorageFull(f"{target!r} can't be written: {error}") from error
+        raise
+
+
+def _source(file: str) -> Callable[[], Iterator[str]]:
+    """Return what gives the lines of *file*, each time anew."""
+    if file == "-":
+        kept = typer.get_binary_stream("stdin").read().splitlines(keepends=True)
+        return lambda: _decoded(kept, "standard input")
+    return lambda: _read(file)
+
+
+def _read(file: str) -> Iterator[str]:
+    try:
+        with Path(file).open("rb") as stream:
+            yield from _decoded(stream, Path(file).name)
+    except FileNotFoundError:
+        raise InvalidSetting(file, "there is no such file: check the path") from None
+    except IsADirectoryError:
+        raise InvalidSetting(file, "is a folder: name one file in it") from None
+    except OSError as error:
+        if isinstance(error, StorageUnavailable):
+            raise
+        raise InvalidSetting(file, f"can't be read: {error.strerror}") from None
+
+
+def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        for signature, what in SIGNATURES.items() if number == 1 else ():
+            if line.startswith(signature):
+                raise InvalidSetting(name, f"is {what}")
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidSetting(name, f"line {number:,} is not text in UTF-8 ({error.reason})") from None
+
+
+def _from_chat(lines: Iterable[str], *, id: str | None, window: int | None, model: str | None) -> Storage:  # noqa: A002
+    """Return a store in RAM with the chat that *lines* are."""
+    messages = chat_of(lines)
+    if id is None:
+        raise InvalidSetting("--id", "a chat has no name: give it one, with --id")
+    if window is None:
+        raise InvalidSetting("--window", "a chat does not say how large its window is: give it, with --window")
+    scratch = EphemeralStorage()
+
+    def open_context(storage: Storage, system: str | None) -> Context:
+        return Context.open(storage, id=id, system=system, window=window, model=model)
+
+    imported_chat(scratch, messages, id=id, open_context=open_context)
+    return scratch
+
+
+def _lines_of(storage: Storage, ids: Iterable[str]) -> Callable[[], Iterator[str]]:
+    return lambda: (line for each in ids for line in exported(storage, each))

@@ -1,0 +1,25 @@
+"""The companion: a conversation that remembers, whole.
+
+    from memci.chat import Companion
+    from memci.llm import Chat
+
+    companion = Companion(context, Chat(model="…"), role="You are Ada's travel companion.")
+    print(companion.respond("Where did I want to sit?").text)
+
+`memci chat` is one in a terminal. This package knows nothing of terminals or HTTP.
+"""
+
+from .answers import Answer, AnswerStream
+from .async_companion import AsyncAnswerStream, AsyncCompanion
+from .companion import Companion
+from .query_planning import AnalysisResult, MemoryToSave
+
+__all__ = [
+    "AnalysisResult",
+    "Answer",
+    "AnswerStream",
+    "AsyncAnswerStream",
+    "AsyncCompanion",
+    "Companion",
+    "MemoryToSave",
+]

@@ -1,0 +1,151 @@
+r"""The toolbox: what the model may call during an answer, the caller's tools and the context's own in one.
+
+    {"id": "c1", "function": {"name": "weather", "arguments": "{\"city\": \"Oslo\"}"}}
+        ──▶ functions["weather"](city="Oslo")  ──▶  {"role": "tool", "tool_call_id": "c1", "content": "12 °C"}
+    {"id": "c2", "function": {"name": "recall_page", …}}  ──▶  the context answers
+
+Whatever goes wrong in a tool is the tool's result, so that the model may do better. This module knows nothing of
+models.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from ..context.context import Context
+from ..errors import InvalidSetting, brief
+from ..messages import Message, call_name, tool_calls
+from ..text.sanitize import quoted
+
+Function = Callable[..., object]
+
+LONGEST_RESULT = 1_000_000
+"""characters of a tool's result; what is longer is cut, and says so"""
+STOPPED_CALL = "error: the user stopped the answer before this call had a result"
+
+
+class Toolbox:
+    """The tools of one companion.
+
+    Args:
+        context: Its own tools are there as well.
+        tools: Schemas, as they are sent to the model.
+        functions: What is called, by the names of the schemas.
+        watch: Called with each call and its result, once it is there.
+
+    Raises:
+        InvalidSetting: If a schema has no function, or a name that the context needs.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        tools: Sequence[Message],
+        functions: Mapping[str, Function],
+        watch: Callable[[Message, Message], None] | None = None,
+    ) -> None:
+        names = [call_name(tool) if isinstance(tool, dict) else "" for tool in tools]
+        for name, tool in zip(names, tools, strict=True):
+            if not name:
+                raise InvalidSetting("tools", f"expected the schemas of functions in OpenAI's form, got {brief(tool)}")
+            if context.handles(tool):
+                raise InvalidSetting("tools", f"{name!r} is a tool of the context: leave it out, or rename yours")
+            if not callable(functions.get(name)):
+                raise InvalidSetting("functions", f"{name!r} has a schema and no function: functions={{{name!r}: …}}")
+        self._context = context
+        self._functions = dict(functions)
+        self._names = [*names, *(call_name(tool) for tool in context.tools)]
+        self.own = list(tools)
+        """the caller's schemas"""
+        self._watch = watch
+
+    @property
+    def schemas(self) -> list[Message]:
+        """What is sent along with a request; constant bytes."""
+        return [*self.own, *self._context.tools]
+
+    def acts(self, message: Message) -> bool:
+        """Tell whether a call of *message* is for a function of the caller's: it may have effects."""
+        return any(call_name(call) in self._functions for call in tool_calls(message))
+
+    def answers(self, message: Message) -> Iterator[Message]:
+        """Yield a tool message for each call of *message*, in their order."""
+        own = iter(self._context.answers(message))
+        for call in tool_calls(message):
+            if self._context.handles(call):
+                result = next(own)
+            else:
+                result = {"role": "tool", "tool_call_id": call["id"], "content": self._called(call)}
+            yield result
+            if self._watch is not None:
+                self._watch(call, result)
+
+    def _called(self, call: Message) -> str:
+        name = call_name(call)
+        function = self._functions.get(name)
+        if function is None:
+            known = ", ".join(self._names) or "none"
+            return f"error: there is no tool {quoted(name[:60])}; there are: {known}"
+        try:
+            given = _arguments(call)
+        except ValueError as error:
+            return f"error: {error}: call {name} again with a JSON object"
+        try:
+            return _text(function(**given) if isinstance(given, dict) else function(given))
+        except Exception as error:  # noqa: BLE001 -- whatever a tool raises is its result
+            return f"error: {type(error).__name__}: {error}"[:2_000].encode("utf-8", "backslashreplace").decode()
+
+
+def tidy(message: Message) -> Message:
+    """Return a model's *message* as it can be appended: of the assistant, each call with an id of its own."""
+    tidied = {**message, "role": "assistant"}
+    calls = message.get("tool_calls")
+    if not calls:
+        tidied.pop("tool_calls", None)
+        return tidied
+    seen: set[str] = set()
+    named = []
+    for position, call in enumerate(calls, 1):
+        id_ = call.get("id")
+        if not isinstance(id_, str) or not id_ or id_ in seen:
+            id_ = next(
+                name for name in (f"call-{position}{'.' * more}" for more in range(len(calls) + 1)) if name not in seen
+            )
+        seen.add(id_)
+        named.append(call if call.get("id") == id_ else {**call, "id": id_})
+    return tidied | {"tool_calls": named}
+
+
+def unanswered(messages: Sequence[Message]) -> list[Message]:
+    """Return results for the calls at the end of *messages* that have none, since the answer was stopped."""
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool" and message["tool_call_id"] in waiting:
+            waiting.remove(message["tool_call_id"])
+        elif message["role"] != "tool":
+            waiting = [call["id"] for call in tool_calls(message)]
+    return [{"role": "tool", "tool_call_id": id_, "content": STOPPED_CALL} for id_ in waiting]
+
+
+def _text(result: object) -> str:
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) > LONGEST_RESULT:
+        return f"{text[:LONGEST_RESULT]}\n[cut: the result has {len(text):,} characters]"
+    return text
+
+
+def _arguments(call: Message) -> dict[str, object] | str:
+    """Return what *call* passes: the arguments of a function, or the text of a custom tool.
+
+    Raises:
+        ValueError: If the arguments are no JSON object.
+    """
+    if "custom" in call:
+        return str(call["custom"].get("input", ""))
+    try:
+        given = json.loads((call.get("function") or {}).get("arguments") or "{}")
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError("the arguments are not valid JSON") from None
+    if not isinstance(given, dict):
+        raise ValueError("the arguments are not an object")  # noqa: TRY004 -- of what the model wrote
+    return given

@@ -1,0 +1,125 @@
+"""Rendering: the messages of the next request, within the budget whatever was said before.
+
+    front                      active pages        open group      pending
+    [ system | contents … ] + [ user, assistant … ] + [ calls ] + [ what is not appended yet ]
+
+Between two editions each rendering extends the one before, byte for byte: nothing is made anew but what is new. An
+edition starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..errors import InvalidMessage, OpenToolGroup
+from ..history.writer import Writer
+from ..messages import Message, call_name, plain
+from ..segments.budget import Plan, Unit, check
+from ..tokens import tools_tokens
+from ..window.drafting import Draft, clipped_draft, counted
+from ..window.window import Window
+from .report import CacheMeter
+
+
+class Renderer:
+    """Renders one window, and keeps count of what that costs."""
+
+    def __init__(self, window: Window, writer: Writer, meter: CacheMeter) -> None:
+        self._window = window
+        self._writer = writer
+        self._tools: dict[str, int] = {}
+        self._postponed = False
+        """whether an edition that was due has failed"""
+        self.meter = meter
+        self.predicted = 0
+        """tokens of the last rendering, tools included"""
+        self.costs: dict[bytes, int] = {}
+        """tokens of the messages that were pending last, by their bytes"""
+
+    def view(self, *, tools: Sequence[Message], strict: bool) -> list[Message]:
+        """Return what was appended.
+
+        Raises:
+            OpenToolGroup: If calls at the tail wait for their results and *strict* holds; nothing has changed then.
+            BudgetExceeded: If it can't fit.
+        """
+        window, active = self._window, self._window.active
+        if strict and active.missing:
+            raise OpenToolGroup(active.missing)
+        self._weigh(tools)
+        if self._postponed or window.tokens > window.limits.budget:
+            self.edition(low=self._low)
+            check(window.state(), window.limits)
+        self.predicted = window.tokens
+        self.meter.rendered(window, (), self.predicted)
+        view = window.front + active.view
+        return view + active.tail() if active.missing else view
+
+    def pending(self, drafted: Callable[[], Draft], *, tools: Sequence[Message], strict: bool) -> list[Message]:
+        """Return what was appended, and the messages that *drafted* gives, which are not appended yet.
+
+        Raises:
+            OpenToolGroup: If calls at the tail would wait for their results then, and *strict* holds.
+            BudgetExceeded: If it can't fit.
+        """
+        window = self._window
+        draft = drafted()
+        shown, missing, units = window.aside(draft)
+        if strict and missing:
+            raise OpenToolGroup(missing)
+        self._weigh(tools)
+        added = sum(unit.tokens for unit in units)
+        full = window.tokens + added > window.limits.budget
+        if full or self._postponed:
+            settles = any(node.message["role"] != "tool" for node in draft.nodes)
+            low = None if full else window.tokens
+            plan = self.edition(pending=units, settles=settles, low=low)
+            if plan.clips:  # what was clipped came out smaller: the rest of the room is for what is pending, at once
+                units = window.aside(drafted())[2]
+                plan = self.edition(pending=units, settles=settles, low=low)
+            draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
+            shown, _, units = window.aside(draft)
+            check(window.state(units), window.limits)
+            added = sum(unit.tokens for unit in units)
+        self.costs = counted(draft)
+        self.predicted = window.tokens + added
+        alone = len(shown) == len(units)
+        costs = tuple(zip(shown, (unit.tokens for unit in units), strict=True)) if alone else ()
+        self.meter.rendered(window, costs, self.predicted)
+        return window.front + window.active.view + shown
+
+    def edition(self, *, pending: tuple[Unit, ...] = (), settles: bool = False, low: int | None = None) -> Plan:
+        """Start an edition (see `Writer.edition`)."""
+        self.meter.breaks(self._window)
+        plan = self._writer.edition(pending=pending, settles=settles, low=low)
+        self._postponed = False
+        return plan
+
+    def edition_after_append(self) -> None:
+        """Start the edition that an append made due; what goes wrong is raised by the next rendering, not here.
+
+        What was appended is stored by now: raised here, the error would make its caller append it again.
+        """
+        try:
+            self.edition(low=self._low)
+        except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this edition anew
+            self._postponed = True
+
+    @property
+    def _low(self) -> int | None:
+        """How far an edition goes: to the watermark if the window is full, else it archives nothing for its size."""
+        return None if self._window.tokens > self._window.limits.budget else self._window.tokens
+
+    def _weigh(self, tools: Sequence[Message]) -> None:
+        """Reckon with *tools* from now on. Each set is counted once."""
+        tokens = 0
+        if tools:
+            key = repr(tools)
+            if key not in self._tools:
+                offered = self._window.tools if self._window.settings.notice else frozenset()
+                for position, tool in enumerate(tools):
+                    if not isinstance(tool, Mapping):
+                        raise InvalidMessage(f"tools[{position}]", f"expected a schema, got {type(tool).__name__}")
+                own = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
+                self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
+            tokens = self._tools[key]
+        if tokens != self._window.memo.tools:
+            self._window.reckon_tools(tokens)

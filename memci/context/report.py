@@ -1,0 +1,185 @@
+"""What a context tells of itself: what an append stored, what happened, where its tokens and its pages are.
+
+    system 1,339 + tools 180 + contents 901 + active 3,870 + framing 3 = 6,293 of 7,000
+
+This module knows nothing of how any of it comes about.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..chapters.pages import Entry
+from ..memory.backend import Work
+from ..messages import Message
+from ..tokens import REQUEST_TOKENS
+from ..window.window import Window
+
+RATIO_CEILING = 1.3
+"""The most that reported tokens raise the predicted ones by; beyond it, something was not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to the window."""
+
+    kind: Literal["edition", "unload", "clip"]
+    context: str
+    pages: tuple[int, ...]
+    """archived by the edition; unloaded; or the page of the clipped entry"""
+    tokens: int
+    """of the window afterwards; for a clip: what the whole message costs"""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an append stored."""
+
+    page: int
+    """the page of the last message; 0 if there was none"""
+    entries: tuple[Entry, ...]
+    """the handle of each message"""
+    seq: int
+    """the sequence number of the first message; messages are numbered from 0, without gaps"""
+    op_id: str | None = None
+    duplicate: bool = False
+    """the op_id was known: nothing was stored again"""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A context at one moment. All sizes are tokens, of the counter named."""
+
+    tokens: dict[str, int]
+    """per part: system, tools, contents, active, open, framing"""
+    total: int
+    """of the request as it stands"""
+    budget: int
+    """what it may cost: the window without the reply"""
+    window: int
+    counter: str
+    exact: bool
+    """whether the counts are the provider's own, up to framing"""
+    ratio: float
+    """reported to predicted tokens, a median of the last requests"""
+    turn: int
+    pages: dict[str, int]
+    """how many per place: open, active, archived (a line of their own), folded, unloaded, undone, erased"""
+    messages: int
+    """how many were ever appended"""
+    editions: int
+    cached_last: float
+    """the share of the last rendering that was a prefix of the one before, of 1"""
+    cached: float
+    """the same over all renderings since the context was opened"""
+    warnings: tuple[str, ...] = ()
+    work: Work | None = None
+    """what the memory's model did and cost, and what waits for it; None without one"""
+
+
+@dataclass(slots=True)
+class CacheMeter:
+    """Keeps count of how much of each rendering is, from its beginning, the same as the one before.
+
+    Between two editions that is all of it, and needs no look: only around an edition are two renderings compared.
+    """
+
+    sent: int = 0
+    kept: int = 0
+    last: float = 0.0
+    _before: list[Message] | None = None
+    """the rendering before an edition, until the next one is compared with it"""
+    _standing: tuple[int, int] = (0, 0)
+    """messages and tokens of the last rendering that were appended, rather than pending"""
+    _latest: tuple[int, int] = (0, 0)
+    """kept and sent of the last rendering"""
+    _pending: tuple[tuple[Message, int], ...] = ()
+    """the pending messages of the last rendering, with their tokens"""
+
+    def breaks(self, window: Window) -> None:
+        """Note that what stands in *window* is about to change in front. O(messages in the window)."""
+        if self._before is None and self.sent:
+            self._before = window.view
+
+    def breaks_behind(self, tokens: int) -> None:
+        """Note that *tokens* at the end of the rendering before were no prefix of the one that was just noted."""
+        kept, cost = self._latest
+        lost = min(tokens, kept)
+        self.kept -= lost
+        self._latest = kept - lost, cost
+        self.last = (kept - lost) / cost if cost else 0.0
+
+    def rendered(self, window: Window, pending: tuple[tuple[Message, int], ...], cost: int) -> None:
+        """Note a rendering of *window* with *pending* messages (and their tokens), which costs *cost*."""
+        view: list[Message] | None = None
+        if self._before is not None:
+            view = window.view
+            same = 0
+            for before, now in zip(self._before, view, strict=False):
+                if before != now:
+                    break
+                same += 1
+            front = len(window.system.view)
+            kept = window.fixed + sum(window.weigh(message) for message in view[front:same]) if same >= front else 0
+            self._before = None
+        else:
+            count, kept = self._standing
+            if self._pending:
+                view = window.view
+                for (message, tokens), now in zip(self._pending, view[count:], strict=False):
+                    if message != now:
+                        break
+                    kept += tokens
+        self.sent += cost
+        self.kept += kept
+        self._latest = kept, cost
+        self.last = kept / cost
+        self._standing = (len(window.front) + len(window.active.view), window.tokens)
+        self._pending = pending
+
+
+def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Report:
+    """Return what *window* and *meter* know, and the *work* of the memory's model. O(messages in the window)."""
+    active, contents = window.active, window.common.archive.contents
+    opened = active.open.tokens if active.open is not None else 0
+    counts = {
+        "open": int(active.open is not None),
+        "active": len(active) - (active.open is not None),
+        "archived": len(contents.lines),
+        "folded": sum(len(each.pages) for each in contents.ranges),
+    }
+    memo = window.memo
+    counts["unloaded"] = window.record.next_page - 1 - memo.undone - memo.erased - sum(counts.values())
+    counts["undone"], counts["erased"] = memo.undone, memo.erased
+    settings, memo = window.settings, window.memo
+    warnings = []
+    if not window.count.exact:
+        warnings.append(f"tokens are counted as {window.count.name}, which is not the model's own vocabulary")
+    latest = sorted(memo.ratios)[len(memo.ratios) // 2] if memo.ratios else 1.0
+    if latest > RATIO_CEILING:
+        warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")
+    if work is not None and work.set_aside:
+        warnings.append(f"{work.set_aside} jobs of the memory's model failed five times and were set aside")
+    return Report(
+        tokens={
+            "system": window.system.tokens,
+            "tools": window.own_tools + memo.tools,
+            "contents": contents.tokens,
+            "active": active.messages.tokens - opened,
+            "open": opened,
+            "framing": REQUEST_TOKENS,
+        },
+        total=window.tokens,
+        budget=window.limits.budget,
+        window=settings.window,
+        counter=window.count.name,
+        exact=window.count.exact,
+        ratio=window.ratio,
+        turn=window.record.turn,
+        pages=counts,
+        messages=window.record.head,
+        editions=memo.editions,
+        cached_last=meter.last,
+        cached=meter.kept / meter.sent if meter.sent else 0.0,
+        warnings=tuple(warnings),
+        work=work,
+    )

@@ -1,0 +1,79 @@
+r"""Answering: the calls that a model makes of the context's tools.
+
+    {"id": "c7", "function": {"name": "recall_page", "arguments": "{\"index\": 42, …}"}}
+        ──▶  {"role": "tool", "tool_call_id": "c7", "content": "<memci:recall …> … </memci:recall …>"}
+
+A recall is counted as a use of the page, which keeps its line alive. This module knows nothing of providers.
+"""
+
+from collections.abc import Callable, Sequence
+
+from ..history.page_reader import page_text
+from ..history.reader import Reader
+from ..history.writer import Writer
+from ..memory.backend import Recollection
+from ..messages import Message, call_name
+from ..text.sanitize import quoted
+from ..tools.recall_page import RECALL_PAGE, answer
+from ..tools.search_memory import SEARCH_MEMORY
+from ..tools.search_memory import answer as found_answer
+from ..window.window import Window
+
+RECALL, SEARCH = (str(tool["function"]["name"]) for tool in (RECALL_PAGE, SEARCH_MEMORY))
+
+
+class Answerer:
+    """Answers calls from the pages of one context."""
+
+    def __init__(self, window: Window, reader: Reader, writer: Writer, search: Callable[..., Recollection]) -> None:
+        self._window = window
+        self._reader = reader
+        self._writer = writer
+        self._search = search
+        """searches the memory for a `Wish`, for pages of at most `budget` tokens"""
+
+    def answers(self, calls: Sequence[Message]) -> list[Message]:
+        """Return a tool message for each of *calls*, which share the room that there is."""
+        own = max(1, sum(call_name(call) in self._window.tools for call in calls))
+        answers = []
+        for call in calls:
+            name, body = call_name(call), call.get("function") or {}
+            if name == RECALL:
+                text = self.text(body.get("arguments"), own)
+            elif name == SEARCH and SEARCH in self._window.tools:
+                text = self.found(body.get("arguments"), own)
+            else:
+                text = f"error: there is no tool {quoted(name[:60])} here"
+            answers.append({"role": "tool", "tool_call_id": call.get("id") or "", "content": text})
+        return answers
+
+    def text(self, arguments: object, parts: int = 1) -> str:
+        """Return the text that answers a recall with *arguments* (JSON), one of *parts* that share the room.
+
+        Raises:
+            HandlePoisoned: If the store has to be opened again.
+        """
+        window = self._window
+        text, index = answer(
+            arguments,
+            lambda asked: page_text(window, self._reader, asked.index, asked.entry),
+            room=window.answer_room // parts,
+            count=window.count,
+            nonce=window.memo.nonce,
+        )
+        if index is not None and index not in window.rows:
+            self._writer.recalled(index)
+        return text
+
+    def found(self, arguments: object, parts: int = 1) -> str:
+        """Return the text that answers a search with *arguments* (JSON), one of *parts* that share the room."""
+        window = self._window
+        room = window.answer_room // parts
+        return found_answer(
+            arguments,
+            lambda wanted: self._search(wanted, budget=room),
+            context=window.record.id,
+            room=room,
+            count=window.count,
+            nonce=window.memo.nonce,
+        )

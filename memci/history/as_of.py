@@ -1,0 +1,190 @@
+"""The past of a context, as a store that can only be read.
+
+    Past(storage, "alice", turn=41).load("alice")    the record and the window as they stood when turn 41 closed
+
+Messages are never changed and page numbers never used again, so the past is the newest moment before that time
+(`moments`), the pages that were opened since, and nothing after. What was undone or erased later is not shown again;
+how often a page was recalled is told as it is now. This module knows nothing of windows.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly
+from ..storage import Storage
+from ..storage.protocol import ContextRecord, EditionRow, EntryRow, Erasure, OpRow, PageRow, Place, Transition
+from ..window import snapshot as moments
+from ..window.snapshot import Moment
+from ..window.window import Memo
+
+_GONE = (Place.UNDONE, Place.ERASED)
+
+
+class Past:
+    """One context of *storage* as it stood at the close of *turn*: when the next one began, or now.
+
+    Args:
+        storage: Where it is.
+        context: Its id.
+        turn: From 0, as a page's `turn`.
+
+    Raises:
+        InvalidSetting: If there is no such context or turn, or what was then is not known any more.
+    """
+
+    def __init__(self, storage: Storage, context: str, turn: int) -> None:
+        found = storage.load(context)
+        if found is None:
+            raise InvalidSetting("id", f"there is no context {context!r:.60} in this store, and reading makes none")
+        record = found[0]
+        if type(turn) is not int or not 0 <= turn <= record.turn:
+            raise InvalidSetting("at", f"expected a turn from 0 to {record.turn}, got {turn!r:.60}")
+        self.storage = storage
+        """the store itself"""
+        self._context = context
+        self._turn = turn
+        following = self._following(record)
+        head = record.head if following is None else following.first
+        memo = Memo.loads(record.state)
+        if head < memo.since:
+            raise InvalidSetting(
+                "at", f"what was before message {memo.since} is not known here: forked or erased there"
+            )
+        self._edition = next(storage.editions(context, head=head), None)
+        moment = self._moment(record, self._edition)
+        then = moment.record if moment is not None and moment.record is not None else self._first(record)
+        next_page = record.next_page if following is None else following.index
+        since = 1 if moment is None else then.next_page
+        opened = [row for row in storage.pages(context, first=since, last=next_page - 1) if row.continues is None]
+        self._active = {row.index: row for row in (*(moment.active if moment else ()), *opened)}
+        self._listed = frozenset(moment.contents.listed) if moment is not None else frozenset[int]()
+        last = opened[-1].index if opened else (moment and then.open_page)
+        if last and next(storage.pages(context, first=last, last=last)).place in _GONE:
+            last = None
+        state = self._state(Memo.loads(then.state), next_page).dumps()
+        self.record = then._replace(head=head, turn=turn, next_page=next_page, open_page=last or None, state=state)
+        """the record as it was"""
+
+    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
+        """Return the record and the edition as they were."""
+        if context != self._context:
+            return None
+        return self.record, None if self._edition is None else self._edition.text
+
+    def revision(self, context: str) -> int:
+        """Return the revision that this past was read at: it does not change."""
+        return self.record.revision if context == self._context else 0
+
+    def pages(
+        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+    ) -> Iterator[PageRow]:
+        """Yield the pages as they were, by index. O(pages yielded) by index or by `Place.ACTIVE`."""
+        end = self.record.next_page - 1 if last is None else min(last, self.record.next_page - 1)
+        if place is Place.ACTIVE:
+            indexes = [index for index in sorted(self._active) if first <= index <= end]
+            rows = (row for index in indexes for row in self.storage.pages(context, first=index, last=index))
+        else:
+            rows = (row for row in self.storage.pages(context, first=first, last=end))
+        return (row for row in map(self._then, rows) if place is None or row.place is place)
+
+    def entries(
+        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+    ) -> Iterator[EntryRow]:
+        """Yield the entries that were there."""
+        head = self.record.head
+        return self.storage.entries(context, first, head if end is None else min(end, head), containing=containing)
+
+    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
+        """Yield the editions that were there, newest first."""
+        then = self.record.head
+        return self.storage.editions(context, head=then if head is None else min(head, then))
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        """Yield the ops that were there."""
+        return (op for op in self.storage.ops(context) if op.first < self.record.head)
+
+    def contexts(self) -> Sequence[ContextRecord]:
+        """Return the one record."""
+        return [self.record]
+
+    def commit(self, transition: Transition) -> NoReturn:  # noqa: ARG002 -- the protocol's
+        """Refuse: the past does not change."""
+        raise StorageReadOnly(f"context {self._context!r:.60} was opened as it was in turn {self._turn}: fork it there")
+
+    def erase(self, erasure: Erasure) -> NoReturn:  # noqa: ARG002 -- the protocol's
+        """Refuse: erase it in the store itself."""
+        raise StorageReadOnly(f"context {self._context!r:.60} was opened as it was in turn {self._turn}")
+
+    def hold(self, context: str, seconds: float) -> Callable[[], None]:
+        """Wait for the turn of *context*, as the store does."""
+        return self.storage.hold(context, seconds)
+
+    def close(self) -> None:
+        """Close the store itself."""
+        self.storage.close()
+
+    def _following(self, record: ContextRecord) -> PageRow | None:
+        """Return the first page of the turn after, found by halving: turns count up with the indexes."""
+        low, high = 1, record.next_page
+        found = None
+        while low < high:
+            middle = (low + high) // 2
+            row = next(self.storage.pages(self._context, first=middle, last=middle), None)
+            if row is None:
+                raise CorruptRecord(self._context, -1, f"page #{middle} was given out and is not in the store")
+            if row.turn > self._turn:
+                high, found = middle, row
+            else:
+                low = middle + 1
+        return found
+
+    def _moment(self, record: ContextRecord, edition: EditionRow | None) -> Moment | None:
+        if edition is None:
+            return None
+        moment = moments.loads(edition.text, record, nonce="", weigh=None, head=edition.head, turn=edition.turn)
+        if moment.record is None:
+            raise InvalidSetting("at", "an earlier memci wrote this turn, and did not keep how the window stood")
+        return moment
+
+    def _state(self, memo: Memo, next_page: int) -> Memo:
+        """Return *memo* without what it knows of later pages.
+
+        What was shown fitted then, whatever providers reported since: its budget is the widest that it can have had.
+        """
+        gone = {
+            place: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, place=place)) for place in _GONE
+        }
+        return replace(
+            memo,
+            tools=0,
+            ratios=(),
+            pins=tuple(index for index in memo.pins if index < next_page),
+            relist=tuple(index for index in memo.relist if index < next_page),
+            waiting=(),  # perhaps of later calls; a search of the entries finds the earlier ones
+            task=memo.task if memo.task is not None and memo.task < next_page else None,
+            undone=gone[Place.UNDONE],
+            erased=gone[Place.ERASED],
+        )
+
+    def _first(self, record: ContextRecord) -> ContextRecord:
+        """Return the record with the settings that held before the first edition. O(editions)."""
+        editions = deque(self.storage.editions(self._context), maxlen=1)
+        moment = self._moment(record, editions[0] if editions else None)
+        if moment is None or moment.record is None:
+            return record
+        state = replace(Memo.loads(moment.record.state), editions=0).dumps()
+        return moment.record._replace(settings=moment.was or moment.record.settings, state=state)
+
+    def _then(self, row: PageRow) -> PageRow:
+        if row.place in _GONE:
+            return row
+        recalled = row.last_recalled_turn
+        if recalled is not None and recalled > self._turn:
+            row = row._replace(last_recalled_turn=self._turn)
+        was = self._active.get(row.index)
+        if was is None:
+            return row._replace(place=Place.ARCHIVED if row.index in self._listed else Place.UNLOADED)
+        end = None if row.index == self.record.open_page else min(row.end or self.record.head, self.record.head)
+        return row._replace(first=was.first, end=end, cut=was.cut, place=Place.ACTIVE, archived_turn=None)

@@ -1,0 +1,123 @@
+"""Exporting: a context read from its store, a line at a time.
+
+    header, entry …, page …, edition …, op …, end        one batch of rows in memory, whatever the size of the context
+
+A writer that comes between is noticed: no end is written then. This module knows nothing of where the lines go.
+"""
+
+import json
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from ..errors import CorruptRecord, InvalidSetting, LeaseLost
+from ..messages import Message
+from ..storage import Storage
+from ..storage.codec import ORJSON
+from ..storage.protocol import ContextRecord, EntryRow, PageRow
+from .lines import FORMAT, Checksum, line_of, told
+from .reader import Reader
+
+
+def exported(storage: Storage, context_id: str, *, chat: bool = False) -> Iterator[str]:
+    """Yield *context_id* as lines without their newlines. O(what is stored of it), in bounded memory.
+
+    Args:
+        storage: Where it is.
+        context_id: Its id.
+        chat: Only its messages, each as other programs know it: the system prompt first, nothing of what was undone.
+
+    Raises:
+        InvalidSetting: If there is no such context.
+        LeaseLost: Before the last line, if the context has changed since the first one: export it again.
+        CorruptRecord: When something is reached that is not what was written.
+    """
+    found = storage.load(context_id)
+    if found is None:
+        raise InvalidSetting("id", f"there is no context {context_id!r:.60} in this store")
+    record = found[0]
+    return _unchanged(storage, record, _chat(storage, record) if chat else _native(storage, record))
+
+
+def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) -> Iterator[str]:
+    """Yield *lines*, the last one only if the context is still what *record* says."""
+    held: str | None = None
+    for line in lines:
+        if held is not None:
+            yield held
+        held = line
+    if storage.revision(record.id) != record.revision:
+        raise LeaseLost(f"context {record.id!r:.60} changed while it was exported: export it again")
+    if held is not None:
+        yield held
+
+
+def _native(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    checksum, counts = Checksum(), Counter[str]()
+    for kind, line in _rows(storage, record):
+        counts[kind] += 1
+        checksum.add(line)
+        yield line
+    for kind, there, wanted in (
+        ("entries", counts["entry"], record.head),
+        ("pages", counts["page"], record.next_page - 1),
+    ):
+        if there != wanted:
+            raise CorruptRecord(record.id, -1, f"{there} {kind} are there, not {wanted}: memci verify tells more")
+    ends = {"entries": counts["entry"], "pages": counts["page"], "editions": counts["edition"], "ops": counts["op"]}
+    yield line_of({"kind": "end", **ends, "digest": checksum.hex()})
+
+
+def _rows(storage: Storage, record: ContextRecord) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the line of everything before the end."""
+    context = record.id
+    yield "context", _header(record, whole=next(storage.editions(context), None) is not None)
+    for entry in storage.entries(context, 0, record.head):
+        yield "entry", _entry(entry)
+    for page in storage.pages(context, last=record.next_page - 1):
+        yield "page", _page(page)
+    for edition in storage.editions(context):
+        fields = {**edition._asdict(), "text": told("text", edition.text)}
+        yield "edition", line_of({"kind": "edition", **fields})
+    for op in storage.ops(context):
+        yield "op", line_of({"kind": "op", **op._asdict(), "digest": op.digest.hex()})
+
+
+def _header(record: ContextRecord, *, whole: bool) -> str:
+    fields = record._asdict()
+    del fields["parent"], fields["base"]
+    fields["settings"], fields["state"] = told("settings", record.settings), told("state", record.state)
+    fields["revision"] = record.revision if whole else 1  # a context without a past begins where it is imported
+    return line_of({"memci": FORMAT, "kind": "context", **fields})
+
+
+def _entry(entry: EntryRow) -> str:
+    fields: dict[str, Any] = {"kind": "entry", "seq": entry.seq, "digest": entry.digest.hex(), "tokens": entry.tokens}
+    if entry.clip:
+        fields["clip"] = entry.clip
+    if entry.quotes is not None:
+        fields["quotes"] = entry.quotes
+    if entry.at is not None:
+        fields["at"] = entry.at
+    if entry.codec == ORJSON and orjson.dumps(orjson.loads(entry.body)) == entry.body:
+        return f'{line_of(fields)[:-1]},"message":{entry.body.decode()}}}'
+    return line_of({**fields, "codec": entry.codec, "body": b64encode(entry.body).decode()})
+
+
+def _page(page: PageRow) -> str:
+    return line_of({"kind": "page", **page._asdict(), "place": page.place.name.lower()})
+
+
+def _chat(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    system = json.loads(record.settings).get("system")
+    if system is not None:
+        yield _message({"role": "system", "content": system})
+    for message in Reader(storage, record.id).messages(record):
+        yield _message(message)
+
+
+def _message(message: Message) -> str:
+    return line_of(message)

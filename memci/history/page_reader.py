@@ -1,0 +1,76 @@
+"""Pages that come back: for the window as nodes, for an answer as text.
+
+    read_back(row)   ──▶  StoredPage: nodes with the views that they had
+    page_text(#42)   ──▶  PageText: entries and messages, and which of them the window shows anyway
+
+This module knows nothing of why a page comes back.
+"""
+
+from collections.abc import Sequence
+
+from ..chapters.messagelist import MessageNode
+from ..chapters.pages import Entry
+from ..chapters.toolgroups import late_result
+from ..errors import PageNotFound, brief
+from ..messages import Message, tool_calls
+from ..storage.protocol import EntryRow, PageRow, Place
+from ..tools.recall_page import PageText
+from ..window.editions import StoredPage
+from ..window.window import Window
+from .reader import Reader
+
+
+def read_back(window: Window, reader: Reader, row: PageRow) -> StoredPage:
+    """Return a page with its messages as nodes, counted anew."""
+    return as_nodes(window, reader, row, reader.entries(row, window.record.head), recount=True)
+
+
+def as_nodes(
+    window: Window, reader: Reader, row: PageRow, entries: Sequence[tuple[EntryRow, Message]], *, recount: bool
+) -> StoredPage:
+    """Return *entries* of the page *row* as nodes, their views as they were; *recount* counts them anew."""
+    base = reader.base(row, window.record)
+    nodes = []
+    waiting: list[str] = []
+    for entry, message in entries:
+        view = window.shown(message, entry.clip, row.continues or row.index, entry.seq - base + 1)
+        node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, quotes=entry.quotes, view=view)
+        late = message["role"] == "tool" and message["tool_call_id"] not in waiting
+        if message["role"] != "tool":
+            waiting = [call["id"] for call in tool_calls(message)]
+        elif not late:
+            waiting.remove(message["tool_call_id"])
+        if recount:
+            node.tokens = window.weigh(late_result(view, window.memo.nonce) if late else view)
+        nodes.append(node)
+    return StoredPage(row, base, tuple(nodes))
+
+
+def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> PageText:
+    """Return page *index*, or the part of its interaction that holds *entry*. O(messages of the page).
+
+    Raises:
+        PageNotFound: If there is no such page (`Undone` if it was taken back), or it has no such entry.
+        StorageError: If it can't be read.
+    """
+    record = window.record
+    row = window.row(index) or reader.page(index, record)
+    if entry is not None:
+        if type(entry) is not int:
+            raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
+        row = reader.holding(row, entry, record)
+    page = window.active.page(row.index) if row.place is Place.ACTIVE else None
+    if page is not None:
+        nodes = list(page)
+        told = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)
+        clipped = tuple(page.ordinal(node) for node in nodes if node.clip)
+    else:
+        base = reader.base(row, record)
+        told = tuple(
+            (Entry(row.index, stored.seq - base + 1, message["role"]), message)
+            for stored, message in reader.entries(row, record.head)
+        )
+        clipped = ()
+    if entry is not None and all(each.ordinal != entry for each, _ in told):
+        raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
+    return PageText(row.index, row.turn, told, page is not None, clipped)

@@ -1,0 +1,173 @@
+"""Reading one context back from its store: rows become messages, nodes, pages.
+
+    reader.page(42)      what is known of page #42            reader.messages(row)   its messages, exact
+    reader.made("c1")    was there ever a call with this id
+
+This module knows nothing of windows or tokens.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Literal
+
+from ..errors import CorruptRecord, Erased, PageNotFound, Undone
+from ..messages import Message, tool_calls
+from ..storage import Storage
+from ..storage.codec import decode
+from ..storage.protocol import ContextRecord, EntryRow, PageRow, Place
+
+
+@dataclass(frozen=True, slots=True)
+class PageInfo:
+    """Where a page is and how it was used. Turns are numbers of closed interactions."""
+
+    index: int
+    where: Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]
+    """verbatim and growing; verbatim; on a line of its own; within a range line; not listed; taken back; gone"""
+    title: str | None
+    """as the Contents Page tells it; None if the page has no line of its own"""
+    turn: int
+    entries: int
+    recall_count: int
+    last_recalled_turn: int | None
+    continues: int | None
+    """the page that it was split off from"""
+    pinned: bool
+
+
+_NAMES: dict[Place, Literal["active", "folded", "unloaded", "undone", "erased"]] = {
+    Place.ACTIVE: "active",
+    Place.ARCHIVED: "folded",
+    Place.UNLOADED: "unloaded",
+    Place.UNDONE: "undone",
+    Place.ERASED: "erased",
+}
+
+
+class Reader:
+    """The entries and pages of one context, as its store has them."""
+
+    def __init__(self, storage: Storage, context: str) -> None:
+        self._storage = storage
+        self._context = context
+
+    def page(self, index: object, record: ContextRecord) -> PageRow:
+        """Return the row of page *index*.
+
+        Raises:
+            PageNotFound: If no page has this index; `Undone` if it was taken back, `Erased` if it was erased.
+        """
+        last = record.next_page - 1
+        if type(index) is not int or not 1 <= index <= last:
+            raise PageNotFound(index, (1, last) if last else None)
+        for row in self._storage.pages(self._context, first=index, last=index):
+            if row.place is Place.UNDONE:
+                raise Undone(f"page #{index}")
+            if row.place is Place.ERASED:
+                raise Erased(f"page #{index}")
+            return row
+        raise CorruptRecord(self._context, -1, f"page #{index} was given out and is not in the store")
+
+    def holding(self, row: PageRow, ordinal: int, record: ContextRecord) -> PageRow:
+        """Return the page that holds entry *ordinal* of *row*'s interaction: *row*, or a part that was split off.
+
+        O(pages behind it), for an entry that was split off.
+        """
+        seq = self.base(row, record) + ordinal - 1
+        if row.cut is not None and row.cut[0] <= seq < row.cut[1]:
+            for other in self._storage.pages(self._context, first=row.index + 1):
+                if other.continues == row.index and other.end is not None and other.first <= seq < other.end:
+                    return other
+        return row
+
+    def base(self, row: PageRow, record: ContextRecord) -> int:
+        """Return the seq of the first message of the interaction that *row* belongs to."""
+        if row.continues is None:
+            return row.first
+        for origin in self._storage.pages(self._context, first=row.continues, last=row.continues):
+            return origin.first
+        raise CorruptRecord(self._context, row.first, f"page #{row.continues} is not in the store (head {record.head})")
+
+    def entries(self, row: PageRow, head: int) -> list[tuple[EntryRow, Message]]:
+        """Return the entries of a page with their messages. O(messages of the page)."""
+        return self.all_entries([row], head)[row.index]
+
+    def all_entries(self, rows: Sequence[PageRow], head: int) -> dict[int, list[tuple[EntryRow, Message]]]:
+        """Return the entries of *rows* by page, neighbours read in one go. O(their messages)."""
+        spans = sorted((*span, row.index) for row in rows for span in row.spans(head))
+        found: dict[int, list[tuple[EntryRow, Message]]] = {row.index: [] for row in rows}
+        start = 0
+        while start < len(spans):
+            stop = start + 1
+            while stop < len(spans) and spans[stop][0] == spans[stop - 1][1]:
+                stop += 1
+            read = self._storage.entries(self._context, spans[start][0], spans[stop - 1][1])
+            for first, end, index in spans[start:stop]:
+                run = islice(read, end - first)
+                found[index] += [(entry, decode(entry.codec, entry.body)) for entry in run]
+            start = stop
+        return found
+
+    def made(self, call_id: str) -> bool:
+        """Tell whether any message ever made a tool call with *call_id*. O(entries of the context)."""
+        needle = json.dumps(call_id, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        return any(
+            call["id"] == call_id
+            for entry in self._storage.entries(self._context, containing=needle)
+            for call in tool_calls(decode(entry.codec, entry.body))
+        )
+
+    def pages(
+        self, record: ContextRecord, pins: Sequence[int], titles: Mapping[int, str], known: Mapping[int, PageRow]
+    ) -> Iterator[PageInfo]:
+        """Yield every page that was ever opened, by index.
+
+        Args:
+            record: The context's record.
+            pins: Pages that are pinned.
+            titles: Those of pages with a line of their own.
+            known: Rows that are not in the store: what an edition made of them that is shown and not stored.
+        """
+        stored = (known.get(row.index, row) for row in self._storage.pages(self._context))
+        shown = (known[index] for index in sorted(known))
+        last = 0
+        for row in chain(stored, shown):
+            if row.index <= last:
+                continue
+            last = row.index
+            yield PageInfo(
+                row.index,
+                _where(row, record, titles),
+                titles.get(row.index),
+                row.turn,
+                sum(end - first for first, end in row.spans(record.head)),
+                row.recall_count,
+                row.last_recalled_turn,
+                row.continues,
+                row.index in pins,
+            )
+
+    def messages(self, record: ContextRecord) -> Iterator[Message]:
+        """Yield every message that was ever appended and neither taken back nor erased with its page, in order."""
+        gone = [
+            span
+            for place in (Place.UNDONE, Place.ERASED)
+            for row in self._storage.pages(self._context, place=place)
+            for span in row.spans(record.head)
+        ]
+        gone.sort()
+        start = 0
+        for first, end in [*gone, (record.head, record.head)]:
+            for entry in self._storage.entries(self._context, start, first):
+                yield decode(entry.codec, entry.body)
+            start = max(start, end)
+
+
+def _where(
+    row: PageRow, record: ContextRecord, titles: Mapping[int, str]
+) -> Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]:
+    if row.index == record.open_page:
+        return "open"
+    return "archived" if row.place is Place.ARCHIVED and row.index in titles else _NAMES[row.place]

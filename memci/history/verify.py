@@ -1,0 +1,105 @@
+"""Verifying: whether what a store holds of a context is whole. The public twin of the `_check`s.
+
+    entries   every one there, none changed          pages      every entry on exactly one page
+    edition   every archived page on exactly one line, and no other; the earlier ones can be read
+    ops       each names entries that are there
+
+It reads everything, changes nothing, and tells what it finds. This module knows nothing of windows.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ..errors import MemciError
+from ..storage import Storage
+from ..storage.codec import decode
+from ..storage.protocol import ContextRecord, PageRow, Place
+from ..window import snapshot as moments
+
+
+def problems(storage: Storage, context: str) -> Iterator[str]:
+    """Yield a sentence for everything that is wrong with *context*. O(entries)."""
+    try:
+        found = storage.load(context)
+        if found is None:
+            yield f"there is no context {context!r:.60}"
+            return
+        record, edition = found
+        yield from _entries(storage, record)
+        rows = list(storage.pages(context))
+    except (MemciError, ValueError) as error:
+        yield str(error)
+        return
+    yield from _pages(record, rows)
+    yield from _listed(edition, rows)
+    yield from _told(_editions(storage, record))
+    yield from _told(_ops(storage, record))
+
+
+def _told(found: Iterator[str]) -> Iterator[str]:
+    """Yield what is *found*; what can't be read is a problem too."""
+    try:
+        yield from found
+    except (MemciError, ValueError, KeyError, TypeError) as error:
+        yield str(error) if isinstance(error, MemciError) else f"it can't be read: {error!r:.100}"
+
+
+def _editions(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    revision, head = record.revision + 1, record.head
+    for row in storage.editions(record.id):
+        if row.revision >= revision or row.head > head:
+            yield f"the edition of revision {row.revision} is not older than the one after it"
+        revision, head = row.revision, row.head
+        moments.loads(row.text, record, nonce="", weigh=None, head=row.head, turn=row.turn)
+
+
+def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    for row in storage.ops(record.id):
+        if row.first < record.base or row.first + len(row.entries) > record.head:
+            yield f"the op {row.op_id!r:.60} names entries that are not there"
+
+
+def _entries(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    seq = 0
+    while seq < record.head:
+        try:
+            for entry in storage.entries(record.id, seq, record.head):
+                decode(entry.codec, entry.body)
+                seq = entry.seq + 1
+        except (MemciError, ValueError) as error:
+            yield f"entry {seq}: {error}"
+            seq += 1
+        else:
+            if seq < record.head:
+                yield f"the entries end at {seq}, the context at {record.head}"
+            return
+
+
+def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
+    held = sorted((*span, row.index) for row in rows for span in row.spans(record.head))
+    reached = 0
+    for first, end, index in held:
+        if first > reached:
+            yield f"entries {reached} to {first - 1} are on no page"
+        if first < reached:
+            yield f"entry {first} is on page #{index} and on another one"
+        reached = max(reached, end)
+    if reached != record.head:
+        yield f"the pages end at entry {reached}, the context at {record.head}"
+    missing = sorted(set(range(1, record.next_page)) - {row.index for row in rows})
+    if missing:
+        yield f"pages {missing[:10]} were given out and are not there"
+
+
+def _listed(edition: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
+    archived = {row.index for row in rows if row.place is Place.ARCHIVED}
+    try:
+        listed = moments.contents(edition, nonce="", weigh=None).listed if edition is not None else []
+    except (ValueError, KeyError, TypeError) as error:
+        yield f"the Contents Page can't be read: {error}"
+        return
+    if len(set(listed)) < len(listed):
+        yield "a page is listed twice"
+    if lost := sorted(archived - set(listed)):
+        yield f"pages {lost[:10]} are archived but not listed"
+    if unknown := sorted(set(listed) - archived):
+        yield f"pages {unknown[:10]} are listed but not archived"

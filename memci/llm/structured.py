@@ -1,0 +1,223 @@
+"""An answer of a type: asked for, read, validated; at most two more times, then the answer is rejected.
+
+    class Title(BaseModel):
+        title: str
+
+    title = ask(chat, [{"role": "user", "content": "Name this: …"}], Title, step="title").title
+
+What a model writes is a proposal: code fences and prose around one JSON object are looked through, all else is checked
+by pydantic and by *check*. This module knows nothing of servers; any `memci.llm.ChatModel` will do.
+"""
+
+import json
+import math
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+
+from ..errors import AnswerRejected, InvalidSetting, brief
+from ..messages import Message
+from .model import ChatModel, Reply
+from .usage import Ledger, Spent
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+T = TypeVar("T", bound="BaseModel")
+
+LARGEST = 200_000
+"""characters of an answer, at most"""
+TRIES = 3
+_STARTS = 64
+"""places where an object may begin that are tried, at most"""
+
+Check = Callable[[T], T]
+OnRejected = Callable[[str, str], None]
+
+
+class AsyncChatModel(Protocol):
+    """What `memci.llm.ChatModel` is, awaited."""
+
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        step: str = "chat",
+        tools: Sequence[Message] = (),
+        answer: "type[BaseModel] | None" = None,
+        attempt: int = 0,
+    ) -> Reply:
+        """Return the answer to *messages*."""
+        ...
+
+
+def ask(
+    chat: ChatModel,
+    messages: Sequence[Message],
+    answer: type[T],
+    *,
+    step: str,
+    check: Check[T] | None = None,
+    tries: int = TRIES,
+    on_rejected: OnRejected | None = None,
+) -> T:
+    """Return the answer to *messages*, as a value of type *answer*.
+
+    Args:
+        chat: The model.
+        messages: What it is asked.
+        answer: A pydantic model.
+        step: What the call is for, in one word.
+        check: Returns the value, or another one; raises ValueError with one line to reject it. The model reads it.
+        tries: How many answers are looked at, from 1 to 3.
+        on_rejected: Called with the step and the reason for each answer that is rejected.
+
+    Raises:
+        AnswerRejected: If the last answer was none either.
+        ModelError: As *chat* raises it.
+    """
+    asking = _asking(messages, answer, step=step, check=check, tries=tries, rejected=_rejected(chat, on_rejected))
+    asked, attempt = next(asking)
+    while True:
+        reply = chat(asked, step=step, answer=answer, attempt=attempt)
+        try:
+            asked, attempt = asking.send(reply)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+
+async def ask_async(
+    chat: AsyncChatModel,
+    messages: Sequence[Message],
+    answer: type[T],
+    *,
+    step: str,
+    check: Check[T] | None = None,
+    tries: int = TRIES,
+    on_rejected: OnRejected | None = None,
+) -> T:
+    """Return the answer to *messages* of a chat that is awaited; see `ask`."""
+    asking = _asking(messages, answer, step=step, check=check, tries=tries, rejected=_rejected(chat, on_rejected))
+    asked, attempt = next(asking)
+    while True:
+        reply = await chat(asked, step=step, answer=answer, attempt=attempt)
+        try:
+            asked, attempt = asking.send(reply)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+
+def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
+    """Return the value of type *answer* that a reply holds.
+
+    Raises:
+        ValueError: If it holds none; in one line, without the words of the model.
+    """
+    from pydantic import ValidationError
+
+    if reply.finish == "length":
+        raise ValueError("it was cut at the length limit: answer shorter")
+    if reply.finish == "content_filter" or reply.message.get("refusal"):
+        raise ValueError("it was refused")
+    try:
+        value = answer.model_validate_json(json.dumps(json_object(reply.text)))
+    except ValidationError as error:
+        raise ValueError(_fault(error)) from error
+    return value if check is None else check(value)
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Return the one JSON object in *text*, whatever stands around it. O(length).
+
+    Raises:
+        ValueError: If there is none, or more than one, or a number that is none.
+    """
+    if len(text) > LARGEST:
+        raise ValueError(f"it has more than {LARGEST:,} characters")
+    text = text.rpartition("</think>")[2]
+    found: list[dict[str, Any]] = []
+    start = text.find("{")
+    for _ in range(_STARTS):
+        if start < 0:
+            break
+        try:
+            value, end = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError:
+            end = start + 1
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        else:
+            found.append(value)
+        start = text.find("{", end)
+    if len(found) != 1:
+        raise ValueError("it has no JSON object" if not found else "it has more than one JSON object")
+    return found[0]
+
+
+def _asking(
+    messages: Sequence[Message],
+    answer: type[T],
+    *,
+    step: str,
+    check: Check[T] | None,
+    tries: int,
+    rejected: OnRejected,
+) -> Generator[tuple[Sequence[Message], int], Reply, T]:
+    if type(tries) is not int or not 1 <= tries <= TRIES:
+        raise InvalidSetting("tries", f"from 1 to {TRIES}, not {brief(tries)}")
+    asked = messages
+    for attempt in range(tries):
+        reply = yield asked, attempt
+        try:
+            return value_of(reply, answer, check)
+        except ValueError as error:
+            reason, cause = " ".join(str(error).split())[:200] or "it was not accepted", error
+        rejected(step, reason)
+        if attempt + 1 == tries:
+            raise AnswerRejected(step, f"{reason} ({tries} answers)" if tries > 1 else reason) from cause
+        asked = _noted(messages, f"Your last answer was not accepted: {reason}. Answer again.")
+    raise AssertionError("a try returns or raises")
+
+
+def _rejected(chat: object, on_rejected: OnRejected | None) -> OnRejected:
+    ledger = getattr(chat, "ledger", None)
+
+    def rejected(step: str, reason: str) -> None:
+        if isinstance(ledger, Ledger):
+            ledger.add(step, Spent(rejected=1))
+        if on_rejected is not None:
+            on_rejected(step, reason)
+
+    return rejected
+
+
+def _noted(messages: Sequence[Message], note: str) -> list[Message]:
+    """Return *messages* with a note in the last one, if it is the user's: not every model takes two in a row."""
+    last = messages[-1] if messages else {}
+    if last.get("role") == "user" and isinstance(last.get("content"), str):
+        return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{note}"}]
+    return [*messages, {"role": "user", "content": note}]
+
+
+def _fault(error: Any) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = [str(part)[:40] for part in first["loc"]]
+    if first["type"] == "extra_forbidden":  # the last name is one that the model made up
+        place = place[:-1]
+    return f"{'.'.join(place) or 'the object'}: {first['msg']}"
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite, strict=False)

@@ -1,0 +1,4 @@
+"""Consolidation: the steps that turn pages into what is known, by rule or by a model.
+
+This package knows nothing of windows.
+"""

@@ -1,0 +1,80 @@
+"""Concepts and relations of pages, as a model reads them.
+
+    "My wife Anna adopted a puppy in Oslo."   ──▶   Mel ──married to──▶ Anna      Anna ──adopted──▶ puppy
+
+A relation weighs as much as pages tell it: a model is not asked for weights, so that erasing a page takes away exactly
+what it told. This module knows nothing of the graph.
+"""
+
+from collections.abc import Sequence
+
+from ....llm import ChatModel, ask
+from ...backend import PageRecord
+from ...tiers.graph import name_key
+from ...tiers.relations import PER_PAGE, Relation
+from .page_text import RULES, Framed, PageKey, framed
+from .validation import Answer, Rejected, invented, moment, told
+
+NAME_COLUMNS = 60
+KIND_COLUMNS = 40
+_MOST = 6_000
+_LEAST = 250
+
+
+class RelationAnswer(Answer):
+    """A statement, and the page that tells it."""
+
+    subject: str
+    relation: str
+    object: str
+    page: int
+    date: str | None = None
+
+
+class RelationsAnswer(Answer):
+    """What is asked of pages."""
+
+    relations: list[RelationAnswer]
+
+
+PROMPT = f"""\
+Read from these pages of a conversation what they state of people, places, things and projects. {RULES}
+{{"relations": [{{"subject": "a name", "relation": "a verb or role, at most 3 words", "object": "a name or thing, \
+at most 4 words", "page": 1, "date": "YYYY-MM-DD if it is dated, else null"}}]}}
+Call the same thing by the same name throughout; whoever says I is the "name" of the message, or user. Only what is \
+stated, no questions or wishes; at most 10 for each page, the telling ones first. "page" is the page that states it. \
+An empty list is fine."""
+
+
+def related(
+    chat: ChatModel, pages: Sequence[PageRecord], *, on_rejected: Rejected | None = None
+) -> tuple[list[tuple[PageKey, Relation]], tuple[PageKey, ...]]:
+    """Return what *chat* reads of concepts in *pages*, with the page that tells it; and the pages that it has read.
+
+    One call; as many pages are sent as fit.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+    shown = framed(pages, most=_MOST, least=_LEAST)
+    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
+    answer = ask(chat, messages, RelationsAnswer, step="concepts", on_rejected=on_rejected)
+    return _relations(answer.relations, shown), shown.sent
+
+
+def _relations(given: Sequence[RelationAnswer], shown: Framed) -> list[tuple[PageKey, Relation]]:
+    found: dict[tuple[PageKey, str, str, str], Relation] = {}
+    counts: dict[PageKey, int] = {}
+    for each in given:
+        page = shown.page(each.page)
+        source, target = told(each.subject, NAME_COLUMNS), told(each.object, NAME_COLUMNS)
+        kind = told(each.relation, KIND_COLUMNS)
+        keys = name_key(source), name_key(kind), name_key(target)
+        if page is None or not all(keys) or keys[0] == keys[2] or invented(f"{source} {target}", shown.said):
+            continue
+        counts[page.key] = counts.get(page.key, 0) + 1
+        if counts[page.key] <= PER_PAGE:
+            when = moment(each.date, page.at)
+            relation = Relation(source, kind, target, page.key, page.at if when is None else when)
+            found.setdefault((page.key, *keys), relation)
+    return [(key[0], relation) for key, relation in found.items()]

@@ -1,0 +1,110 @@
+"""Days and conversations in a sentence or two, as a model tells them.
+
+    DailySummary("2024-05-04", summary="oslo, flight, refund", …)  ──▶  summary="Mel moved a flight …", felt="positive"
+    the end of a conversation  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
+
+Counts, dates and key events are never a model's. This module knows nothing of when a day or a conversation is over.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from typing import Annotated
+
+from ....llm import ChatModel, ask
+from ....text.language.moods import Mood
+from ...backend import PageRecord
+from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary
+from ...tiers.events import conversation as extracted
+from .page_text import RULES, Framed, framed
+from .validation import Answer, Lowered, Rejected, invented, told, words
+
+SUMMARY_COLUMNS = 320
+MOST_TOPICS = 5
+MOST_MOMENTS = 3
+
+
+class DayAnswer(Answer):
+    """What is asked of a day."""
+
+    summary: str
+    mood: Annotated[Mood, Lowered]
+
+
+class ConversationAnswer(Answer):
+    """What is asked of a conversation."""
+
+    summary: str
+    topics: list[str]
+    sentiment: Annotated[Mood, Lowered]
+    moments: list[str]
+
+
+DAY_PROMPT = f"""\
+Sum up a day of conversation. {RULES}
+{{"summary": "what the day was about, one or two sentences", \
+"mood": "of the users as a whole: positive, negative, mixed or neutral"}}
+Copy names, ids, numbers and dates as they stand."""
+
+
+def day(
+    chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord], *, on_rejected: Rejected | None = None
+) -> DailySummary:
+    """Return *summary* with a text and a mood that *chat* gives for the raw *pages* of that day. One call.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+    shown = framed(pages)
+
+    def usable(answer: DayAnswer) -> DayAnswer:
+        _summary(answer.summary, shown)
+        return answer
+
+    messages = [{"role": "system", "content": DAY_PROMPT}, {"role": "user", "content": shown.text}]
+    answer = ask(chat, messages, DayAnswer, step="day", check=usable, on_rejected=on_rejected)
+    return replace(summary, summary=_summary(answer.summary, shown), felt=answer.mood)
+
+
+CONVERSATION_PROMPT = f"""\
+Sum up a conversation that is over, for whoever goes on with this user another day. {RULES}
+{{"summary": "what it was about and how it ended, one or two sentences",
+"topics": ["at most 5, of at most 4 words"],
+"sentiment": "of the user: positive, negative, mixed or neutral",
+"moments": ["at most 3 things worth coming back to, one sentence each"]}}
+Copy names, ids, numbers and dates as they stand. Empty lists are fine."""
+
+
+def conversation(
+    chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UTC, *, on_rejected: Rejected | None = None
+) -> ConversationSummary:
+    """Return a conversation in short, as *chat* tells it from its raw *pages*. One call.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+    shown = framed(pages, zone=zone)
+
+    def usable(answer: ConversationAnswer) -> ConversationAnswer:
+        _summary(answer.summary, shown)
+        return answer
+
+    messages = [{"role": "system", "content": CONVERSATION_PROMPT}, {"role": "user", "content": shown.text}]
+    answer = ask(chat, messages, ConversationAnswer, step="conversation", check=usable, on_rejected=on_rejected)
+    exact = extracted(pages, zone)
+    lines = dict.fromkeys(told(each, WHAT_COLUMNS) for each in answer.moments[:100])
+    moments = [line for line in lines if line and not invented(line, shown.said)]
+    return ConversationSummary(
+        date=exact.date,
+        summary=_summary(answer.summary, shown),
+        key_topics=words(answer.topics, MOST_TOPICS, shown.said) or exact.key_topics,
+        sentiment=answer.sentiment,
+        notable_moments=tuple(moments[:MOST_MOMENTS]) or exact.notable_moments,
+    )
+
+
+def _summary(text: str, shown: Framed) -> str:
+    line = told(text, SUMMARY_COLUMNS)
+    if not line or invented(line, shown.said):
+        raise ValueError("the summary says nothing, or has ids that are not in the texts")
+    return line

@@ -1,0 +1,137 @@
+"""What lasts of pages, as a model reads them: traits of the user, facts about the user and about the assistant.
+
+    profile  formality: low           pages   1 "Would you kindly …"       2 "I moved to Oslo in May."
+    ──▶ Learned   traits  formality: high (page 1)     facts  user: "Moved to Oslo in May." (page 2)     sent  1, 2
+
+One call for all three, where MemoryOS (arXiv 2506.06326) has two. What the answer leaves out stays; a trait that is
+told again, with a reason and a page that shows it, takes the place of the old one. This module knows nothing of heat.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from ....llm import ChatModel, ask
+from ...backend import PageRecord
+from ...tiers.facts import LONGEST, PER_PAGE, About, Known
+from ...tiers.profile import Profile
+from ...tiers.traits import DIMENSIONS, Level, Trait, united
+from .page_text import RULES, Framed, PageKey, framed
+from .validation import Answer, Lowered, Rejected, invented, told
+
+REASON_COLUMNS = 120
+_MOST = 6_000
+_LEAST = 250
+"""tokens that a message keeps at least: pages that don't fit so are sent the next time"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What a model learned, within all bounds."""
+
+    text: str
+    """of the whole new profile: for `Profile.replaced(text, traits, now=…)`"""
+    traits: tuple[Trait, ...]
+    """all that are known now, the old ones too"""
+    facts: tuple[Known, ...]
+    """for `Knowledge.change`"""
+    sent: tuple[PageKey, ...]
+    """the pages that the model has read: those, and no others, are analysed"""
+
+
+class TraitAnswer(Answer):
+    """The user in one dimension."""
+
+    dimension: Annotated[str, Lowered]
+    level: Annotated[Level, Lowered]
+    reason: str
+    page: int
+
+
+class FactAnswer(Answer):
+    """A fact, and the page that tells it."""
+
+    fact: str
+    page: int
+
+
+class LearnedAnswer(Answer):
+    """What is asked of pages."""
+
+    traits: list[TraitAnswer]
+    user: list[FactAnswer]
+    assistant: list[FactAnswer]
+
+
+PROMPT = f"""\
+Learn from these pages of a conversation what stays true of its user. {RULES}
+{{"traits": [{{"dimension": "one of those that are listed first", "level": "high, medium or low", \
+"reason": "what shows it, at most 12 words", "page": 1}}],
+"user": [{{"fact": "what the user is, has, likes, does or plans, one sentence with the name if known", "page": 1}}],
+"assistant": [{{"fact": "what the assistant did, promised or advised, one sentence", "page": 2}}]}}
+Only traits that the pages clearly show and that differ from "known"; only facts that will still matter in a month; \
+empty lists are fine. "page" is the page that shows it. Copy names, ids, numbers and dates as they stand; for \
+"yesterday" or "next week" write the date."""
+
+
+def learned(
+    chat: ChatModel,
+    profile: Profile,
+    pages: Sequence[PageRecord],
+    *,
+    dimensions: Mapping[str, str] = DIMENSIONS,
+    on_rejected: Rejected | None = None,
+) -> Learned:
+    """Return what *chat* learns from *pages*, beside what *profile* knows. One call.
+
+    Args:
+        chat: The model.
+        profile: The one that stands.
+        pages: In order; as many are sent as fit.
+        dimensions: What traits there may be, each with what it means.
+        on_rejected: Told of each answer that was not usable.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+    known = {each.dimension: each.level for each in profile.traits if each.dimension in dimensions}
+    before = {"dimensions": ", ".join(dimensions), "known": known}
+    shown = framed(pages, before=before, most=_MOST, least=_LEAST)
+    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
+    answer = ask(chat, messages, LearnedAnswer, step="analysis", on_rejected=on_rejected)
+    names = {name.strip().lower(): name for name in dimensions}
+    traits = united(profile.traits, _traits(answer.traits, names, shown))
+    facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
+    return Learned(_text(traits), traits, facts, shown.sent)
+
+
+def _traits(given: Sequence[TraitAnswer], names: Mapping[str, str], shown: Framed) -> list[Trait]:
+    found: dict[str, Trait] = {}
+    for each in given:
+        page = shown.page(each.page)
+        reason = told(each.reason, REASON_COLUMNS)
+        name = names.get(each.dimension)
+        if page is not None and name is not None and reason and not invented(reason, shown.said):
+            found.setdefault(name, Trait(name, each.level, reason, page.context, page.index))
+    return list(found.values())
+
+
+def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Known]:
+    found: dict[tuple[PageKey, str], Known] = {}
+    counts: dict[PageKey, int] = {}
+    for each in given:
+        page = shown.page(each.page)
+        text = told(each.fact, LONGEST)
+        if page is None or not text or invented(text, shown.said) or (page.key, text.casefold()) in found:
+            continue
+        counts[page.key] = counts.get(page.key, 0) + 1
+        if counts[page.key] <= PER_PAGE:
+            fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,))
+            found[page.key, text.casefold()] = fact
+    return list(found.values())
+
+
+def _text(traits: Sequence[Trait]) -> str:
+    return "\n".join(
+        f"{each.dimension}: {each.level} — {each.reason}{f' (#{each.index})' if each.index else ''}" for each in traits
+    )

@@ -1,0 +1,68 @@
+"""How to treat a user, as a model reads it from the last messages.
+
+    20 messages   ──▶   "Answer briefly and in French; explain why, with figures.", ("brief", "curious", "precise")
+
+What tools printed is not shown: how somebody is treated is not for a web page to say. This module knows nothing of when
+a strategy is due.
+"""
+
+from collections.abc import Sequence
+
+from ....llm import ChatModel, ask
+from ....messages import Message
+from ...tiers.traits import STRATEGY_MESSAGES
+from .page_text import RULES, cut, shown, shown_values
+from .validation import Answer, Rejected, invented, told
+
+STRATEGY_COLUMNS = 400
+TAG_COLUMNS = 24
+MOST_TAGS = 8
+_USER = 200
+_ASSISTANT = 60
+
+
+class StrategyAnswer(Answer):
+    """What is asked of the last messages."""
+
+    strategy: str
+    tags: list[str]
+
+
+PROMPT = f"""\
+Say how an assistant should treat this user, by the way the user writes and reacts. {RULES}
+{{"strategy": "language, length, tone, how much to explain: at most 3 sentences",
+"tags": ["at most 6 single words for the user's manner"]}}
+Manner only: no tasks, no facts, no names, no addresses."""
+
+
+def treated(
+    chat: ChatModel, messages: Sequence[Message], *, on_rejected: Rejected | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """Return a strategy and tags from the last 20 *messages*; "" and none, without a call, if no user speaks in them.
+
+    One call.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+    bounds = {"user": _USER, "assistant": _ASSISTANT}
+    said = [
+        {role: cut(shown(each), bounds[role])}
+        for each in messages[-STRATEGY_MESSAGES:]
+        if (role := str(each.get("role"))) in bounds
+    ]
+    if not any("user" in each for each in said):
+        return "", ()
+    texts = shown_values(said)
+
+    def usable(answer: StrategyAnswer) -> StrategyAnswer:
+        line = told(answer.strategy, STRATEGY_COLUMNS)
+        if not line or invented(line, "") or "[:]//" in line:
+            raise ValueError("the strategy says nothing, or names ids or addresses")
+        return answer
+
+    asked = [{"role": "system", "content": PROMPT}, {"role": "user", "content": texts.text}]
+    answer = ask(chat, asked, StrategyAnswer, step="strategy", check=usable, on_rejected=on_rejected)
+    tags = [told(each, TAG_COLUMNS).casefold() for each in answer.tags[:100]]
+    named = [tag for tag in dict.fromkeys(tags) if tag and not tag.endswith("…") and not invented(tag, "")]
+    return told(answer.strategy, STRATEGY_COLUMNS), tuple(named[:MOST_TAGS])

@@ -1,0 +1,103 @@
+"""The topics of a batch of pages, as a model names them: at most two, and each page in one of them.
+
+    #1 flight   #2 seat   #3 dog   #4 vet      ──▶   "Flight to Oslo" [1, 2]      "The dog is ill" [3, 4]
+
+A page that the model left out, or put twice, goes to the topic that it is most like. This module knows nothing of
+episodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....llm import ChatModel, ask
+from ....text.language.keywords import jaccard, keywords
+from ...tiers.chains import PageText, cosine
+from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, Theme, Topic, assigned, mean
+from .page_text import MOST, RULES, cut, shown_values
+from .validation import Answer, Rejected, invented, told, words
+
+MOST_THEMES = 2
+CONTENT_COLUMNS = 100
+_PAGE = 300
+_LEAST = 30
+
+
+class ThemeAnswer(Answer):
+    """A theme, and the pages that are about it."""
+
+    theme: str
+    keywords: list[str]
+    content: str
+    pages: list[int]
+
+
+class ThemesAnswer(Answer):
+    """What a batch is about."""
+
+    themes: list[ThemeAnswer]
+
+
+PROMPT = f"""\
+Sort the pages of a conversation by what they are about: one theme, or two if they clearly differ. {RULES}
+{{"themes": [{{"theme": "at most 8 words", "keywords": ["at most 8 words or names"], \
+"content": "what was said about it, one or two sentences", "pages": [1, 2]}}]}}
+Each page stands in exactly one theme. Copy names, ids, numbers and dates as they stand."""
+
+
+def themes(chat: ChatModel, batch: Sequence[PageText], *, on_rejected: Rejected | None = None) -> list[Topic]:
+    """Return one or two topics of *batch*, that of the first page first; none for no pages. One call.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+    if not batch:
+        return []
+    each = max(_LEAST, min(_PAGE, MOST // len(batch)))
+    shown = shown_values(
+        {"page": number, "title": page.title, "text": cut(page.text, each)} for number, page in enumerate(batch, 1)
+    )
+
+    def usable(answer: ThemesAnswer) -> ThemesAnswer:
+        if not any(told(each.theme, THEME_COLUMNS) for each in answer.themes):
+            raise ValueError("no theme is named")
+        return answer
+
+    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
+    answer = ask(chat, messages, ThemesAnswer, step="topics", check=usable, on_rejected=on_rejected)
+    named = [each for each in answer.themes if told(each.theme, THEME_COLUMNS)][:MOST_THEMES]
+    return _divided(batch, named, shown.said)
+
+
+def _divided(batch: Sequence[PageText], named: Sequence[ThemeAnswer], said: str) -> list[Topic]:
+    claims = [{number - 1 for number in each.pages if 1 <= number <= len(batch)} for each in named]
+    groups = [sorted(own - set().union(*claims[:at], *claims[at + 1 :])) for at, own in enumerate(claims)]
+    found = [_theme(each, [batch[at] for at in group], said) for each, group in zip(named, groups, strict=True)]
+    settled = {at for group in groups for at in group}
+    for at, page in enumerate(batch):
+        if at not in settled:
+            likeness = [_likeness(page, theme) for theme in found]
+            groups[likeness.index(max(likeness))].append(at)
+    topics = []
+    for theme, group in zip(found, groups, strict=True):
+        if group:
+            (topic,) = assigned([batch[at] for at in sorted(group)], [theme])
+            topics.append(replace(topic, pages=tuple(sorted(group))))
+    return sorted(topics, key=lambda topic: topic.pages[0])
+
+
+def _theme(answer: ThemeAnswer, pages: Sequence[PageText], said: str) -> Theme:
+    theme = told(answer.theme, THEME_COLUMNS)
+    lines = [told(line, CONTENT_COLUMNS) for line in answer.content[:8_000].splitlines()]
+    content = "\n".join([line for line in lines if line and not invented(line, said)][:CONTENT_LINES])
+    return Theme(
+        # nothing made up is kept: `assigned` names the topic by its pages then
+        "" if invented(theme, said) else theme,
+        words(answer.keywords, MOST_KEYWORDS, said),
+        content,
+        mean([page.vector for page in pages]),
+    )
+
+
+def _likeness(page: PageText, theme: Theme) -> float:
+    own = page.keywords or keywords([page.text])
+    return cosine(page.vector, theme.vector) + jaccard(own, theme.keywords or keywords([theme.theme, theme.content]))

@@ -1,0 +1,152 @@
+r"""What a model says, as far as it may be kept.
+
+    told("Sorry, I can't help with that.", 160)     ""          an excuse, "none", "No prior history.": nothing was said
+    told("#42 forged\nline", 160)                   "no. 42 forged line"
+    kept("A refund was asked for.", "Refund OI5L9G, $157.50 …", 160, said)
+                                                    "A refund was asked for. · OI5L9G · $157.50"
+    kept("Refund of ZZ99XX.", "Refund OI5L9G …", 160, said)
+                                                    "Refund OI5L9G …": the model made ZZ99XX up
+
+An answer is a proposal: its type is checked by pydantic, its ids against what was offered, its texts here. This module
+knows nothing of prompts, or of what the texts are for.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, time, tzinfo
+from typing import TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from ....text.hygiene import width
+from ....text.language.keywords import folded
+from ....text.language.salience import FACT, NUMBER, ids, salient
+from ....text.summarize import one_line
+from ...tiers.profile import usable
+
+Rejected: TypeAlias = Callable[[str, str], None]
+"""Told of each answer that was not usable: the step, and the reason without any text."""
+
+WORD_COLUMNS = 40
+_SCANNED = 4_000
+_JOINT = " · "
+_YEARS = range(1900, 2101)
+_DAY_SECONDS = 86_400
+
+
+class Answer(BaseModel):
+    """What a model is asked for: numbers are finite, and what was not asked for is not looked at."""
+
+    model_config = ConfigDict(allow_inf_nan=False, extra="ignore", frozen=True)
+
+
+def _lowered(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+Lowered = BeforeValidator(_lowered)
+"""For closed sets: "High " is "high"."""
+
+
+def told(text: str | None, columns: int) -> str:
+    """Return *text* as one harmless line, "" if it says nothing: empty, "none", an excuse, an error's text."""
+    head = (text or "")[:_SCANNED]
+    if not usable(head) or _EXCUSES.match(head.strip(" \t\r\n\"'`.*_-").casefold()):
+        return ""
+    line = one_line(head, columns)
+    return line if any(char.isalnum() for char in line) else ""
+
+
+def words(given: Iterable[str], limit: int, said: str) -> tuple[str, ...]:
+    """Return at most *limit* keywords, case-folded, none twice, none with an id that was not *said*."""
+    found: dict[str, str] = {}
+    for each in given:
+        if len(found) >= limit:
+            break
+        word = told(each, WORD_COLUMNS).casefold()
+        key = folded(word)
+        if key and not word.endswith("…") and not invented(word, said):
+            found.setdefault(key, word)
+    return tuple(found.values())
+
+
+def kept(text: str | None, exact: str, columns: int, said: str) -> str:
+    """Return *text* as a line that has every id, number and path of the *exact* line, which stands if it can't be.
+
+    Args:
+        text: In the model's words.
+        exact: The line without a model.
+        columns: How wide the line may be.
+        said: What the model was shown, case-folded; an id that is not in there was made up.
+    """
+    head = told(text, columns)
+    if not head or invented(head, said):
+        return exact
+    pieces = _identifiers(exact)
+    for _ in range(3):
+        missing = [piece for piece in pieces if not _has(head, piece)]
+        line = _JOINT.join([head, *missing])
+        if width(line) <= columns:
+            return line if one_line(line, columns) == line else exact
+        room = columns - width(_JOINT.join(["", *missing]))
+        if room < columns // 3:
+            break
+        head = one_line(head, room)
+    return exact
+
+
+def invented(line: str, said: str) -> bool:
+    """Tell whether *line* has an id (letters and digits mixed, long numbers, addresses) that *said* lacks."""
+    return any(each.casefold().rstrip("…") not in said for each in ids(line))
+
+
+def share(value: float) -> float:
+    """Return *value* within 0 and 1."""
+    return min(1.0, max(0.0, value))
+
+
+def moment(day: str | None, at: float | None, zone: tzinfo = UTC) -> float | None:
+    """Return a *day* as 2024-05-04 in seconds since 1970 UTC, at the time of day of *at*; None if it is no such day."""
+    found = _DAY.match((day or "").strip()[:32])
+    try:
+        named = date.fromisoformat(found[0]) if found else None
+        if named is None or named.year not in _YEARS:
+            return None
+        if at is None:
+            return datetime.combine(named, time(), zone).timestamp()
+        return at + _DAY_SECONDS * (named - datetime.fromtimestamp(at, zone).date()).days
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _identifiers(line: str) -> list[str]:
+    return [
+        piece
+        for rank, piece in salient(line, errors=False)
+        if rank <= FACT or (rank == NUMBER and _DIGITS.search(piece))
+    ]
+
+
+def _has(line: str, piece: str) -> bool:
+    if piece in line:
+        return True
+    # "3 dogs" may be told as "3 of his dogs"
+    figures = _DIGITS.findall(piece)
+    return len(piece) < 16 and len(figures) == 1 and bool(re.search(rf"(?<![\w.]){re.escape(figures[0])}(?!\w)", line))
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DIGITS = re.compile(r"\d[\d.,:]*(?<=\d)")
+_EXCUSES = re.compile(
+    r"(?:there (?:is|are|was|were) )?(?:no|nothing|not enough) (?:\w+ ){0,3}"
+    r"(?:history|information|info|details?|content|conversation|context|summary|events?|facts?|data|messages?|topics?"
+    r"|keywords?|profile|relations?|strategy)(?: (?:is|was|are|were|has|have))?(?: (?:been )?\w+){0,3}$"
+    r"|(?:this is )?the (?:beginning|start) of the conversation$|to be determined$"
+    r"|(?:not|none) (?:specified|mentioned|provided|applicable|given|found|stated)$"
+    r"|as an? (?:ai|language model)\b|here (?:is|are) (?:the|your) (?:json|summary|answer)"
+    r"|(?:string|title|text|summary|line|tbd|todo|null|true|false)$"
+    r"|(?:没有|沒有|暂无|无|無)(?:任何|相关|相關|更多)?(?:的)?"
+    r"(?:信息|内容|內容|历史|歷史|记录|紀錄|事件|摘要|资料)$"
+    r"|(?:特に)?(?:情報|履歴|内容)(?:は|が)?(?:ありません|なし)$"
+    r"|(?:관련 )?(?:정보|내용|기록)(?:가|이)? ?(?:없음|없습니다)$"
+)

@@ -1,0 +1,360 @@
+"""What a memory holds, tier by tier, for a person to look at.
+
+    queue      alice #57 "And the way back?"                    what is handed over next stands first
+    episodes   12.9  Flight to Oslo     visits 3, length 9      the hottest first, by `heat`
+    chains     alice #3 → #4 → #5       facts, profile, events, days, the concepts that are told of most
+
+It reads only: nothing of it counts as use. This module knows nothing of how any of it comes about or is printed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ..storage import Storage
+from ..storage.protocol import ContextRecord, PageRow, Place
+from ..text.summarize import extract
+from .backend import Concept, Work
+from .ingest import EVICTED, MID, OBSERVED, SHORT
+from .owner import Owner, owner_of
+from .repository.items import loaded
+from .repository.reading import raw_pages
+from .repository.store import MemoryStore
+from .retrieval.knowledge import concepts
+from .tiered_memory import TieredMemory
+from .tiers.events import DailySummary, Event
+from .tiers.fact_lists import Knowledge
+from .tiers.graph import name_key
+from .tiers.profile import Profile
+from .tiers.relations import Relation
+
+MOST_CONCEPTS = 10
+"""that are told of by themselves, and around a name"""
+
+PageKey = tuple[str, int]
+"""context and index"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much there is of everything."""
+
+    observed: int = 0
+    """pages that words find, and that are in no tier yet"""
+    short: int = 0
+    """pages in the short-term queue"""
+    mid: int = 0
+    """pages in episodes"""
+    evicted: int = 0
+    """pages whose episode is gone; words find them"""
+    episodes: int = 0
+    chains: int = 0
+    user_facts: int = 0
+    assistant_facts: int = 0
+    events: int = 0
+    days: int = 0
+    concepts: int = 0
+    statements: int = 0
+    """relations between concepts, as often as they were told"""
+
+    @property
+    def pages(self) -> int:
+        """All pages that the memory was told of."""
+        return self.observed + self.short + self.mid + self.evicted
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedPage:
+    """A page in the short-term queue."""
+
+    context: str
+    index: int
+    turn: int
+    at: float | None
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarmEpisode:
+    """An episode and its heat. Times are seconds since 1970 UTC."""
+
+    id: int
+    summary: str
+    keywords: tuple[str, ...]
+    heat: float
+    """of all that ever happened to it: by this it is evicted"""
+    heat_since_analysis: float
+    visits: int
+    length: int
+    access_count: int
+    last_visit: float
+    importance: float
+    first: float | None
+    last: float | None
+    pages: tuple[PageKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPages:
+    """A chain: pages that go on from one another, in order."""
+
+    id: int
+    summary: str
+    pages: tuple[PageKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFact:
+    """A fact, and where it comes from."""
+
+    id: int
+    text: str
+    context: str
+    index: int
+    """the page that said it last"""
+    turn: int
+    at: float | None
+    pages: tuple[PageKey, ...]
+    """all pages that said it"""
+    retrieved: float
+    """when it was learned, or found by a search, last"""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All that a memory holds. False if it was never told anything."""
+
+    owner: str
+    at: float
+    """when it was looked at, in seconds since 1970 UTC: the heat is that of then"""
+    counts: Counts
+    queue: tuple[QueuedPage, ...]
+    """what is handed over next first"""
+    episodes: tuple[WarmEpisode, ...]
+    """hottest first"""
+    chains: tuple[LinkedPages, ...]
+    """latest first"""
+    user_facts: tuple[HeldFact, ...]
+    """what was learned or retrieved last first"""
+    assistant_facts: tuple[HeldFact, ...]
+    profile: Profile
+    events: tuple[Event, ...]
+    """in the order in which they were noticed"""
+    days: tuple[DailySummary, ...]
+    """in order"""
+    concepts: tuple[tuple[str, int], ...]
+    """the concepts that are told of most, and how often"""
+    work: Work
+    """what a model did and cost, and what waits for it"""
+
+    def __bool__(self) -> bool:
+        return self.counts.pages > 0
+
+
+def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
+    """Return all that *memory* holds. O(all of it, and the messages of the queue).
+
+    Args:
+        memory: Whose it is.
+        now: For the heat, in seconds since 1970 UTC; default: by the memory's clock.
+    """
+    store, at = memory._store, memory._clock() if now is None else now
+    with store.lock:
+        owner = _read(memory)
+        tiers = owner.tiers
+        return Overview(
+            memory.owner,
+            at,
+            _counts(store, owner),
+            tuple(_queue(memory._storage, store, owner)),
+            tuple(sorted(_episodes(memory, owner, at), key=lambda each: (-each.heat, each.id))),
+            tuple(sorted(_chains(store, owner), key=lambda each: -each.id)),
+            _facts(tiers.user),
+            _facts(tiers.assistant),
+            tiers.profile,
+            tuple(event for _, event in sorted(tiers.events.items())),
+            tuple(day for _, (_, day) in sorted(tiers.days.items())),
+            _most_told(store, owner),
+            memory.work(),
+        )
+
+
+def profile(memory: TieredMemory) -> Profile:
+    """Return what kind of person the owner is, and how to treat them. One small query."""
+    with memory._store.lock:
+        return _read(memory).tiers.profile
+
+
+def counts(memory: TieredMemory) -> Counts:
+    """Return how much *memory* holds. O(its pages)."""
+    with memory._store.lock:
+        return _counts(memory._store, _read(memory))
+
+
+def concept(memory: TieredMemory, name: str) -> tuple[Concept, ...]:
+    """Return what is known around the concepts that *name* names, most active first; () if it names none.
+
+    O(1): activation spreads a few hops.
+    """
+    with memory._store.lock:
+        return tuple(concepts(_read(memory), name, MOST_CONCEPTS))
+
+
+def owners(storage: Storage) -> list[str]:
+    """Return whose memories are kept beside *storage*, the oldest first."""
+    store = MemoryStore.beside(storage)
+    try:
+        return [row[0] for row in store.read_rows("SELECT name FROM memory_owner ORDER BY nr")]
+    finally:
+        store.close()
+
+
+def waiting(memory: TieredMemory, context: str) -> int:
+    """Return how many closed pages of *context* the memory was not told of as they are. O(pages + contexts).
+
+    A page that a fork shares with a context of the same owner is told of by that one.
+    """
+    storage = memory._storage
+    found = storage.load(context)
+    if found is None:
+        return 0
+    record = found[0]
+    shared = _shared(storage, record)
+    forked = max((each.base for each in storage.contexts() if each.parent == context), default=0)
+    tiers = dict(_pairs(memory._store, _TIERS, memory.owner, context))
+    count = 0
+    for row in storage.pages(context):
+        if row.index == record.open_page or shared(row):
+            continue
+        tier = tiers.get(row.index)
+        if row.place is Place.ERASED or (row.place is Place.UNDONE and row.first >= forked):
+            count += tier is not None
+        else:
+            count += tier is None or (row.place is Place.UNLOADED and tier == OBSERVED)
+    return count
+
+
+_TIERS = """
+SELECT g.page, g.tier FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ?"""
+
+
+def _shared(storage: Storage, record: ContextRecord) -> Callable[[PageRow], bool]:
+    """Return what tells whether a page of a fork is still that of its parent, whose owner is the same."""
+    parent = None if record.parent is None else storage.load(record.parent)
+    if parent is None or parent[0].owner != record.owner:
+        return lambda _: False
+
+    def shared(row: PageRow) -> bool:
+        if row.end != record.base:
+            return row.end is not None and row.end < record.base
+        # one that was open at the fork is no longer the same
+        return any(other.end == row.end for other in storage.pages(parent[0].id, first=row.index, last=row.index))
+
+    return shared
+
+
+def _read(memory: TieredMemory) -> Owner:
+    """Return the owner as the store has it now; the store's lock is held."""
+    owner = owner_of(memory._store, memory.owner)
+    owner.refresh()
+    return owner
+
+
+def _counts(store: MemoryStore, owner: Owner) -> Counts:
+    tiers = owner.tiers
+    pages = dict(_pairs(store, "SELECT tier, count(*) FROM memory_page WHERE owner = ? GROUP BY tier", owner.nr))
+    told = store.read_rows("SELECT count(*) FROM memory_item WHERE owner = ? AND kind = 'relation'", owner.nr)
+    return Counts(
+        pages.get(OBSERVED, 0),
+        pages.get(SHORT, 0),
+        pages.get(MID, 0),
+        pages.get(EVICTED, 0),
+        len(tiers.episodes),
+        len(tiers.chains),
+        len(tiers.user),
+        len(tiers.assistant),
+        len(tiers.events),
+        len(tiers.days),
+        len(tiers.graph),
+        told[0][0] if told else 0,
+    )
+
+
+def _queue(storage: Storage, store: MemoryStore, owner: Owner) -> Iterator[QueuedPage]:
+    rows = store.read_rows("SELECT id FROM memory_page WHERE owner = ? AND tier = ? ORDER BY entered", owner.nr, SHORT)
+    for _, page in raw_pages(storage, store, [row[0] for row in rows]):
+        title = extract([message for _, message in page.entries]).title if page.entries else ""
+        yield QueuedPage(page.context, page.index, page.turn, page.at, title)
+
+
+def _episodes(memory: TieredMemory, owner: Owner, now: float) -> Iterator[WarmEpisode]:
+    members: dict[int, list[PageKey]] = {}
+    for episode, context, index in memory._store.read_rows(
+        "SELECT g.episode, c.name, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
+        "WHERE g.owner = ? AND g.episode IS NOT NULL ORDER BY g.id",
+        owner.nr,
+    ):
+        members.setdefault(episode, []).append((context, index))
+    for key, each in owner.tiers.episodes.items():
+        yield WarmEpisode(
+            key,
+            each.summary,
+            each.keywords,
+            each.warmth.lifetime(now, memory.rules.heat),
+            each.warmth.since_analysis(now, memory.rules.heat),
+            each.visits,
+            each.length,
+            each.access_count,
+            each.last_visit,
+            each.importance,
+            each.first,
+            each.last,
+            tuple(members.get(key, ())),
+        )
+
+
+def _chains(store: MemoryStore, owner: Owner) -> Iterator[LinkedPages]:
+    linked: dict[int, dict[int, tuple[int | None, PageKey]]] = {}
+    """the pages of a chain by their ids, each with the one before it"""
+    for chain, id_, before, context, index in store.read_rows(
+        "SELECT g.chain, g.id, g.previous, c.name, g.page FROM memory_page AS g "
+        "JOIN memory_context AS c ON c.nr = g.context WHERE g.owner = ? AND g.chain IS NOT NULL ORDER BY g.id",
+        owner.nr,
+    ):
+        linked.setdefault(chain, {})[id_] = before, (context, index)
+    for key, summary in owner.tiers.chains.items():
+        yield LinkedPages(key, str(summary), tuple(_in_order(linked.get(key, {}))))
+
+
+def _in_order(linked: Mapping[int, tuple[int | None, PageKey]]) -> Iterator[PageKey]:
+    after = {before: id_ for id_, (before, _) in linked.items() if before in linked}
+    for id_, (before, page) in linked.items():
+        if before in linked:
+            continue
+        yield page
+        following = after.get(id_)
+        while following is not None:
+            yield linked[following][1]
+            following = after.get(following)
+
+
+def _facts(known: Knowledge) -> tuple[HeldFact, ...]:
+    held = [
+        HeldFact(key, each.text, each.context, each.index, each.turn, each.at, each.pages, each.retrieved)
+        for key, each in known.facts.items()
+    ]
+    return tuple(sorted(held, key=lambda each: (-each.retrieved, -each.id)))
+
+
+def _most_told(store: MemoryStore, owner: Owner) -> tuple[tuple[str, int], ...]:
+    told: Counter[str] = Counter()
+    for (body,) in store.read_rows("SELECT body FROM memory_item WHERE owner = ? AND kind = 'relation'", owner.nr):
+        relation = loaded(Relation, body)
+        told.update({name_key(relation.source), name_key(relation.target)})
+    known = [(owner.tiers.graph.name(key), count) for key, count in told.items() if key in owner.tiers.graph]
+    return tuple(sorted(known, key=lambda each: (-each[1], each[0]))[:MOST_CONCEPTS])
+
+
+def _pairs(store: MemoryStore, statement: str, *values: object) -> Iterator[tuple[int, int]]:
+    return ((int(first), int(second)) for first, second in store.read_rows(statement, *values))

@@ -1,0 +1,84 @@
+"""Raw pages: a page as a memory is told of it, read from the store that keeps its messages.
+
+    raw_page(storage, "alice", 42)   ──▶   PageRecord("alice", 42, entries=((1, {…}), (2, {…})), …), where it is
+
+What a memory keeps of a page is derived and can be made anew from this. This module knows nothing of windows.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ...errors import CorruptRecord
+from ...messages import Message, call_name, text_of, tool_calls
+from ...storage import Storage
+from ...storage.codec import ERASED, decode
+from ...storage.protocol import PageRow, Place
+from ..backend import PageRecord
+
+SEARCH = "search_memory"
+"""the tool whose answers only quote what is in the memory already"""
+
+
+def raw_page(storage: Storage, context: str, index: int, head: int) -> tuple[PageRecord, Place] | None:
+    """Return page *index* of *context* and where it is, None if there is no such page. O(its messages).
+
+    Args:
+        storage: Where the page is.
+        context: Its context.
+        index: Its number.
+        head: The next seq of the context, where an open page ends.
+
+    Raises:
+        StorageError: If it can't be read.
+    """
+    for row in storage.pages(context, first=index, last=index):
+        return record_of(storage, context, row, head), row.place
+    return None
+
+
+def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:
+    """Return the page of *row* as a memory is told of it, without what was erased of it. O(its messages)."""
+    base = _base(storage, context, row)
+    stored = [entry for first, end in row.spans(head) for entry in storage.entries(context, first, end)]
+    left = [entry for entry in stored if entry.codec != ERASED]
+    entries = tuple((entry.seq - base + 1, decode(entry.codec, entry.body)) for entry in left)
+    return PageRecord(
+        context,
+        row.index,
+        row.turn,
+        entries,
+        next((seconds(entry.at) for entry in left if entry.at is not None), None),
+        frozenset(entry.seq - base + 1 for entry in left if entry.quotes is not None) | _found(entries),
+    )
+
+
+def seconds(at: str) -> float:
+    """Return ISO 8601 as seconds since 1970; a time without a zone is taken as UTC, so that it is the same anywhere."""
+    when = datetime.fromisoformat(at)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _found(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:
+    """Return the ordinals of searches and their answers: taken in, each would be found by the next one, without end.
+
+    A message that says something besides is kept.
+    """
+    asked: set[object] = set()
+    found = set()
+    for ordinal, message in entries:
+        calls = tool_calls(message)
+        searches = [call.get("id") for call in calls if call_name(call) == SEARCH]
+        asked.update(searches)
+        only = bool(searches) and len(searches) == len(calls) and not text_of(message)
+        if only or message.get("tool_call_id") in asked:
+            found.add(ordinal)
+    return frozenset(found)
+
+
+def _base(storage: Storage, context: str, row: PageRow) -> int:
+    """Return the seq of the first message of the interaction, from which ordinals count."""
+    if row.continues is None:
+        return row.first
+    for origin in storage.pages(context, first=row.continues, last=row.continues):
+        return origin.first
+    raise CorruptRecord(context, row.first, f"page #{row.continues} is not in the store")

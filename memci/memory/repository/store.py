@@ -1,0 +1,287 @@
+"""Where a memory keeps what it derives: tables beside the pages, in the same SQLite file where there is one.
+
+    SQLiteStorage("agent.db")       the tables are in agent.db
+    FilesystemStorage("agent")      in agent/memory.db
+    another store                   in RAM, made anew from its pages by each process
+
+All of it can be made again from raw pages, so losing it loses no message. Each owner has a number, and every row and
+every term says whose it is; a change counts the owner's revision up, by which other processes see that theirs is old.
+This module knows nothing of what the rows mean.
+"""
+
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, Final
+
+import apsw
+
+from ...errors import CorruptRecord, HandlePoisoned, SchemaTooNew, StorageReadOnly
+from ...storage import FilesystemStorage, SQLiteStorage, Storage
+from ...storage.sqlite.connection import storage_error
+
+SCHEMA_VERSION: Final = 2
+_BUSY_MILLISECONDS = 5_000
+
+_TABLES = """
+CREATE TABLE memory_schema(version INTEGER NOT NULL) STRICT;
+CREATE TABLE memory_owner(
+    nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL DEFAULT 0,
+    removals INTEGER NOT NULL DEFAULT 0, last INTEGER, noticed INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE memory_context(
+    owner INTEGER NOT NULL, nr INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL,
+    heard INTEGER NOT NULL DEFAULT 0, talk INTEGER,
+    UNIQUE(owner, name)) STRICT;
+CREATE TABLE memory_page(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, context INTEGER NOT NULL, page INTEGER NOT NULL,
+    turn INTEGER NOT NULL, at REAL, digest BLOB NOT NULL, tier INTEGER NOT NULL DEFAULT 0, entered INTEGER,
+    episode INTEGER, chain INTEGER, previous INTEGER, next INTEGER, analyzed INTEGER NOT NULL DEFAULT 0,
+    summary TEXT NOT NULL DEFAULT '', keywords TEXT NOT NULL DEFAULT '', UNIQUE(context, page)) STRICT;
+CREATE INDEX memory_page_tier ON memory_page(owner, tier, entered);
+CREATE INDEX memory_page_episode ON memory_page(episode) WHERE episode IS NOT NULL;
+CREATE INDEX memory_page_chain ON memory_page(chain) WHERE chain IS NOT NULL;
+CREATE TABLE memory_passage(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, page INTEGER NOT NULL, entry INTEGER NOT NULL,
+    part INTEGER NOT NULL, start INTEGER NOT NULL, size INTEGER NOT NULL, role TEXT NOT NULL, speaker TEXT NOT NULL,
+    length INTEGER NOT NULL, flags INTEGER NOT NULL) STRICT;
+CREATE INDEX memory_passage_owner ON memory_passage(owner, id);
+CREATE INDEX memory_passage_page ON memory_passage(page);
+CREATE TABLE memory_vector(
+    page INTEGER NOT NULL, passage INTEGER NOT NULL, model TEXT NOT NULL, owner INTEGER NOT NULL,
+    vector BLOB NOT NULL, PRIMARY KEY(page, passage, model)) STRICT;
+CREATE INDEX memory_vector_owner ON memory_vector(owner, model, passage);
+CREATE TABLE memory_item(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+    vector BLOB) STRICT;
+CREATE INDEX memory_item_kind ON memory_item(owner, kind, id);
+CREATE TABLE memory_evidence(
+    item INTEGER NOT NULL, page INTEGER NOT NULL, PRIMARY KEY(item, page)) STRICT, WITHOUT ROWID;
+CREATE INDEX memory_evidence_page ON memory_evidence(page);
+CREATE VIRTUAL TABLE memory_words USING fts5(
+    terms, content='', contentless_delete=1, tokenize="ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'");
+CREATE VIRTUAL TABLE memory_postings USING fts5vocab(memory_words, instance);
+"""
+"""numbers are never used again: they are named elsewhere; an owner's `revision` counts changes, its `removals` those by
+which passages went or came out of order, `last` is the page that was handed over last, `noticed` the last one that was
+looked at for events; `talk` is the first page of a conversation that is not over; a term in `memory_words` begins with
+its owner's number; a vector with passage 0 is the whole page's; `analyzed` has a bit per road that a page went, see
+`reading`"""
+
+_SINCE_2 = """
+CREATE TABLE memory_job(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, owner INTEGER NOT NULL, kind TEXT NOT NULL, subject INTEGER NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1, tries INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, due REAL,
+    error TEXT NOT NULL DEFAULT '', body TEXT NOT NULL DEFAULT '', UNIQUE(owner, kind, subject)) STRICT;
+CREATE INDEX memory_job_due ON memory_job(owner, due) WHERE due IS NOT NULL;
+CREATE TABLE memory_queue(
+    owner INTEGER PRIMARY KEY, until REAL NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0,
+    skipped INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE memory_spent(
+    owner INTEGER NOT NULL, day TEXT NOT NULL, step TEXT NOT NULL, calls INTEGER NOT NULL DEFAULT 0,
+    prompt INTEGER NOT NULL DEFAULT 0, completion INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0,
+    rejected INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY(owner, day, step)) STRICT, WITHOUT ROWID;
+"""
+"""what version 2 added: jobs (see `jobs`), until when those of an owner are held back, what a model cost by day"""
+_FROM_1 = "UPDATE memory_page SET analyzed = 3 WHERE analyzed = 2; UPDATE memory_schema SET version = 2;"
+
+_THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
+
+_shared: "weakref.WeakKeyDictionary[Storage, MemoryStore]" = weakref.WeakKeyDictionary()
+_lock = RLock()
+_inherited: list[apsw.Connection] = []
+
+
+class MemoryStore:
+    """The tables of the memories of one store. Thread-safe; all who use one storage object share one of these."""
+
+    def __init__(self, path: str, *, synced: bool, read_only: bool) -> None:
+        self.lock = RLock()
+        self.read_only = read_only
+        self._path = path
+        self._synced = synced
+        self._pid = os.getpid()
+        self._connection: apsw.Connection | None = None
+        self._version = 0
+        """of the tables, 0 if there are none yet"""
+        self._closed = False
+        self._users = 0
+        self.owners: OrderedDict[str, object] = OrderedDict()
+        """what is in RAM of owners, the latest used last"""
+
+    @classmethod
+    def beside(cls, storage: Storage) -> "MemoryStore":
+        """Return the tables that belong to *storage*; opened when they are first used, closed by the last user."""
+        with _lock:
+            found = _shared.get(storage)
+            if found is None or found.closed:
+                found = cls._new(storage)
+                _shared[storage] = found
+            found._users += 1
+            return found
+
+    @classmethod
+    def _new(cls, storage: Storage) -> "MemoryStore":
+        if isinstance(storage, SQLiteStorage):
+            made = cls(storage.path, synced=False, read_only=storage.read_only)
+            storage.attached.append(made.shut)
+        elif isinstance(storage, FilesystemStorage):
+            made = cls(os.path.join(storage.path, "memory.db"), synced=True, read_only=storage.read_only)  # noqa: PTH118
+            storage.attached.append(made.shut)
+        else:
+            made = cls(":memory:", synced=False, read_only=False)
+        return made
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or belongs to a parent process."""
+        return self._closed or self._pid != os.getpid()
+
+    @property
+    def there(self) -> bool:
+        """Whether anything was ever kept: else there is nothing to find, and nothing is made by looking."""
+        with self.lock, self._errors():
+            return self._look(make=False) is not None
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether there is a table of jobs: none is made by looking, and a file of version 1 has none."""
+        return self.there and self._version > 1
+
+    def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, [] if nothing was ever kept."""
+        with self.lock, self._errors():
+            connection = self._look(make=False)
+            return [] if connection is None else connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def change(self) -> Iterator[apsw.Connection]:
+        """Give the connection for one transaction: all of it is kept, or nothing. One in another is a part of it."""
+        with self.lock, self._errors():
+            if self.read_only:
+                raise StorageReadOnly(f"{self._path!r} was opened for reading only")
+            connection = self._look(make=True)
+            assert connection is not None, "tables are made where there are none"
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @property
+    def writing(self) -> bool:
+        """Whether the caller is in the middle of a change."""
+        with self.lock:
+            return self._connection is not None and self._connection.in_transaction
+
+    def scrub(self) -> bool:
+        """Empty the write-ahead log, which may hold what was removed; False: somebody still reads from it."""
+        with self.lock, self._errors():
+            connection = self._look(make=False)
+            if connection is not None and connection.in_transaction:
+                return False
+            if connection is None or connection.pragma("journal_mode") != "wal":
+                return True
+            try:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+            return True
+
+    def close(self) -> None:
+        """Note that one user needs it no more; the last one closes it."""
+        with _lock, self.lock:
+            self._users -= 1
+            if self._users <= 0 and self._path != ":memory:":  # what is in RAM lives as long as its storage
+                self.shut()
+
+    def shut(self) -> None:
+        """Close it, whoever uses it."""
+        with self.lock:
+            self._closed = True
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            elif self._connection is not None:  # closing it here would end its locks in the parent process
+                _inherited.append(self._connection)
+            self._connection = None
+
+    def _look(self, *, make: bool) -> apsw.Connection | None:
+        """Return the connection if the tables are there, or are to be made."""
+        if self.closed:
+            raise HandlePoisoned(f"the memory in {self._path!r} was closed, or opened before fork(): open it again")
+        if self._connection is None:
+            if not make and self._path != ":memory:" and not os.path.exists(self._path):  # noqa: PTH110
+                return None
+            self._connection = self._connect()
+        if not self._version and not make and not fetched(self._connection, _THERE):
+            return None
+        if self._version < SCHEMA_VERSION:
+            self._version = self._made(self._connection, make=make)
+        return self._connection
+
+    def _connect(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        connection = apsw.Connection(self._path, flags=flags)
+        connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        connection.pragma("trusted_schema", False)
+        if not self.read_only:
+            connection.pragma("secure_delete", True)
+            if self._synced:
+                connection.pragma("journal_mode", "wal")
+            # Beside the pages, what a page's transaction syncs, syncs what was told before it.
+            connection.pragma("synchronous", "FULL" if self._synced else "NORMAL")
+        return connection
+
+    def _made(self, connection: apsw.Connection, *, make: bool) -> int:
+        """Return the version of the tables; if they are to be changed, they are made, or brought to the latest one."""
+        found = 0 if not fetched(connection, _THERE) else self._found(connection)
+        if found == SCHEMA_VERSION or not make:
+            return found
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            found = 0 if not fetched(connection, _THERE) else self._found(connection)
+            if not found:
+                connection.execute(_TABLES + _SINCE_2)
+                connection.execute("INSERT INTO memory_schema VALUES (?)", (SCHEMA_VERSION,))
+            elif found == 1:  # else another process was faster
+                connection.execute(_SINCE_2 + _FROM_1)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return SCHEMA_VERSION
+
+    def _found(self, connection: apsw.Connection) -> int:
+        found = fetched(connection, "SELECT version FROM memory_schema")
+        if not found:
+            raise CorruptRecord("", 0, f"the memory in {self._path!r} does not say its version")
+        if found[0][0] > SCHEMA_VERSION:
+            raise SchemaTooNew(f"the memory in {self._path!r} was written by a later memci (version {found[0][0]})")
+        return int(found[0][0])
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise storage_error(error, self._path) from error
+
+
+def purge(connection: apsw.Connection) -> None:
+    """Take removed terms out of the full-text index, where they stay until its segments are merged. O(index)."""
+    connection.execute("INSERT INTO memory_words(memory_words) VALUES ('optimize')")
+
+
+def fetched(connection: apsw.Connection, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a query."""
+    return connection.execute(statement, values).fetchall()

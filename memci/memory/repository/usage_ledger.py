@@ -1,0 +1,122 @@
+"""Metering: what a model is asked for a memory, counted by step and day, and how much of it there may be.
+
+    Meter(chat, …)(messages, step="page")   ──▶   chat(messages, step="page")      page: 1 call, 812 + 96 tokens
+    keep(connection, owner, day)            ──▶   rows of the store, in the transaction of what came of it
+
+A provider that reports no usage is counted by the texts. This module knows nothing of what is asked.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import apsw
+
+from ...errors import CeilingReached
+from ...llm.model import ChatModel, Reply
+from ...llm.usage import Ledger, Spent
+from ...messages import Message, text_of
+from .store import MemoryStore
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+class Meter:
+    """A model that counts what it is asked, for one job.
+
+    Args:
+        chat: The model.
+        count: Tokens of a text, where the model reports none.
+        left: Tokens that may still be spent; None: no bound.
+    """
+
+    def __init__(self, chat: ChatModel, count: Callable[[str], int], left: int | None = None) -> None:
+        self._chat = chat
+        self._count = count
+        self._left = left
+        self.spent: dict[str, Spent] = {}
+        """by step"""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model gave any answer."""
+        return any(each.calls > each.failed for each in self.spent.values())
+
+    def __call__(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        step: str = "chat",
+        tools: Sequence[Message] = (),
+        answer: "type[BaseModel] | None" = None,
+        attempt: int = 0,
+    ) -> Reply:
+        """Ask the model, and count it.
+
+        Raises:
+            ModelError: If there is no answer.
+            CeilingReached: If the tokens for today are spent.
+        """
+        if self._left is not None and self._left <= sum(each.tokens for each in self.spent.values()):
+            raise CeilingReached(step, "the tokens that a memory may cost in a day are spent")
+        try:
+            reply = self._chat(messages, step=step, tools=tools, answer=answer, attempt=attempt)
+        except BaseException:
+            self._add(step, Spent(calls=1, failed=1))
+            raise
+        usage = reply.usage
+        prompt = usage.prompt or sum(self._count(text_of(each)) for each in messages)
+        self._add(step, Spent(1, prompt, usage.completion or self._count(reply.text), cached=usage.cached))
+        return reply
+
+    def rejected(self, step: str, reason: str) -> None:  # noqa: ARG002 -- as `ask` tells it
+        """Count an answer that was not what was asked for."""
+        self._add(step, Spent(rejected=1))
+        ledger = getattr(self._chat, "ledger", None)
+        if isinstance(ledger, Ledger):  # `ask` knows the meter, not the model behind it
+            ledger.add(step, Spent(rejected=1))
+
+    def keep(self, connection: apsw.Connection, owner: int, day: str) -> None:
+        """Add what was counted to what the store has, once."""
+        connection.executemany(_ADD, [(owner, day, step, *astuple(each)) for step, each in self.spent.items()])
+        self.spent = {}
+
+    def _add(self, step: str, more: Spent) -> None:
+        self.spent[step] = self.spent.get(step, Spent()) + more
+
+
+_ADD = """
+INSERT INTO memory_spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(owner, day, step) DO UPDATE SET
+calls = calls + excluded.calls, prompt = prompt + excluded.prompt, completion = completion + excluded.completion,
+failed = failed + excluded.failed,
+rejected = rejected + excluded.rejected, cached = cached + excluded.cached"""
+
+
+def today(now: float) -> str:
+    """Return the UTC day of a moment, as 2024-05-04."""
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+def spent(store: MemoryStore, owner: int) -> Mapping[str, Spent]:
+    """Return what was ever spent for *owner*, by step. O(days)."""
+    if not store.has_jobs:
+        return {}
+    rows = store.read_rows(
+        "SELECT step, sum(calls), sum(prompt), sum(completion), sum(failed), sum(rejected), sum(cached) "
+        "FROM memory_spent WHERE owner = ? GROUP BY step ORDER BY step",
+        owner,
+    )
+    return {row[0]: Spent(*row[1:]) for row in rows}
+
+
+def spent_on(store: MemoryStore, owner: int, day: str) -> int:
+    """Return the tokens that were spent for *owner* on a day."""
+    if not store.has_jobs:
+        return 0
+    ((tokens,),) = store.read_rows(
+        "SELECT coalesce(sum(prompt + completion), 0) FROM memory_spent WHERE owner = ? AND day = ?", owner, day
+    )
+    return int(tokens)

@@ -1,0 +1,4 @@
+"""Retrieval: from a query to pages. Passages, postings, vectors, embedders, and ranking by BM25 and the rest.
+
+This package knows nothing of windows.
+"""

@@ -1,0 +1,241 @@
+"""Where passages stand: all of one owner, as columns.
+
+    position   context  page  entry  part  role  speaker  length  at     flags
+    0          0        0     0      0     user  Ann      9       1.7e9  question          ┐ one run: each borrows
+    1          0        1     2      0     user  Ben      14      1.7e9  –                 ┘ words from those beside it
+    2          0        2     4      0     user  Ann      6       1.9e9  –                   a later talk: another run
+
+Rows are appended as pages come, contexts mixed as they like: a row's neighbours are those of its own context. How much
+a passage borrows from a neighbour is decided here, from length and role. This module knows nothing of queries.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...text.language.dates import tells_time
+from ...text.language.terms import is_single, terms
+from .passages import Passage
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+QUESTION: Final = 1
+"""flag: the passage ends by asking"""
+TIMED: Final = 2
+"""flag: the passage says when something is or was"""
+ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
+
+HEARD: Final = 5
+"""passages after which a name is a speaker's: "Monday: call Jacob" is no transcript"""
+SHORT, LONG = 24, 48
+"""terms up to which a message is a turn of talk, and from which it is a text of its own"""
+
+
+class Row(NamedTuple):
+    """A passage without its text."""
+
+    context: int
+    page: int
+    entry: int
+    part: int
+    role: str
+    speaker: str
+    length: int
+    """words of its text that carry something: `words.extent` of its terms"""
+    at: float | None
+    """seconds since 1970 UTC"""
+    flags: int = 0
+
+
+def flags_of(passage: Passage) -> int:
+    """Return what the text of *passage* does, as flags. O(length)."""
+    asks = passage.text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
+    return QUESTION * asks + TIMED * (passage.role != "tool" and tells_time(passage.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowing:
+    """How much of a neighbour's words a passage takes for its own."""
+
+    beside: float = 0.5
+    further: float = 0.35
+    """from the neighbour's neighbour"""
+    asked: float = 0.35
+    """more from the passage before, if that one asks: an answer leaves out what the question said"""
+    whole: float = 0.25
+    """between pieces of one long message"""
+    prompt: float = 0.15
+    """what an answer, however long, takes from what it answers; nothing goes the other way"""
+
+
+class Columns(NamedTuple):
+    """What is known of each passage, position by position."""
+
+    context: Integers
+    page: Integers
+    entry: Integers
+    part: Integers
+    role: Integers
+    speaker: Integers
+    at: NDArray[np.float64]
+    """seconds since 1970 UTC; nan: nobody said"""
+    length: Floats
+    """terms of the passage"""
+    whole: Floats
+    """terms of the message that it is a piece of"""
+    question: Floats
+    timed: Floats
+    lecture: Floats
+    """from 0 to 1, how much it is a piece of an assistant's long own words; what follows a tool's answer reports it"""
+    before: Integers
+    """position of the passage before it in its run, -1 if it is the first"""
+    after: Integers
+    before2: Integers
+    after2: Integers
+    lent: NDArray[np.float32]
+    """four rows: what it takes of the words of before, after, before2, after2"""
+
+    def cut(self, rows: slice) -> "Columns":
+        """Return views of some *rows*."""
+        return Columns._make(column[..., rows] for column in self)
+
+
+class Layout:
+    """The passages of an owner, in the order they came. Not thread-safe while it grows.
+
+    Args:
+        gap: Seconds of silence after which another talk begins.
+        borrowing: What neighbours lend each other.
+    """
+
+    def __init__(self, *, gap: float = 6 * 3600, borrowing: Borrowing | None = None) -> None:
+        self.gap = gap
+        self.borrowing = borrowing or Borrowing()
+        self.speakers: dict[str, int] = {}
+        self._heard: list[int] = []
+        self._named: dict[str, list[int]] = {}
+        self._count = 0
+        self._last: dict[int, int] = {}
+        self._columns = _room(64)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def columns(self) -> Columns:
+        """What is known of each passage: views, good until the next `extend`."""
+        return self._columns.cut(slice(0, self._count))
+
+    def extend(self, rows: Iterable[Row]) -> range:
+        """Append *rows* and return their positions. O(rows), amortised.
+
+        Of each context they come in order; the pieces of a message come in one call.
+        """
+        fresh = list(rows)
+        start, end = self._count, self._count + len(fresh)
+        if not fresh:
+            return range(start, end)
+        if end > len(self._columns.page):
+            self._columns = _room(max(end, 2 * start), self.columns)
+        context, page, entry, part, role, speaker, length, when, flags = zip(*fresh, strict=True)
+        self._count = end
+        new = self._columns.cut(slice(start, end))
+        new.context[:], new.page[:], new.entry[:], new.part[:] = context, page, entry, part
+        new.role[:] = [ROLES.get(each, ROLES["tool"]) for each in role]
+        new.speaker[:] = [self._speaker(*each) for each in zip(speaker, role, strict=True)]
+        new.at[:] = [np.nan if each is None else each for each in when]
+        new.length[:] = length
+        new.question[:] = np.array(flags) & QUESTION != 0
+        new.timed[:] = np.array(flags) & TIMED != 0
+        _, message = np.unique(np.stack([new.context, new.page, new.entry]), axis=1, return_inverse=True)
+        new.whole[:] = np.bincount(message.ravel(), new.length)[message.ravel()]
+        self._link(start, end)
+        return range(start, end)
+
+    def people(self, term: str) -> list[int]:
+        """Return the speakers whose name has *term*; who was hardly heard yet is none, nor is a tool."""
+        return [number for number in self._named.get(term, ()) if self._heard[number] >= HEARD]
+
+    def _speaker(self, name: str, role: str) -> int:
+        number = self.speakers.get(name)
+        if number is None:
+            number = self.speakers[name] = len(self.speakers)
+            self._heard.append(0)
+            parts = dict.fromkeys(terms(name))
+            for term in [part for part in parts if not is_single(part)] or parts:
+                self._named.setdefault(term, []).append(number)
+        self._heard[number] += role != "tool"
+        return number
+
+    def _link(self, start: int, end: int) -> None:
+        """Join the rows from *start* to those before them in their contexts, and say what they lend each other."""
+        at = self.columns
+        new = np.arange(start, end)
+        order = new[np.argsort(at.context[start:], kind="stable")]
+        first = np.ones(len(order), bool)
+        first[1:] = at.context[order[1:]] != at.context[order[:-1]]
+        before = np.full(len(order), -1)
+        before[1:] = order[:-1]
+        before[first] = [self._last.get(int(context), -1) for context in at.context[order[first]]]
+        last = np.append(first[1:], True)
+        self._last.update(zip(at.context[order[last]].tolist(), order[last].tolist(), strict=True))
+        silence = at.at[order] - at.at[before]
+        before[silence > self.gap] = -1  # a time that nobody said compares as false: the talk goes on
+        at.before[order] = before
+        at.after[start:] = at.after2[start:] = -1
+        linked = order[before >= 0]
+        at.after[at.before[linked]] = linked
+        at.before2[order] = np.where(before >= 0, at.before[before], -1)
+        linked = order[at.before2[order] >= 0]
+        at.after2[at.before2[linked]] = linked
+        own = at.before[new - at.part[new]]
+        own = (at.role[new] == ROLES["assistant"]) & ((own < 0) | (at.role[own] != ROLES["tool"]))
+        at.lecture[new] = own * (1 - talk_like(at.whole[new]))
+        changed = np.unique(np.concatenate([new, at.before[new], at.before2[new]]))
+        self._lend(changed[changed >= 0])
+
+    def _lend(self, rows: Integers) -> None:
+        at, rule = self.columns, self.borrowing
+        sides = (
+            (at.before, rule.beside),
+            (at.after, rule.beside),
+            (at.before2, rule.further),
+            (at.after2, rule.further),
+        )
+        for side, (link, share) in enumerate(sides):
+            other = link[rows]
+            longest = np.maximum(at.whole[rows], at.whole[other])
+            talk = talk_like(longest)
+            talk[(at.role[rows] == ROLES["tool"]) | (at.role[other] == ROLES["tool"])] = 0
+            lent = share * talk
+            if link is at.before:
+                lent += rule.asked * talk * at.question[other]
+            if link is at.before or link is at.before2:
+                answers = (at.role[rows] == ROLES["assistant"]) & (at.role[other] == ROLES["user"])
+                lent = np.maximum(lent, rule.prompt * answers)
+            same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
+            same &= at.context[rows] == at.context[other]
+            lent[same] = rule.whole * share / rule.beside if rule.beside else 0.0
+            at.lent[side, rows] = np.where(other >= 0, lent, 0)
+
+
+def talk_like(words: Floats) -> Floats:
+    """Return from 0 to 1 how much messages of so many words are turns of talk."""
+    like: Floats = np.clip((LONG - words) / (LONG - SHORT), 0, 1)
+    return like
+
+
+def _room(size: int, kept: Columns | None = None) -> Columns:
+    """Return empty columns for *size* rows, which begin with those that are *kept*."""
+    reals = dict.fromkeys(("length", "whole", "question", "timed", "lecture"), np.float32)
+    kinds = reals | {"at": np.float64}
+    empty = (np.zeros(size, kinds.get(name, np.int64)) for name in Columns._fields if name != "lent")
+    columns = Columns._make([*empty, np.zeros((4, size), np.float32)])
+    if kept is not None:
+        for name, column in columns._asdict().items():
+            column[..., : len(kept.page)] = getattr(kept, name)
+    return columns

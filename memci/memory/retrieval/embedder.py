@@ -1,0 +1,76 @@
+"""Embedders: text in, a row of numbers out; near texts have near rows.
+
+    embedded(HashEmbedder(), ["Mel plays the violin", ""])      float32 (2, 1024): a row of length 1, a row of zeros
+
+`memci.memory.hashing.HashEmbedder` knows spelling only and needs nothing; `memci.memory.bert.BertEmbedder` knows
+meanings and needs a model in a folder; any other callable of this form will do. What one gives is checked here, once:
+an endpoint that is down or answers nonsense must not spoil what is stored. This module knows nothing of any of them.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import EmbeddingFailed, InvalidSetting, MemciError, brief
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Whatever turns texts into vectors. Called from any thread; equal texts should have equal rows."""
+
+    @property
+    def name(self) -> str:
+        """What its vectors are kept under: vectors of different names are never compared."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a row has."""
+        ...
+
+    @property
+    def semantic(self) -> bool:
+        """Whether it knows meanings; False: shared words and parts of words only."""
+        ...
+
+    def __call__(self, texts: Sequence[str], /) -> ArrayLike:
+        """Return a row per text, in their order. It is never given a blank text, nor none at all."""
+        ...
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return the vectors of *texts*: a row of unit length for each, of zeros for a blank one.
+
+    Raises:
+        EmbeddingFailed: If the embedder raises, or gives another shape than it says, or a number that is not finite.
+            It is retryable if it raised.
+    """
+    if isinstance(texts, str):
+        raise InvalidSetting("texts", f"a list of texts, not the text {brief(texts)}")
+    rows = np.zeros((len(texts), embedder.dimension), np.float32)
+    spoken = [position for position, text in enumerate(texts) if text.strip()]
+    if spoken:
+        rows[spoken] = _units(embedder, [texts[position] for position in spoken])
+    return rows
+
+
+def _units(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floating]:
+    try:
+        given = np.asarray(embedder(texts))
+    except MemciError:
+        raise
+    except Exception as error:  # whatever a caller's embedder raises: its endpoint is down, its answer is no table
+        raise EmbeddingFailed(embedder.name, f"{type(error).__name__}: {error}"[:300], retryable=True) from error
+    expected = len(texts), embedder.dimension
+    if given.shape != expected or given.dtype.kind not in "fiu":
+        raise EmbeddingFailed(embedder.name, f"gave {given.dtype} of shape {given.shape}, not floats of {expected}")
+    with np.errstate(all="ignore"):
+        squares = np.einsum("ij,ij->i", given, given, dtype=np.float64)
+    if not np.isfinite(squares).all():
+        raise EmbeddingFailed(embedder.name, "gave numbers that are not finite")
+    lengths = np.sqrt(squares)
+    lengths[(lengths == 0) | (np.abs(lengths - 1) < 1e-5)] = 1
+    units: NDArray[np.floating] = given / lengths[:, None]
+    return units

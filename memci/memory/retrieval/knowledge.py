@@ -1,0 +1,94 @@
+"""Knowing: facts and concepts that a question is about, and what it does to them that they were asked for.
+
+    "What does Mel play?"    ──▶  "Mel: I play the violin."        mel ──plays── violin
+    visited                  ──▶  its episode is warmer, the fact is the last to go
+
+This module knows nothing of pages or passages.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from ...text.language.terms import query_terms, terms
+from ..backend import Concept, Fact
+from ..owner import Owner
+from ..repository.items import dumped
+from ..repository.store import MemoryStore
+from ..tiers.graph import Edge, activate, seeds
+
+FACTS = 20
+"""facts of each kind at most (the paper's released code)"""
+LEAST = 0.01
+"""score from which a fact is told (likewise)"""
+CONCEPTS = 5
+RELATIONS = 5
+"""relations that are told of a concept"""
+
+
+def known(owner: Owner, query: str, about: str, limit: int = FACTS) -> list[tuple[int, Fact]]:
+    """Return the facts that *query* is about, best first, with their ids. O(facts).
+
+    The score is the share of the query's weight that a fact says, words by their rarity among the facts.
+    """
+    facts = owner.tiers.knows(about).facts
+    said = {key: _said(fact.text) for key, fact in facts.items()}
+    common = Counter(term for own in said.values() for term in own)
+    asked = {term: math.log(1 + len(facts) / common[term]) if common[term] else 0.0 for term in query_terms(query)}
+    unknown = math.log(1 + len(facts)) * sum(not weight for weight in asked.values())
+    total = sum(asked.values()) + unknown
+    found = []
+    for key, own in said.items():
+        score = sum(weight for term, weight in asked.items() if term in own) / total if total else 0.0
+        if score >= LEAST:
+            each = facts[key]
+            told = Fact(each.text, each.about, round(score, 4), each.context, each.index, each.turn, each.at)
+            found.append((key, told))
+    return sorted(found, key=lambda each: (-each[1].score, -(each[1].at or 0.0), each[0]))[:limit]
+
+
+def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:
+    """Yield the concepts that *query* activates, most active first. Bounded work, whatever the graph's size."""
+    graph = owner.tiers.graph
+    for key, activation in activate(graph, seeds(graph, query), limit=limit):
+        relations = tuple(_told(owner, edge) for edge in graph.relations(key, RELATIONS))
+        yield Concept(graph.name(key), round(activation, 4), relations, graph.pages(key))
+
+
+def visit(store: MemoryStore, owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], now: float) -> None:
+    """Count *episodes* and *facts* as visited, in one transaction; nothing is written if there are none."""
+    tiers = owner.tiers
+    visited = [each for each in dict.fromkeys(episodes) if each is not None and each in tiers.episodes]
+    if not visited and not facts:
+        return
+    with store.change() as connection:
+        owner.begin(connection)
+        tiers = owner.tiers
+        for key in visited:
+            episode = tiers.episodes[key].visited(now)
+            connection.execute(_VISITED, (dumped(episode.warmth), episode.version, key))
+            tiers.episodes[key] = episode
+            tiers.changed.add(key)
+        for about in ("user", "assistant"):
+            own = [key for key in facts if key in tiers.knows(about).facts]
+            tiers.knows(about).retrieved(own, now)
+            when = [(json.dumps(tiers.knows(about).facts[key].retrieved), key) for key in own]
+            connection.executemany(_RETRIEVED, when)
+    owner.committed()
+
+
+# Only what a visit changes is written: a search returns up to 40 facts. JSON as text keeps a float exact.
+_VISITED = "UPDATE memory_item SET body = json_set(body, '$.warmth', json(?), '$.version', ?) WHERE id = ?"
+_RETRIEVED = "UPDATE memory_item SET body = json_set(body, '$.retrieved', json(?)) WHERE id = ?"
+
+
+@lru_cache(maxsize=4096)
+def _said(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+def _told(owner: Owner, edge: Edge) -> str:
+    name = owner.tiers.graph.name
+    return f"{name(edge.source)} — {edge.kind} → {name(edge.target)}"

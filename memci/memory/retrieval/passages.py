@@ -1,0 +1,153 @@
+"""Pages into passages: the pieces of messages that a search finds.
+
+    entry 7, "First paragraph … Second …"     ──▶  Passage(7, 0, "user", start=0), Passage(7, 1, "user", start=412)
+
+A passage is at most about 120 tokens, ends where a paragraph, a sentence or a word does, and the passages of an entry
+joined are its text: nothing is left out, however long a tool's answer is. What a passage is searched by, its terms, has
+who says it and when besides. This module knows nothing of scores or storage.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...messages import Message, call_name, text_of, tool_calls
+from ...text.language.dates import date_terms
+from ...text.language.terms import terms
+
+LONGEST = 600
+"""the width of a passage, about 120 tokens: a character is one wide, one of a writing without spaces three"""
+MOST = 256
+"""passages of one entry at most; beyond, they grow longer"""
+
+_BORDERS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\n\s*\n\s*",
+        r"\n+",
+        r"(?<=[.!?…])[\"'”’)\]]*\s+|[。！？；]+[”’」』）]*",
+        r"[,;:，、]\s*|[}\]]",
+        r"\s+",
+    )
+)
+"""where a text may be cut, best first: between paragraphs, lines, sentences, clauses, words"""
+_TRANSCRIPT = re.compile(
+    r"\s*(?:[\[(][^\])\n]{1,40}[\])]\s*)?"  # "[8 May, 13:56] "
+    r"(?P<name>[^\W\d_a-z][\w.'’-]{0,20}(?: [^\W\d_a-z][\w.'’-]{0,20}){0,2})[:：](?=\s|[^\x00-\x7f])"
+)
+_WIDE = re.compile("[\u1100-\u11ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a message."""
+
+    entry: int
+    """the ordinal of the message"""
+    part: int
+    """which piece of the message, from 0"""
+    role: str
+    speaker: str
+    """the `name` of the message; for a tool's answer the tool's; "" if nobody said"""
+    text: str
+    start: int = 0
+    """where in the entry's text the piece begins, in characters"""
+
+
+def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
+    """Cut the messages of a page into passages, in order. O(characters)."""
+    tools: dict[str, str] = {}
+    found = []
+    for ordinal, message in entries:
+        for call in tool_calls(message):
+            tools[str(call.get("id", ""))] = call_name(call)
+        role = str(message.get("role", ""))
+        text = entry_text(message)
+        speaker = _speaker(message, text) if role != "tool" else message.get("name") or tools.get(_answered(message))
+        start = 0
+        for part, piece in enumerate(pieces(text)):
+            found.append(Passage(ordinal, part, role, str(speaker or ""), piece, start))
+            start += len(piece)
+    return found
+
+
+def entry_text(message: Message) -> str:
+    """Return what is searched of *message*: what it says, and the calls that it makes with their arguments."""
+    lines = [text_of(message)]
+    for call in tool_calls(message):
+        body = call.get("function") or call.get("custom") or {}
+        lines.append(f"{call_name(call)} {body.get('arguments', body.get('input', ''))}")
+    return "\n".join(line for line in lines if line)
+
+
+def pieces(text: str, longest: int = LONGEST) -> list[str]:
+    """Cut *text* into pieces of about *longest* width at most, whose sum is the text. O(characters)."""
+    if not text.strip():
+        return []
+    if len(text) * 3 <= longest:
+        return [text]
+    width = _width(text)
+    count = -(-width // max(longest, -(-width // MOST)))
+    if count == 1:
+        return [text]
+    return list(_cut(text, -(-width // count)))
+
+
+def passage_terms(passage: Passage, at: float | None) -> list[str]:
+    """Return the terms that *passage* is found by: those of its text, of the tool that says it, and of its date.
+
+    Args:
+        passage: The piece.
+        at: When it was said, in seconds since 1970 UTC.
+    """
+    tool = terms(passage.speaker) if passage.role == "tool" else ()
+    return [*terms(passage.text), *tool, *(date_terms(at) if at is not None else ())]
+
+
+def _speaker(message: Message, text: str) -> str:
+    """Return who says *message*: its `name`, or whom it begins with, as transcripts do ("Mel: I painted it")."""
+    if name := message.get("name"):
+        return str(name)
+    said = _TRANSCRIPT.match(text)
+    return said["name"] if said else ""
+
+
+def _answered(message: Message) -> str:
+    return str(message.get("tool_call_id", ""))
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else len(text) + 2 * len(_WIDE.findall(text))
+
+
+def _cut(text: str, width: int) -> Iterator[str]:
+    start = 0
+    while start < len(text):
+        reach = start + width * 5 // 4
+        if _width(text[start:reach]) <= width * 5 // 4 and reach >= len(text):
+            yield text[start:]
+            return
+        end = _end(text, start, width)
+        yield text[start:end]
+        start = end
+
+
+def _end(text: str, start: int, width: int) -> int:
+    """Return where the piece that begins at *start* ends: at the best border in the last half of what it may take."""
+    reach = min(len(text), start + width)
+    if not text[start:reach].isascii():
+        room = width
+        for place in range(start, reach):
+            room -= 3 if _WIDE.match(text[place]) else 1
+            if room < 0:
+                reach = max(place, start + 1)
+                break
+    floor = start + (reach - start) // 2
+    beyond = min(len(text), reach + (reach - start) // 4)  # as far as the end of a paragraph or a line is worth
+    for rank, border in enumerate(_BORDERS):
+        last = 0
+        for match in border.finditer(text, floor, beyond if rank < 2 else reach):
+            last = match.end()
+        if last > start:
+            return last
+    return reach

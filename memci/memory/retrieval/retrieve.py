@@ -1,0 +1,322 @@
+"""Searching a memory: passages by their words and vectors, pages of near episodes, and what is known.
+
+    query ──▶ words ─────┐
+          ──▶ vectors ───┼─▶ passages, best first ──▶ pages, in a budget ──▶ visited: heat, use
+          ──▶ episodes ──┘   (they add pages that words miss, and break ties; they hide nothing)
+
+A word decides who is found; the text is read from the pages themselves, so that what is shown is exact. This module
+knows nothing of how a score comes about.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+
+from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
+from ...messages import Message
+from ...storage import Storage
+from ..backend import FoundPage, Piece, Recollection
+from ..ingest import EVICTED, MID, OBSERVED, SHORT
+from ..owner import Owner
+from ..repository.page_source import raw_page
+from ..repository.store import MemoryStore
+from .columns import Floats, Integers
+from .embedder import Embedder, embedded
+from .knowledge import concepts, known, visit
+from .passage_vectors import cosines
+from .passages import entry_text
+from .ranking import Query, rank
+
+EPISODES = 5
+"""how many of them a search looks into (the paper's m)"""
+LEAST = 0.1
+"""cosine from which an episode, or a page of one, is near (the paper's released code)"""
+_DEPTH = 32
+"""passages that are looked at for one search at most, for each page that is asked for"""
+_AT_ONCE = 32
+_WIDEST = 16
+"""characters that a token has at most, as good as always: what is longer than that is not read to be counted"""
+_CRUMB = 4
+"""tokens of a budget that are too few for any piece"""
+_MISSES = 32
+"""pieces that did not fit, one after another, after which no more are tried"""
+_ECHO = 0.5
+"""the share of a page's best score from which another piece of it is shown too"""
+
+_TIERS: dict[int, Literal["observed", "short", "mid", "evicted"]] = {
+    OBSERVED: "observed",
+    SHORT: "short",
+    MID: "mid",
+    EVICTED: "evicted",
+}
+_LOG = logging.getLogger("memci")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for."""
+
+    query: str
+    k: int = 5
+    budget: int | None = None
+    since: float | None = None
+    until: float | None = None
+    exclude: frozenset[tuple[str, int]] = frozenset()
+
+
+def recollect(
+    storage: Storage,
+    store: MemoryStore,
+    owner: Owner,
+    wanted: Wanted,
+    embedder: Embedder,
+    count: Callable[[str], int],
+    now: float,
+    *,
+    counts: bool = True,
+) -> Recollection:
+    """Return what *owner* knows of the query, and count it as visited. O(postings of its words + passages).
+
+    Args:
+        storage: Where the pages are.
+        store: Where the memory is.
+        owner: Whose memory; the store's lock is held.
+        wanted: What is asked for.
+        embedder: Of the episodes' vectors.
+        count: Tokens of a text.
+        now: Seconds since 1970 UTC.
+        counts: Whether it counts as a visit.
+    """
+    owner.refresh(index=True)
+    if not owner.nr or not len(owner.index.layout):
+        return Recollection(wanted.query, retrieved_at=now)
+    scores, near = _scores(store, owner, wanted, embedder)
+    pages = _pages(storage, store, owner, wanted, scores, near, count, now)
+    facts = {about: known(owner, wanted.query, about) for about in ("user", "assistant")}
+    if counts:
+        try:
+            visit(
+                store, owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now
+            )
+        except (StorageBusy, StorageFull, StorageReadOnly) as error:  # whoever asked gets what was found all the same
+            _LOG.debug("a search is not counted: %s", type(error).__name__)
+            owner.forget()
+    return Recollection(
+        wanted.query,
+        tuple(pages),
+        tuple(fact for _, fact in facts["user"]),
+        tuple(fact for _, fact in facts["assistant"]),
+        tuple(concepts(owner, wanted.query)),
+        owner.tiers.profile.text,
+        now,
+    )
+
+
+def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder) -> tuple[Floats, set[int]]:
+    """Return a score per passage, 0 where it is not wanted, and the pages that only their episode suggests."""
+    query, index = Query.of(wanted.query), owner.index
+    terms = (*query.terms, *query.dates)
+    asked = _Asked(embedder, wanted.query)
+    vectors = cosines(store, owner, embedder, asked.vector) if embedder.semantic else None
+    scores = rank(query, index.postings(terms), index.layout, vectors=vectors)
+    at = index.layout.columns
+    words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= wanted.k
+    near = {} if words_suffice else _near_pages(store, owner, wanted, asked)
+    if near:
+        for page, cosine in near.items():
+            own = at.page == page
+            if own.any() and not scores[own].any():
+                scores[np.flatnonzero(own)[0]] = LEAST * cosine
+    unwanted = np.zeros(len(scores), bool)
+    if wanted.since is not None:
+        unwanted |= ~(at.at >= wanted.since)
+    if wanted.until is not None:
+        unwanted |= ~(at.at <= wanted.until)
+    if excluded := _ids_of(store, owner, wanted.exclude):
+        unwanted |= np.isin(at.page, excluded)
+    scores[unwanted] = 0
+    return scores, set(near)
+
+
+def _ids_of(store: MemoryStore, owner: Owner, keys: Iterable[tuple[str, int]]) -> list[int]:
+    """Return the ids of the pages with *keys*, of those that are known. O(keys)."""
+    by_context: dict[str, list[int]] = {}
+    for context, index in keys:
+        by_context.setdefault(context, []).append(index)
+    return [
+        row[0]
+        for context, indexes in by_context.items()
+        for row in store.read_rows(_PAGES, owner.nr, context, json.dumps(indexes))
+    ]
+
+
+_PAGES = """
+SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
+WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
+
+
+def _near_pages(store: MemoryStore, owner: Owner, wanted: Wanted, asked: "_Asked") -> dict[int, float]:
+    """Return the pages of the nearest episodes that are near themselves, with their cosine; {} without vectors."""
+    index = owner.tiers.vectors
+    if index is None or not len(index):
+        return {}
+    vector = asked.vector
+    if not vector.any() or index.dimension != len(vector):
+        return {}
+    ids, cosines = index.search(vector, EPISODES)
+    episodes = [int(each) for each, cosine in zip(ids, cosines, strict=True) if cosine >= LEAST]
+    found: dict[int, float] = {}
+    for episode in episodes:
+        for page, row in store.read_rows(
+            "SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 "
+            "WHERE g.episode = ? AND v.model = ?",
+            episode,
+            asked.model,
+        ):
+            cosine = float(np.frombuffer(row, np.float32) @ vector)
+            if cosine >= LEAST:
+                found[page] = cosine
+    return dict(sorted(found.items(), key=lambda each: -each[1])[: 2 * wanted.k])
+
+
+def _pages(
+    storage: Storage,
+    store: MemoryStore,
+    owner: Owner,
+    wanted: Wanted,
+    scores: Floats,
+    near: set[int],
+    count: Callable[[str], int],
+    now: float,
+) -> list[FoundPage]:
+    """Return pages with their best pieces, within k and the budget, best first."""
+    left, missed = wanted.budget, 0
+    found: dict[int, FoundPage] = {}
+    raw = _Raw(storage)
+    page_of = owner.index.layout.columns.page
+
+    def useful(position: int) -> bool:
+        known = found.get(int(page_of[position]))
+        return len(found) < wanted.k if known is None else scores[position] >= _ECHO * known.score
+
+    for position, row in _rows(store, owner, _best_first(owner, page_of, scores, wanted.k, now), useful):
+        page, score = int(page_of[position]), float(scores[position])
+        known = found.get(page)
+        if not useful(position):
+            continue
+        if left is not None and (left < _CRUMB or missed > _MISSES):
+            break
+        if left is not None and row[8] > _WIDEST * left:
+            missed += 1
+            continue
+        piece = _piece(raw, row, score)
+        if piece is None:
+            continue
+        if left is not None:
+            cost = count(piece[1].text)
+            if cost > left:
+                missed += 1
+                continue  # a shorter one may fit
+            left, missed = left - cost, 0
+        if known is None:
+            found[page] = replace(piece[0], source="episode" if page in near and score <= LEAST else "words")
+        else:
+            found[page] = replace(known, more=(*known.more, piece[1]))
+    return list(found.values())
+
+
+def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: float) -> list[int]:
+    """Return positions by score; of equal ones that of the warmer episode first, then the earlier one."""
+    good = np.flatnonzero(scores > 0)
+    if len(good) > (most := _DEPTH * min(k, 64)):
+        good = good[np.argpartition(-scores[good], most)[:most]]
+    rounded = np.round(scores[good], 5)
+    _, group, sizes = np.unique(rounded, return_inverse=True, return_counts=True)
+    coldness = np.zeros(len(good))
+    warmths: dict[int, float] = {}
+    for tied in np.flatnonzero(sizes[group] > 1).tolist():
+        page = int(page_of[good[tied]])
+        if page not in warmths:
+            warmths[page] = owner.tiers.warmth(page, now)
+        coldness[tied] = -warmths[page]
+    order: list[int] = good[np.lexsort((good, coldness, -rounded))].tolist()
+    return order
+
+
+def _rows(
+    store: MemoryStore, owner: Owner, positions: Sequence[int], useful: Callable[[int], bool]
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield each of *positions* that is *useful* with what the store knows of its passage, read some at a time."""
+    left = iter(positions)
+    while part := list(islice(filter(useful, left), _AT_ONCE)):
+        ids = owner.index.ids(np.array(part))
+        rows = {row[0]: row for row in store.read_rows(_PASSAGES, json.dumps(ids))}
+        yield from ((position, rows[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in rows)
+
+
+_PASSAGES = """
+SELECT s.id, c.name, g.page, g.turn, g.at, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
+FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context
+WHERE s.id IN (SELECT value FROM json_each(?))"""
+
+
+class _Asked:
+    """A question as a vector: made when it is first needed, zeros if the embedder fails."""
+
+    def __init__(self, embedder: Embedder, query: str) -> None:
+        self.model = embedder.name
+        self._embedder = embedder
+        self._query = query
+        self._vector: Floats | None = None
+
+    @property
+    def vector(self) -> Floats:
+        if self._vector is None:
+            try:
+                self._vector = embedded(self._embedder, [self._query])[0]
+            except EmbeddingFailed as error:
+                _LOG.warning("search goes on without vectors: %s", error)
+                self._vector = np.zeros(self._embedder.dimension, np.float32)
+        return self._vector
+
+
+class _Raw:
+    """Pages as they are read for one search, each once."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._heads: dict[str, int | None] = {}
+        self._pages: dict[tuple[str, int], dict[int, Message]] = {}
+
+    def message(self, context: str, index: int, entry: int) -> Message | None:
+        """Return the message of an entry, None if it is not there (any more)."""
+        key = context, index
+        if key not in self._pages:
+            if context not in self._heads:
+                loaded = self._storage.load(context)
+                self._heads[context] = None if loaded is None else loaded[0].head
+            head = self._heads[context]
+            page = None if head is None else raw_page(self._storage, context, index, head)
+            self._pages[key] = {} if page is None else dict(page[0].entries)
+        return self._pages[key].get(entry)
+
+
+def _piece(raw: _Raw, row: tuple[Any, ...], score: float) -> tuple[FoundPage, Piece] | None:
+    """Return the passage of *row* with its page; None if the page does not have it any more."""
+    _, context, index, turn, at, tier, episode, start, size, entry, role, speaker = row
+    message = raw.message(context, index, entry)
+    text = "" if message is None else entry_text(message)
+    if message is None or len(text) < start + size:
+        _LOG.warning("page #%d is not what the memory knows of it: it is told again at the next change", index)
+        return None
+    speaker = str(message.get("name") or speaker)
+    piece = Piece(entry, text[start : start + size], role, start, speaker)
+    found = FoundPage(
+        context, index, entry, min(1.0, score), piece.text, role, turn, at, speaker, start, _TIERS[tier], episode
+    )
+    return found, piece

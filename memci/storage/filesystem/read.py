@@ -1,0 +1,214 @@
+"""Reading a context from its files: what `context.jsonl` has goes before what the others say.
+
+    entry 812     context.jsonl, or the file in messages/ with the highest first seq that is not above 812
+    page #42      context.jsonl, or pages/0000000000.jsonl
+
+What is missing or damaged is a CorruptRecord when it is reached, and what is beside it can be read. Nothing is locked:
+`context.jsonl` is read once, and what it leaves to the others was written before it and does not change. This module
+knows nothing of writing.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from ...errors import CorruptRecord, StorageBusy
+from ..protocol import EditionRow, EntryRow, OpRow, PageRow, Place
+from .context_file import PAGES_PER_FILE, Kept, op_file, page_file, view_file
+from .files import Files
+from .loading import CONTEXTS, loads
+from .rows import Line, Lines, read_edition, read_entry, read_lines, read_op, read_page
+
+_NOTHING: Final = Lines({}, (), ())
+
+
+class Reading:
+    """One context, as its files were when it was loaded."""
+
+    def __init__(self, files: Files, kept: Kept) -> None:
+        self.kept = kept
+        self._files = files
+        self._context = kept.record.id
+        self._place = f"{CONTEXTS}/{kept.folder}"
+        self._views: dict[str, tuple[dict[int, tuple[int, int]], bool]] = {}
+
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a file of this context, None if there is none. O(bytes)."""
+        return self._files.read(f"{self._place}/{name}")
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the files of *kind*. O(files)."""
+        return [f"{kind}/{each}" for each in self._files.names(f"{self._place}/{kind}") if each.endswith(".jsonl")]
+
+    def complete(self, kind: str) -> list[str]:
+        """Return the names of the files of *kind*, or raise CorruptRecord if there are too few. O(files)."""
+        names = self.names(kind)
+        if len(names) < self.kept.files[kind]:
+            raise self._corrupt(0, f"a file in {kind}/ is missing")
+        return names
+
+    def edition(self) -> str | None:
+        """Return the text of the last edition, None if there is none."""
+        last = self.kept.last
+        if last is None:
+            return None
+        if last[0] in self.kept.editions:
+            return self.kept.editions[last[0]].text
+        return self._edition(f"editions/{last[0]:010d}-{last[1]:012d}.jsonl").text
+
+    def editions(self, head: int | None) -> Iterator[EditionRow]:
+        """Yield the editions, newest first, those made at most at *head*."""
+        if "editions" in self.kept.hurt:
+            raise self._corrupt(0, "an edition in its context.jsonl is not what was written")
+        known: dict[int, EditionRow | str] = {int(name[9:19]): name for name in self.complete("editions")}
+        known |= self.kept.editions
+        for revision in sorted(known, reverse=True):
+            each = known[revision]
+            if head is not None and (each.head if isinstance(each, EditionRow) else int(each[20:32])) > head:
+                continue
+            yield each if isinstance(each, EditionRow) else self._edition(each)
+
+    def ops(self) -> list[OpRow]:
+        """Return the ops, by their first seq. O(ops)."""
+        found: dict[str, OpRow] = {}
+        for name in self.complete("ops"):
+            _, good, damaged = read_lines(self.kept.folder, "ops", self.read(name) or b"")
+            if damaged:
+                raise self._corrupt(0, f"an op in {name} is not what was written")
+            found |= {op.op_id: op for op in (read_op(self._context, each.fields) for each in good)}
+        if "ops" in self.kept.hurt:
+            raise self._corrupt(0, "an op in its context.jsonl is not what was written")
+        return sorted((found | self.kept.ops).values(), key=lambda op: (op.first, op.op_id))
+
+    def op(self, op_id: str) -> OpRow | None:
+        """Return the op *op_id*, None if there is none."""
+        if op_id in self.kept.ops:
+            return self.kept.ops[op_id]
+        name = op_file(op_id)
+        content = self.read(name)
+        if content is None:
+            self.complete("ops")
+            return None
+        _, good, damaged = read_lines(self.kept.folder, "ops", content)
+        for each in good:
+            if each.fields.get("op") == op_id:
+                return read_op(self._context, each.fields)
+        if damaged:
+            raise self._corrupt(0, f"{name} is not what was written: whether op {op_id!r:.60} is known can't be told")
+        return None
+
+    def pages(self, first: int, last: int | None, place: Place | None) -> Iterator[PageRow]:
+        """Yield the pages *first* to *last*, by index, of one *place* if it is given."""
+        kept, highest = self.kept, max(self.kept.record.next_page - 1, 0)
+        hurt = "active" in kept.hurt or "rows" in kept.hurt
+        if place is Place.ACTIVE:
+            yield from (kept.active[i] for i in sorted(kept.active) if first <= i and (last is None or i <= last))
+            if hurt:
+                raise self._corrupt(0, "the row of a page in its context.jsonl is not what was written")
+            return
+        names = set(self.names("pages"))
+        lacking = len(names) < kept.files["pages"]
+        news = kept.rows | kept.active
+        starts = {int(name[6:16]) for name in names} | {index - index % PAGES_PER_FILE for index in news}
+        if lacking or hurt:
+            starts |= set(range(0, highest + 1, PAGES_PER_FILE))
+        for start in sorted(starts):
+            low, high = max(first, start), start + PAGES_PER_FILE - 1
+            high = high if last is None else min(high, last)
+            if low > high:
+                continue
+            rows, damaged = self._page_rows(start)
+            damaged |= hurt or (lacking and page_file(start) not in names)
+            for index in range(low, high + 1):
+                row = news.get(index) or rows.get(index)
+                if row is None and damaged and index <= highest:
+                    raise self._corrupt(0, f"the row of page #{index} is missing or not what was written")
+                if row is not None and place in {None, row.place}:
+                    yield row
+
+    def entries(self, first: int, end: int) -> Iterator[EntryRow]:
+        """Yield the entries with seq in `[first, end)` that are its own, as they were appended."""
+        names = self.names("messages") if first < self.kept.spilled else []
+        starts = [int(name[9:21]) for name in names]
+        while first < end:
+            at = bisect_right(starts, first) - 1
+            if first >= self.kept.spilled:
+                lines, stop = self.kept.entries, end
+            elif at >= 0:
+                lines = self._lines(names[at])
+                stop = min(end, self.kept.spilled, starts[at + 1] if at + 1 < len(starts) else end)
+            else:
+                raise self._corrupt(first, "it is missing")
+            for seq in range(first, stop):
+                found = lines.get(seq)
+                if found is None:
+                    raise self._corrupt(seq, "its line is missing or not what was written")
+                yield read_entry(self._context, found)
+            first = stop
+
+    def shown(self, row: EntryRow) -> EntryRow:
+        """Return *row* with the view that this context has of it."""
+        view = self.kept.views.get(row.seq)
+        if view is None and "views" in self.kept.hurt:
+            raise self._corrupt(row.seq, "what is shown of it may not be what was written")
+        if view is None and self.kept.files["views"]:
+            views, damaged = self._view_rows(row.seq)
+            view = views.get(row.seq)
+            if view is None and damaged:
+                raise self._corrupt(row.seq, "what is shown of it may not be what was written")
+        return row if view is None else row._replace(tokens=view[0], clip=view[1])
+
+    def _page_rows(self, start: int) -> tuple[dict[int, PageRow], bool]:
+        content = self.read(page_file(start))
+        if content is None:
+            return {}, False
+        _, good, damaged = read_lines(self.kept.folder, "pages", content)
+        return {row.index: row for row in (read_page(self._context, each.fields) for each in good)}, bool(damaged)
+
+    def _view_rows(self, seq: int) -> tuple[dict[int, tuple[int, int]], bool]:
+        name = view_file(seq)
+        if name not in self._views:
+            content = self.read(name)
+            _, good, damaged = read_lines(self.kept.folder, "views", content) if content is not None else _NOTHING
+            lacking = content is None and len(self.names("views")) < self.kept.files["views"]
+            rows = {each.fields["view"]: (each.fields["tokens"], each.fields["clip"]) for each in good}
+            self._views = {name: (rows, lacking or bool(damaged))}
+        return self._views[name]
+
+    def _lines(self, name: str) -> dict[int, Line]:
+        content = self.read(name)
+        if content is None:
+            return {}
+        return {each.fields.get("seq", -1): each for each in read_lines(self.kept.folder, "messages", content).good}
+
+    def _edition(self, name: str) -> EditionRow:
+        lines = read_lines(self.kept.folder, "editions", self.read(name) or b"")
+        if len(lines.good) != 1 or lines.damaged:
+            raise self._corrupt(0, f"{name} is missing or not what was written")
+        return read_edition(self._context, lines.good[0])
+
+    def _corrupt(self, seq: int, reason: str) -> CorruptRecord | StorageBusy:
+        now = self._files.read(f"{self._place}/context.jsonl")
+        if now is None or loads(now, None, self.kept.folder).erasures != self.kept.erasures:
+            # An erasure takes files away, and may have come since ours was loaded.
+            return StorageBusy(f"context {self._context!r:.60} changed while it was read: read it again")
+        return CorruptRecord(self._context, seq, reason)
+
+
+def owners(kept: Kept, first: int, end: int, load_context: Callable[[str], Kept | None]) -> list[tuple[Kept, int, int]]:
+    """Return who keeps the entries `[first, end)` of a context: itself, and those that it was forked from."""
+    found: list[tuple[Kept, int, int]] = []
+    current = kept
+    while True:
+        parent, base = current.record.parent, current.record.base
+        if parent is None:
+            base = 0
+        if max(first, base) < end:
+            found.append((current, max(first, base), end))
+        end = min(end, base)
+        if parent is None or first >= end:
+            return found[::-1]
+        above = load_context(parent)
+        if above is None or above.record.head < end:
+            raise CorruptRecord(kept.record.id, first, f"{parent!r:.60}, which it was forked from, does not have it")
+        current = above

@@ -1,0 +1,252 @@
+"""Contexts in a folder of plain files, to be read with an editor, grep and git.
+
+    folder/
+      memci.json                        what this folder is
+      contexts/0f3a…/                   one per context, named by a digest of its id
+        context.jsonl                   its record, the pages in the window, its newest messages
+        messages/000000000812-p42.jsonl   a message per line: those from seq 812 on that were said on page #42
+        pages/ views/ editions/ ops/    what else is known of it
+      locks/ turns/                     empty files
+
+A commit is one rename, of `context.jsonl` (see `filesystem_context`); each file checks what it holds line by line.
+
+    durability "full"    on disk when commit() returns
+               "fast"    one sync less: a power cut may take the newest transitions of a context, never the middle
+
+One handle may be used by many threads, and a folder by many handles and processes; a handle does not survive fork() or
+pickling. It needs a POSIX system. Whoever edits a line breaks its check sum: the folder is to be read. This module
+knows nothing of what a message says.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn, TypeVar
+
+from ...errors import StorageError, StorageFull, StorageReadOnly
+from ..locks import hold
+from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
+from ..validation import check, check_text
+from .context_file import Kept, folder_name, is_folder_name
+from .erase import JOURNAL, Staged, dumps, finish, involved, loads, scrub, stage
+from .loading import CONTEXTS, load, revision
+from .locks import STORE, Locks
+from .opening import Durability, opened
+from .read import Reading, owners
+from .write import commit, make_final
+
+_FIRST_LINE: Final = 4096
+
+_T = TypeVar("_T")
+
+
+class FilesystemStorage:
+    """Keeps contexts in a folder.
+
+    Args:
+        folder: The folder; it is made if there is none. One that holds other things is refused.
+        durability: "full": on disk when commit() returns. "fast": a power cut may take the newest transitions.
+        busy_timeout_seconds: How long to wait for another writer before `StorageBusy`.
+        read_only: Write nothing, make nothing.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        durability: Durability = "full",
+        busy_timeout_seconds: float = 5.0,
+        read_only: bool = False,
+    ) -> None:
+        self._path = os.path.abspath(folder)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
+        self._full = durability == "full"
+        self._read_only = read_only
+        self._files = opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
+        self._locks = Locks(self._files, busy_timeout_seconds)
+        self.attached: list[Callable[[], None]] = []
+        """called before it closes: by these, what else keeps files in the folder lets go of them"""
+
+    @property
+    def path(self) -> str:
+        """Where it is, as an absolute path."""
+        return self._path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is ever written."""
+        return self._read_only
+
+    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
+        """Return the record and the last edition of *context*, or None if there is no such context."""
+        reading = self._reading(context)
+        return None if reading is None else (reading.kept.record, reading.edition())
+
+    def revision(self, context: str) -> int:
+        """Return the revision of *context*, 0 if there is no such context: one line is read."""
+        check_text("id", context)
+        self._begin()
+        path = f"{CONTEXTS}/{folder_name(context)}/context.jsonl"
+        first, newline, _ = (self._files.read(path, _FIRST_LINE) or b"").partition(b"\n")
+        if newline:
+            return revision(first, context)
+        kept = load(self._files, folder_name(context), context)
+        return 0 if kept is None else kept.record.revision
+
+    def commit(self, transition: Transition) -> OpRow | None:
+        """Apply *transition* and return None, or return the row of its op if that is known. O(rows + window)."""
+        check(transition)
+        self._check_writable()
+        record = transition.record
+        names = [folder_name(record.id)]
+        if record.parent is not None and record.revision == 1:
+            names.insert(0, STORE)  # what it is forked from must not be erased meanwhile
+        while True:
+            hindered = self._begin()
+            if hindered is not None:
+                raise hindered
+            with self._locks.held(names):
+                if self._files.read(JOURNAL) is None:
+                    return commit(self._files, transition, full=self._full)
+
+    def pages(
+        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+    ) -> Iterator[PageRow]:
+        """Yield pages by index, as the protocol says; one that changes meanwhile as it was, or as it is."""
+        reading = self._reading(context)
+        return iter(()) if reading is None else self._usable(reading.pages(max(first, 1), last, place))
+
+    def entries(
+        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+    ) -> Iterator[EntryRow]:
+        """Yield entries in order, as the protocol says; those that are there at the call."""
+        reading = self._reading(context)
+        if reading is None:
+            return iter(())
+        head = reading.kept.record.head
+        rows = self._entries(reading, max(first, 0), head if end is None else min(end, head))
+        return self._usable(row for row in rows if containing is None or containing in row.body)
+
+    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
+        """Yield the editions, newest first; those made at most at *head*, if it is given."""
+        reading = self._reading(context)
+        return iter(()) if reading is None else self._usable(reading.editions(head))
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        """Yield the ops by their first seq. O(ops)."""
+        reading = self._reading(context)
+        return iter(()) if reading is None else self._usable(iter(reading.ops()))
+
+    def contexts(self) -> Sequence[ContextRecord]:
+        """Return the record of every context, by id. O(contexts)."""
+        self._begin()
+        found = [load(self._files, folder, None) for folder in self._files.names(CONTEXTS) if is_folder_name(folder)]
+        return sorted((kept.record for kept in found if kept is not None), key=lambda record: record.id)
+
+    def erase(self, erasure: Erasure) -> Erased:
+        """Remove what *erasure* names, and what was left unfinished. O(what changes, and contexts if any goes)."""
+        for transition in erasure.transitions:
+            check(transition)
+        self._check_writable()
+        self._begin()
+        with self._locks.held([STORE]):
+            self._finish()
+            folders = involved(self._files, erasure)
+            with self._locks.more(sorted(folders)):
+                staged, erased = stage(self._files, erasure)
+                if staged:
+                    self._files.write(JOURNAL, dumps(staged))
+                    make_final(self._files, "", None)
+                    try:
+                        finish(self._files, staged)
+                    except StorageFull:  # it is erased: whoever comes next and has room finishes it
+                        return erased._replace(scrubbed=False)
+                scrub(self._files, folders)
+            if not folders:
+                self._scrub_all()
+        return erased
+
+    def hold(self, context: str, seconds: float) -> Callable[[], None]:
+        """Wait for the exclusive turn of *context*, and return what gives it back."""
+        check_text("id", context)
+        self._check_writable()
+        self._begin()
+        self._files.make_folder("turns")
+        self._files.names("turns")  # refuses a link
+        return hold(Path(self._path) / "turns", context, seconds)
+
+    def close(self) -> None:
+        """Release the folder."""
+        while self.attached:
+            self.attached.pop()()
+        self._files.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a FilesystemStorage can't be pickled: open its folder again in the other process")
+
+    def _check_writable(self) -> None:
+        self._files.check()
+        if self._read_only:
+            raise StorageReadOnly(f"{self._path!r} was opened for reading only")
+
+    def _begin(self) -> StorageError | None:
+        """Check that the folder is ours still, and finish an erasure that was cut short.
+
+        What hinders that is returned; reading then finds what will be there.
+        """
+        files, hindered = self._files, None
+        files.check()
+        left = files.read(JOURNAL)
+        shown: Staged = {}
+        if left is not None:
+            shown = loads(left)
+            if not self._read_only:
+                try:
+                    with self._locks.held([STORE]):
+                        self._finish()
+                        shown = {}
+                except (StorageReadOnly, StorageFull) as error:
+                    hindered = error
+        if shown or files.shown:
+            files.shown = shown
+        return hindered
+
+    def _finish(self) -> None:
+        left = self._files.read(JOURNAL)
+        if left is not None:
+            self._files.sync("")
+            staged = loads(left)
+            with self._locks.more(sorted({path.split("/")[1] for path in staged})):
+                finish(self._files, staged)
+
+    def _scrub_all(self) -> None:
+        self._files.remove_unfinished("")
+        names = {name.strip(".").removesuffix(".tmp") for name in self._files.names(CONTEXTS, hidden=True)}
+        for folder in sorted(filter(is_folder_name, names)):
+            with self._locks.more([folder]):
+                scrub(self._files, [folder])
+
+    def _reading(self, context: str) -> Reading | None:
+        check_text("id", context)
+        self._begin()
+        kept = self._load(context)
+        if kept is not None and self._full and not self._read_only:
+            # Who committed what is read here may have been killed before it was synced: done now, once per handle.
+            with suppress(StorageReadOnly, StorageFull):
+                self._files.make_last(f"{CONTEXTS}/{kept.folder}")
+        return None if kept is None else Reading(self._files, kept)
+
+    def _load(self, context: str) -> Kept | None:
+        return load(self._files, folder_name(context), context)
+
+    def _usable(self, rows: Iterator[_T]) -> Iterator[_T]:
+        for row in rows:
+            self._files.check_open()
+            yield row
+        self._files.check_open()
+
+    def _entries(self, reading: Reading, first: int, end: int) -> Iterator[EntryRow]:
+        for kept, start, stop in owners(reading.kept, first, end, self._load):
+            source = reading if kept is reading.kept else Reading(self._files, kept)
+            for row in source.entries(start, stop):
+                yield reading.shown(row)

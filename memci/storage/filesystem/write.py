@@ -1,0 +1,120 @@
+"""Committing a transition: which file is written when, and what is synced before.
+
+    new context    .0f3a….tmp/context.jsonl   synced   ──▶   renamed to 0f3a…   ──▶   contexts/ synced
+    large news     messages/… pages/… …       synced   ──▶   their folders synced, and only then:
+    every one      context.jsonl              synced   ──▶   renamed            ──▶   its folder synced
+
+Who wrote before may have been killed between a name and its sync: the first commit of a handle to a context syncs all
+folders above, and whoever is told that an op is known is told so after a sync.
+
+Whoever commits holds the lock of the context. This module knows nothing of locks or erasing.
+"""
+
+from ...errors import CommitUnknown, InvalidSetting, StorageError
+from ..protocol import OpRow, Transition
+from ..validation import check_lease
+from .context_file import KINDS, Kept, folder_name
+from .files import Files
+from .loading import CONTEXTS, load
+from .read import Reading
+
+
+def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
+    """Apply *transition* and return None, or return the row of its op if that is known. O(rows, and window).
+
+    Raises:
+        LeaseLost: If another writer was here.
+        CommitUnknown: If the disk failed while it was made final.
+    """
+    record, op = transition.record, transition.op
+    kept = load(files, folder_name(record.id), record.id)
+    op_id = None if op is None else op.op_id
+    if kept is not None and full:
+        make_last(files, f"{CONTEXTS}/{kept.folder}", op_id)
+    if kept is not None and op is not None:
+        known = Reading(files, kept).op(op.op_id)
+        if known is not None:
+            if full:
+                make_final(files, f"{CONTEXTS}/{kept.folder}", op_id)
+            return known
+    check_lease(transition, *((0, 0) if kept is None else (kept.record.head, kept.record.revision)))
+    if kept is None:
+        _check_parent(files, transition, full=full)
+        empty = Kept(record, record.base)
+        _create(files, empty.follow(transition), op_id, full=full)
+        return None
+    kept.check_whole()
+    if kept.due:
+        kept = _spilled(files, kept, full=full)
+    place = f"{CONTEXTS}/{kept.folder}"
+    files.write(f"{place}/context.jsonl", kept.follow(transition).dumps())
+    if full:
+        make_final(files, place, op_id)
+    return None
+
+
+def make_last(files: Files, place: str, op_id: str | None) -> None:
+    """Make the folder *place* last, or raise CommitUnknown."""
+    try:
+        files.make_last(place)
+    except StorageError as error:
+        raise CommitUnknown(op_id, str(error)) from error
+
+
+def make_final(files: Files, place: str, op_id: str | None) -> None:
+    """Make the names in the folder *place* last, or raise CommitUnknown."""
+    try:
+        files.sync(place)
+    except StorageError as error:
+        raise CommitUnknown(op_id, str(error)) from error
+
+
+def _create(files: Files, kept: Kept, op_id: str | None, *, full: bool) -> None:
+    tmp = f"{CONTEXTS}/.{kept.folder}.tmp"
+    files.make_folder(CONTEXTS)
+    files.remove(tmp)
+    try:
+        files.make_folder(tmp, lasts=False)
+        files.write(f"{tmp}/context.jsonl", kept.dumps())
+        files.sync(tmp)
+        files.rename(tmp, kept.folder)
+    except StorageError:
+        files.remove(tmp)
+        raise
+    if full:
+        make_last(files, f"{CONTEXTS}/{kept.folder}", op_id)
+
+
+def _spilled(files: Files, kept: Kept, *, full: bool) -> Kept:
+    """Put the news of *kept* into files of their own, and return it without them. O(news)."""
+    place = f"{CONTEXTS}/{kept.folder}"
+    if not full:
+        # What is spilled counts as committed: that it was has to last before.
+        files.sync(place)
+        files.sync(CONTEXTS)
+    reading = Reading(files, kept)
+    for kind in KINDS:
+        if kind != "messages":
+            reading.complete(kind)
+    spilled = kept.spill(reading.read)
+    kinds = sorted({name.partition("/")[0] for name in spilled})
+    for kind in kinds:
+        files.make_folder(f"{place}/{kind}")
+    for name, content in spilled.items():
+        files.write(f"{place}/{name}", content)
+    for kind in kinds:
+        files.sync(f"{place}/{kind}")
+    return kept.without_news({kind: len(reading.names(kind)) for kind in KINDS})
+
+
+def _check_parent(files: Files, transition: Transition, *, full: bool) -> None:
+    parent, base = transition.record.parent, transition.record.base
+    if parent is None:
+        return
+    above = load(files, folder_name(parent), parent)
+    if above is None or base > above.record.head:
+        raise InvalidSetting("parent", f"{parent!r} has no {base} messages that a fork could share")
+    while not full and above is not None:  # a fork must not outlast what it shares
+        files.sync(f"{CONTEXTS}/{above.folder}")
+        files.sync(CONTEXTS)
+        above = None if above.record.parent is None else load(files, folder_name(above.record.parent), None)

@@ -1,0 +1,263 @@
+"""The file of a SQLite store: opening it, knowing it, and what its errors mean.
+
+    no file, or an empty one      made ours: WAL, tables, application_id "memc"; not if it is only to be read
+    ours                          opened
+    ours, of an earlier version   brought up to date, in one transaction (`sqlite_schema`)
+    ours, of a later version      SchemaTooNew        untouched
+    of another program            StorageUnavailable  untouched
+    on a network file system      StorageUnavailable  untouched, unless journal="truncate" is asked for
+
+    journal      "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
+                 "truncate"   a rollback journal: slower, needs no shared memory
+    durability   "full"       synced when a commit returns     "fast"   a power cut may take the newest commits
+
+SQLite must not be reached through two libraries in one process: closing any descriptor of the file drops the locks
+of all. So nothing here opens the file but `apsw`, and a program's own `sqlite3` must not open it either.
+
+This module knows nothing of transitions.
+"""
+
+import errno
+import os
+import random
+import time
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+import apsw
+
+from ...errors import (
+    CorruptRecord,
+    InvalidSetting,
+    LimitExceeded,
+    MemciError,
+    StorageBusy,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+)
+from .schema import SCHEMA_VERSION, prepare, version
+
+Durability = Literal["full", "fast"]
+
+Journal = Literal["wal", "truncate"]
+
+_SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""what the operating system says when there is no space"""
+_PROBLEMS = 20
+"""that SQLite tells of at most"""
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.glusterfs", "lustre"})
+"""file systems on which WAL corrupts: its index lies in memory that two machines can't share"""
+
+
+def open_file(
+    path: str, durability: Durability, journal: Journal | None, busy_timeout_seconds: float, *, read_only: bool
+) -> apsw.Connection:
+    """Open the store at *path*, which is made if there is none and it is not *read_only*.
+
+    Raises:
+        InvalidSetting: If an argument makes no sense.
+        SchemaTooNew: If a later memci wrote it.
+        StorageError: If it can't be opened, or is not a store of ours.
+    """
+    if durability not in _SYNCHRONOUS:
+        raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
+    if journal not in {None, "wal", "truncate"}:
+        raise InvalidSetting("journal", f"{journal!r} is neither 'wal' nor 'truncate'")
+    if not 0 <= busy_timeout_seconds <= 86_400:
+        raise InvalidSetting("busy_timeout_seconds", f"{busy_timeout_seconds!r} is not between 0 and a day")
+    check_library(apsw.sqlite_lib_version())
+    _check_place(path, read_only=read_only)
+    if journal != "truncate" and (network := network_file_system(path)) is not None:
+        raise StorageUnavailable(
+            f"{path!r} is on a network file system ({network}), where WAL corrupts: put it on a local disk, or open it "
+            f"with journal='truncate' and from one machine at a time"
+        )
+    try:
+        connection = _connect(path, read_only=read_only)
+    except (apsw.Error, UnicodeEncodeError, ValueError) as error:
+        raise _unopened(error, path) from error
+    try:
+        connection.set_busy_timeout(round(busy_timeout_seconds * 1000))
+        _adopt(connection, path, _SYNCHRONOUS[durability], journal, busy_timeout_seconds)
+    except BaseException as error:
+        full = connection.system_errno in FULL
+        if not isinstance(error, apsw.NotADBError):
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused stays untouched
+        connection.close()
+        if full and isinstance(error, (apsw.IOError, apsw.CantOpenError)):
+            raise StorageFull(f"no space is left for {path!r}") from error
+        if isinstance(error, apsw.Error):
+            raise storage_error(error, path) from error
+        raise
+    return connection
+
+
+def network_file_system(path: str, mounts: str | None = None) -> str | None:
+    """Return the type of the network file system that *path* is on, None if it is local or nobody can tell.
+
+    Args:
+        path: A file or folder, there or not.
+        mounts: What is mounted where, as Linux tells it; default: what it tells now.
+    """
+    try:
+        mounts = mounts or Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    try:
+        place = os.path.realpath(path)
+    except ValueError:  # no name of a file: opening it says so
+        return None
+    best, found = "", None
+    for line in mounts.splitlines():
+        _, point, kind, *_ = line.split(" ")
+        point = point.replace("\\040", " ")
+        inside = place == point or place.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, found = point, kind
+    return found if found in _NETWORK else None
+
+
+def check_library(version: str) -> None:
+    """Raise StorageUnavailable if this SQLite loses commits when two connections write (its WAL-reset bug)."""
+    numbers = tuple(int(each) for each in version.split(".")[:3])
+    if numbers >= (3, 51, 3) or (3, 50, 7) <= numbers < (3, 51, 0) or (3, 44, 6) <= numbers < (3, 45, 0):
+        return
+    raise StorageUnavailable(f"SQLite {version} can lose committed writes: install an apsw with SQLite 3.51.3 or later")
+
+
+def damage(connection: apsw.Connection) -> list[str]:
+    """Return what SQLite finds wrong with the file of *connection*. O(bytes)."""
+    try:
+        found = connection.execute(f"PRAGMA integrity_check({_PROBLEMS})").fetchall()
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return [f"SQLite: {error}"]
+    return [f"SQLite: {told}" for (told,) in found if told != "ok"]
+
+
+def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0) -> MemciError:
+    """Return what *error* means to a caller of a store."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StorageBusy(f"another process held {path!r} for longer than we wait")
+        case apsw.FullError():
+            return StorageFull(f"no space is left for {path!r}")
+        case apsw.CantOpenError() if _full(path):
+            return StorageFull(f"no space is left for {path!r}, or for the files beside it")
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StorageReadOnly(f"{path!r} can be read, not written")
+        case apsw.NotADBError():
+            return StorageUnavailable(f"{path!r} is not a SQLite file")
+        case apsw.CorruptError() | apsw.FormatError() | apsw.ConstraintError() | apsw.MismatchError():
+            return CorruptRecord(context, seq, f"{path!r} is damaged: {error}")
+        case apsw.TooBigError():
+            return LimitExceeded("bytes in one SQLite value", 2**30, 10**9)
+    return StorageUnavailable(f"{path!r} can't be used: {error}")
+
+
+def _full(path: str) -> bool:
+    """Tell whether no file can be made beside *path*: SQLite does not say why one could not be opened."""
+    probe = f"{path}-probe"
+    try:
+        file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        return error.errno in FULL
+    try:
+        os.write(file, bytes(4096))
+    except OSError as error:
+        return error.errno in FULL
+    finally:
+        os.close(file)
+        os.unlink(probe)  # noqa: PTH108 -- as it was opened
+    return False
+
+
+def _check_place(path: str, *, read_only: bool) -> None:
+    place = Path(path)
+    try:
+        if read_only and not place.exists():
+            raise StorageUnavailable(f"there is no file {path!r}: nothing is made where only reading is wanted")
+        if not place.parent.is_dir():
+            raise StorageUnavailable(f"there is no folder {str(place.parent)!r} for {place.name!r}: make it first")
+        if place.is_dir():
+            raise StorageUnavailable(f"{path!r} is a folder: name a file in it")
+        if place.exists() and place.stat().st_nlink > 1:
+            raise StorageUnavailable(f"{path!r} has several names (hard links), each with a log of its own: keep one")
+    except PermissionError as error:
+        raise StorageUnavailable(f"{path!r} can't be reached: {error.strerror}") from error
+
+
+def _connect(path: str, *, read_only: bool) -> apsw.Connection:
+    if Path(path).exists() and not _can_write(Path(path).parent) and not Path(f"{path}-wal").exists():
+        # Even reading needs files beside a WAL database; where there can be none, there can be no writer either.
+        uri = f"file:{quote(path)}?immutable=1"
+        return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    if read_only:
+        return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+
+
+def _can_write(folder: Path) -> bool:
+    return os.access(folder, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _unopened(error: Exception, path: str) -> MemciError:
+    if not isinstance(error, apsw.Error):
+        return InvalidSetting("path", f"{path!r} can't be the name of a file: {error}")
+    folder = Path(path).parent
+    if not Path(path).exists() and not _can_write(folder):
+        return StorageReadOnly(f"the folder {str(folder)!r} can't be written: {Path(path).name!r} can't be made in it")
+    return storage_error(error, path)
+
+
+def _adopt(
+    connection: apsw.Connection, path: str, synchronous: str, journal: Journal | None, busy_timeout_seconds: float
+) -> None:
+    writable = not connection.readonly("main")
+    found = version(connection, path)
+    connection.pragma("trusted_schema", False)
+    connection.pragma("foreign_keys", True)
+    connection.pragma("cell_size_check", True)
+    connection.pragma("mmap_size", 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    if writable:
+        _switch(connection, path, journal or ("wal" if not found else None), busy_timeout_seconds)
+        connection.pragma("synchronous", synchronous)
+        connection.pragma("secure_delete", True)
+    prepare(connection, path, writable=writable)
+    if writable and synchronous == "FULL":
+        _settle(connection)
+
+
+def _switch(connection: apsw.Connection, path: str, wanted: Journal | None, busy_timeout_seconds: float) -> None:
+    """Let *path* have the journal that is *wanted*: None the one that it has, if that is one of ours."""
+    until = time.monotonic() + busy_timeout_seconds
+    while True:
+        try:
+            current = connection.pragma("journal_mode")
+            wanted = wanted or ("wal" if current == "wal" else "truncate")
+            if current == wanted or connection.pragma("journal_mode", wanted) == wanted:
+                return
+        except apsw.BusyError:  # SQLite does not wait here: another process is about to make the same file
+            if time.monotonic() >= until:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 -- no secret
+        else:
+            raise StorageUnavailable(
+                f"{path!r} can't use a {wanted} journal: another process has it open, or its file system has no shared "
+                f"memory; put it on a local disk"
+            )
+
+
+def _settle(connection: apsw.Connection) -> None:
+    """Sync what is found: who committed it may have been killed before, and now it is read as if it was on disk."""
+    try:
+        if connection.pragma("journal_mode") == "wal":
+            connection.wal_checkpoint()  # syncs the log first
+        else:
+            connection.pragma("user_version", SCHEMA_VERSION)
+    except (apsw.BusyError, apsw.LockedError):
+        return  # who writes just now syncs it

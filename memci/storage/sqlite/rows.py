@@ -1,0 +1,174 @@
+"""The rows of the protocol as columns of SQLite, and back, checked.
+
+    columns                      their crc32, kept beside them
+    (4294967297, 0, None, 1, …)  0x5d1e…     what is read must give the same again, or it is a CorruptRecord
+
+A body is vouched for by its own digest. The crc is over the JSON of the other columns and includes the key, so that
+a row in another's place is found out too.
+
+This module knows nothing of statements, transactions or files.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+
+from ...errors import CorruptRecord
+from ..codec import digest
+from ..protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Place
+from ..validation import MAX_PAGE
+
+MAX_REVISION: Final = 2**40 - 1
+
+Row = tuple[Any, ...]
+"""columns as SQLite has them: their crc vouches for the types"""
+
+
+def crc(*columns: object) -> int:
+    """Return the check sum of *columns*. O(characters)."""
+    return zlib.crc32(orjson.dumps(columns))
+
+
+def context_columns(record: ContextRecord) -> Row:
+    """Return the columns of *record*: the id first, the crc last."""
+    columns = (
+        record.id,
+        record.owner,
+        record.settings,
+        record.state,
+        record.head,
+        record.next_page,
+        record.turn,
+        record.open_page,
+        record.revision,
+        record.parent,
+        record.base,
+    )
+    return *columns, crc(*columns)
+
+
+def read_context(row: Sequence[Any]) -> ContextRecord:
+    """Return the record in *row*, or raise CorruptRecord."""
+    *columns, written = row
+    if not _matches(written, columns):
+        raise CorruptRecord(str(columns[0]), 0, "the context's record is not what was written")
+    return ContextRecord(*columns)
+
+
+def entry_columns(nr: int, row: EntryRow) -> Row:
+    """Return the columns of *row* in context *nr*."""
+    page, entry = row.quotes or (None, None)
+    small = (nr << 40 | row.seq, row.tokens, row.clip, page, entry, row.at)
+    return *small, crc(*small), row.codec, row.digest, row.body
+
+
+def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> EntryRow:
+    """Return the entry *seq* of context *nr* from *row*, or raise CorruptRecord, also if it is another one. O(bytes).
+
+    What a view says of it, if there is one, is said by the context *shown_nr*: the same one, or a fork.
+    """
+    key, tokens, clip, page, entry, at, written, codec, body_digest, body, *view = row
+    if key != nr << 40 | seq:
+        raise CorruptRecord(context, seq, "it is missing")
+    if not _matches(written, row[:6]):
+        raise CorruptRecord(context, seq, "what is told of it is not what was written")
+    if not isinstance(codec, int) or not isinstance(body, bytes) or digest(codec, body) != body_digest:
+        raise CorruptRecord(context, seq, "its bytes are not those that were written")
+    quotes = None if page is None else (page, entry)
+    if view[2] is not None:
+        tokens, clip, written = view
+        if not _matches(written, (shown_nr << 40 | seq, tokens, clip)):
+            raise CorruptRecord(context, seq, "its view is not what was written")
+    return EntryRow(seq, codec, body, body_digest, tokens, clip, quotes, at)
+
+
+def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
+    """Return the columns of what context *nr* shows of entry *seq*."""
+    columns = (nr << 40 | seq, tokens, clip)
+    return *columns, crc(*columns)
+
+
+def edition_columns(nr: int, row: EditionRow) -> Row:
+    """Return the columns of *row*. O(characters)."""
+    key, packed = nr << 40 | row.revision, zlib.compress(row.text.encode())
+    return key, row.head, row.turn, edition_crc(key, row.head, row.turn, packed), packed
+
+
+def edition_crc(key: int, head: int, turn: int, packed: bytes) -> int:
+    """Return the check sum of an edition's row. O(bytes)."""
+    return zlib.crc32(packed, crc(key, head, turn))
+
+
+def read_edition(context: str, row: Row) -> EditionRow:
+    """Return the edition in *row*, or raise CorruptRecord."""
+    key, head, turn, written, packed = row
+    if not isinstance(packed, bytes) or not isinstance(head, int) or not isinstance(turn, int):
+        raise CorruptRecord(context, 0, "an edition is not what was written")
+    if edition_crc(key, head, turn, packed) != written:
+        raise CorruptRecord(context, head, "an edition is not what was written")
+    return EditionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
+
+
+def page_columns(nr: int, page: PageRow) -> Row:
+    """Return the columns of *page* in context *nr*."""
+    cut_first, cut_end = page.cut or (None, None)
+    columns = (
+        nr << 32 | page.index,
+        page.first,
+        page.end,
+        page.turn,
+        int(page.place),
+        cut_first,
+        cut_end,
+        page.continues,
+        page.archived_turn,
+        page.recall_count,
+        page.last_recalled_turn,
+    )
+    return *columns, crc(*columns)
+
+
+def read_page(context: str, row: Row) -> PageRow:
+    """Return the page in *row*, or raise CorruptRecord."""
+    *columns, written = row
+    key, first, end, turn, place, cut_first, cut_end, continues, archived, recalls, recalled = columns
+    index = key & MAX_PAGE
+    if not _matches(written, columns):
+        raise CorruptRecord(context, first, f"page #{index} is not what was written")
+    cut = None if cut_first is None else (cut_first, cut_end)
+    return PageRow(index, first, end, turn, Place(place), cut, continues, archived, recalls, recalled)
+
+
+def op_columns(nr: int, op: OpRow) -> Row:
+    """Return the columns of *op* in context *nr*."""
+    return (
+        nr,
+        op.op_id,
+        op.digest,
+        op.first,
+        orjson.dumps(op.entries),
+        crc(op.op_id, op.digest.hex(), op.first, op.entries),
+    )
+
+
+def read_op(context: str, row: Row) -> OpRow:
+    """Return the op in *row*, or raise CorruptRecord."""
+    op_id, op_digest, first, packed, written = row
+    if not isinstance(op_digest, bytes) or not isinstance(first, int) or not isinstance(packed, bytes):
+        raise CorruptRecord(context, 0, f"op {op_id!r} is not what was written")
+    try:
+        entries = tuple((page, ordinal) for page, ordinal in orjson.loads(packed))
+    except ValueError:
+        entries = ()
+    if not _matches(written, (op_id, op_digest.hex(), first, entries)):
+        raise CorruptRecord(context, first, f"op {op_id!r} is not what was written")
+    return OpRow(op_id, op_digest, first, entries)
+
+
+def _matches(written: object, columns: Sequence[object]) -> bool:
+    try:
+        return written == crc(*columns)
+    except orjson.JSONEncodeError:  # a flipped type: bytes, or text that is none
+        return False

@@ -1,0 +1,179 @@
+"""The tables of a SQLite store, and how those of an earlier memci become them.
+
+    context   nr id owner settings state head … parent base      one row per context
+    edition   nr << 40 | revision  →  head, turn, text           how the window stood, compressed
+    entry     nr << 40 | seq  →  …, body                         one clustered run per context, no index
+    view      nr << 40 | seq  →  tokens, clip                    what a context shows of an entry, if not as appended
+    page      nr << 32 | index  →  …                             the active ones in a partial index
+    op        (nr, op_id)  →  …
+
+Each row carries a `crc` of its small columns, and an entry the digest of its body: a flipped bit is found when read.
+
+A file of an earlier version is brought up to date when it is opened for writing: in one transaction, by whoever comes
+first, and no row of an entry is touched. No copy is made before: a copy would outlive what is erased later.
+
+This module knows nothing of transitions.
+"""
+
+import zlib
+from contextlib import suppress
+from typing import Final
+
+import apsw
+
+from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
+from .rows import Row, crc, edition_crc
+
+APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
+SCHEMA_VERSION: Final = 2
+
+_EDITION = """
+CREATE TABLE edition (
+    id INTEGER PRIMARY KEY,
+    head INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    crc INTEGER NOT NULL,
+    text BLOB NOT NULL
+) STRICT;
+"""
+_VIEW = """
+CREATE TABLE view (
+    id INTEGER PRIMARY KEY,
+    tokens INTEGER NOT NULL,
+    clip INTEGER NOT NULL,
+    crc INTEGER NOT NULL
+) STRICT;
+"""
+_FORKS = "CREATE INDEX context_parent ON context (parent) WHERE parent IS NOT NULL;"
+
+_SCHEMA = f"""
+CREATE TABLE context (
+    nr INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    head INTEGER NOT NULL,
+    next_page INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    open_page INTEGER,
+    revision INTEGER NOT NULL,
+    crc INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    state TEXT NOT NULL,
+    parent TEXT,
+    base INTEGER NOT NULL DEFAULT 0
+) STRICT;
+{_FORKS}
+{_EDITION}
+{_VIEW}
+CREATE TABLE entry (
+    id INTEGER PRIMARY KEY,
+    codec INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    tokens INTEGER NOT NULL,
+    clip INTEGER NOT NULL,
+    quotes_page INTEGER,
+    quotes_entry INTEGER,
+    at TEXT,
+    crc INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+CREATE TABLE page (
+    id INTEGER PRIMARY KEY,
+    place INTEGER NOT NULL,
+    first_seq INTEGER NOT NULL,
+    end_seq INTEGER,
+    turn INTEGER NOT NULL,
+    cut_first INTEGER,
+    cut_end INTEGER,
+    continues INTEGER,
+    archived_turn INTEGER,
+    recall_count INTEGER NOT NULL,
+    last_recalled_turn INTEGER,
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE INDEX page_active ON page (id) WHERE place = 0;
+CREATE TABLE op (
+    nr INTEGER NOT NULL,
+    op_id TEXT NOT NULL,
+    first_seq INTEGER NOT NULL,
+    crc INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    entries BLOB NOT NULL,
+    PRIMARY KEY (nr, op_id)
+) STRICT, WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+_SELECT_VERSION = """
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+FROM pragma_application_id, pragma_user_version"""
+"""in one statement: another process may be making the tables just now"""
+
+
+def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
+    """Make the tables if *path* has none, and bring those of an earlier version up to date. O(contexts) then.
+
+    Raises:
+        SchemaTooNew: If a later memci wrote it.
+        StorageUnavailable: If another program did.
+        StorageReadOnly: If something has to be written and can't be.
+    """
+    if version(connection, path) == SCHEMA_VERSION:
+        return
+    if not writable:
+        raise StorageReadOnly(f"{path!r} is empty, or of an earlier memci: open it once for writing, then read it")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        found = version(connection, path)  # another process may have been first
+        if not found:
+            connection.execute(_SCHEMA)
+        elif found == 1:
+            _migrate_1(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(apsw.SQLError):  # a full disk may have rolled it back meanwhile
+            connection.execute("ROLLBACK")
+        raise
+
+
+def version(connection: apsw.Connection, path: str) -> int:
+    """Return the schema's version, 0 for an empty file.
+
+    Raises:
+        SchemaTooNew: If a later memci wrote it.
+        StorageUnavailable: If another program did.
+    """
+    told: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
+    application, found, tables = told[0]
+    if application == APPLICATION_ID:
+        if not 1 <= found <= SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"a later memci wrote {path!r}: its schema is {found}, this one knows up to {SCHEMA_VERSION}"
+            )
+        return int(found)
+    if application or found or tables:
+        raise StorageUnavailable(f"{path!r} is a SQLite file of another program: name another file")
+    return 0
+
+
+def _migrate_1(connection: apsw.Connection) -> None:
+    """From version 1: editions are kept beside one another, views apart from entries, and contexts may be forks."""
+    connection.execute(
+        "ALTER TABLE edition RENAME TO edition_1;"
+        "ALTER TABLE context ADD COLUMN parent TEXT;"
+        "ALTER TABLE context ADD COLUMN base INTEGER NOT NULL DEFAULT 0;" + _FORKS + _EDITION + _VIEW
+    )
+    contexts: list[Row] = connection.execute(
+        "SELECT nr, id, owner, settings, state, head, next_page, turn, open_page, revision, crc FROM context"
+    ).fetchall()
+    for nr, *columns, written in contexts:
+        if crc(*columns) == written:  # a damaged row stays damaged: reading it says so
+            connection.execute("UPDATE context SET crc = ? WHERE nr = ?", (crc(*columns, None, 0), nr))
+        head, turn, revision = columns[4], columns[6], columns[8]
+        editions: list[Row] = connection.execute("SELECT text, crc FROM edition_1 WHERE nr = ?", (nr,)).fetchall()
+        for text, text_crc in editions:
+            key, packed = nr << 40 | revision, zlib.compress(text.encode())
+            kept = edition_crc(key, head, turn, packed) ^ crc(text) ^ text_crc  # the same: damage stays damage
+            connection.execute("INSERT INTO edition VALUES (?, ?, ?, ?, ?)", (key, head, turn, kept, packed))
+    connection.execute(f"DROP TABLE edition_1; PRAGMA user_version = {SCHEMA_VERSION}")

@@ -1,0 +1,361 @@
+"""Contexts in one SQLite file: what commit() returned from is on disk.
+
+    BEGIN IMMEDIATE
+      what changes (`sqlite_write`)    ──▶  its op is known, or the lease is lost: ROLLBACK
+    COMMIT                             ──▶  durability "full": synced (0.1–4 ms, the disk's); "fast": the newest
+                                            transitions may be lost when the power fails, never the middle
+                                            the disk fails here: CommitUnknown, and this handle is of no use any more
+
+Reading goes in batches, each a query of its own by key, so that a slow reader holds back neither writers nor RAM.
+One handle may be used by many threads, and a file by many handles; a handle does not survive fork() or pickling.
+
+This module knows nothing of tokens, windows or what a body says.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Concatenate, NoReturn, ParamSpec, TypeVar
+
+import apsw
+
+from ...errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError, StorageFull, StorageReadOnly
+from ..locks import hold
+from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
+from ..validation import MAX_PAGE, check, check_text
+from .batch import BATCH_ROWS, read_batch
+from .connection import FULL, Durability, Journal, damage, open_file, storage_error
+from .rows import MAX_REVISION, read_context, read_edition, read_op, read_page
+from .schema import SCHEMA_VERSION
+from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
+
+_CHECKPOINT_PAGES = 1000
+"""pages in the write-ahead log after which it is copied into the file"""
+
+_CONTEXT_COLUMNS = """
+c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.parent, c.base, c.crc"""
+_SELECT_CONTEXT = f"SELECT c.nr, {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
+_SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id > ? ORDER BY c.id LIMIT {BATCH_ROWS}"
+_SELECT_FIRST_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id LIMIT {BATCH_ROWS}"
+_SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
+_SELECT_EDITION = """
+SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
+_SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
+
+_SELECT_PAGES = f"""
+SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
+_SELECT_PAGES_ACTIVE = f"""
+SELECT {PAGE_COLUMNS} FROM page INDEXED BY page_active
+WHERE place = 0 AND id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
+_SELECT_PAGES_PLACE = f"""
+SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {BATCH_ROWS}"""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+_inherited: list[apsw.Connection] = []
+"""connections of a parent process: closing one here would end the parent's use of its file"""
+
+
+class SQLiteStorage:
+    """Keeps contexts in one SQLite file.
+
+    Args:
+        path: The file; it is made if there is none, its folder must exist.
+        durability: "full": on disk when commit() returns. "fast": a power cut may take the newest transitions.
+        journal: "wal", or "truncate" where there is no shared memory; default: as the file is, a new one "wal".
+        busy_timeout_seconds: How long to wait for another process before `StorageBusy`.
+        read_only: Whether nothing is ever written, nor the file made.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "full",
+        journal: Journal | None = None,
+        busy_timeout_seconds: float = 5.0,
+        read_only: bool = False,
+    ) -> None:
+        self._path = os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
+        self._lock = RLock()
+        self._pid = os.getpid()
+        self._poison: str | None = None
+        self._read_only = read_only
+        self._log_pages = 0
+        self._synced = False
+        """whether a commit of this handle was synced, and all that it found in the file with it"""
+        self._connection = open_file(self._path, durability, journal, busy_timeout_seconds, read_only=read_only)
+        self._connection.wal_autocheckpoint(0)  # ours looks at what comes of it
+        self._connection.set_wal_hook(self._logged)
+        self._inodes = self._stat()
+        self.attached: list[Callable[[], None]] = []
+        """called before it closes: by these, what else has the file open lets go of it"""
+
+    @property
+    def path(self) -> str:
+        """Where it is, as an absolute path."""
+        return self._path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is ever written."""
+        return self._read_only
+
+    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
+        """Return the record and the last edition of *context*, or None if there is no such context."""
+        check_text("id", context)
+        found = self._run(context, 0, rows, _SELECT_CONTEXT, context)
+        if not found:
+            return None
+        nr, *columns = found[0]
+        record = read_context(columns)
+        newest = next(self._scan_editions(context, nr, record.revision, record.head), None)
+        return record, None if newest is None else newest.text
+
+    def revision(self, context: str) -> int:
+        """Return the revision of *context*, 0 if there is no such context. Some microseconds."""
+        check_text("id", context)
+        found = self._run(context, 0, rows, _SELECT_REVISION, context)
+        return int(found[0][0]) if found else 0
+
+    def commit(self, transition: Transition) -> OpRow | None:
+        """Apply *transition* and return None, or return the row of its op if that is known. O(rows), and a sync."""
+        check(transition)
+        op_id = None if transition.op is None else transition.op.op_id
+        known = self._run(transition.record.id, transition.head, self._write, op_id, apply, transition)
+        if self._log_pages >= _CHECKPOINT_PAGES:
+            self._run("", 0, self._checkpoint)
+        return known
+
+    def pages(
+        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+    ) -> Iterator[PageRow]:
+        """Yield pages by index, as the protocol says; a page that comes while iterating may be among them."""
+        nr = self._number(context)[0]
+        end = MAX_PAGE if last is None else min(last, MAX_PAGE)
+        return self._scan_pages(context, nr, max(first, 1), end + 1, place) if nr else iter(())
+
+    def entries(
+        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+    ) -> Iterator[EntryRow]:
+        """Yield entries in order, as the protocol says; those that are there at the call.
+
+        With *containing*, SQLite does the search: what does not match is neither read nor checked.
+        """
+        nr, head, _, parent, base = self._number(context)
+        first, end = max(first, 0), head if end is None else min(end, head)
+        runs = []
+        owner = nr
+        while first < end:
+            if end > base:
+                runs.append((owner, max(first, base), end))
+                end = base
+            if parent is not None and first < end:
+                owner, _, _, parent, base = self._number(parent)
+                if not owner:
+                    raise CorruptRecord(context, first, "what it was forked from is missing")
+        return (
+            row
+            for owner, start, stop in reversed(runs)
+            for row in self._scan_entries(context, nr, owner, start, stop, containing)
+        )
+
+    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
+        """Yield the editions, newest first, as the protocol says."""
+        nr = self._number(context)[0]
+        return self._scan_editions(context, nr, MAX_REVISION - 1, 2**62 if head is None else head)
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        """Yield the ops by their first seq. O(ops) in memory."""
+        nr = self._number(context)[0]
+        return iter([read_op(context, row) for row in self._run(context, 0, rows, _SELECT_OPS, nr)])
+
+    def contexts(self) -> Sequence[ContextRecord]:
+        """Return the record of every context, by id. O(contexts)."""
+        records: list[ContextRecord] = []
+        while True:
+            if records:
+                found = self._run("", 0, rows, _SELECT_CONTEXTS, records[-1].id)
+            else:
+                found = self._run("", 0, rows, _SELECT_FIRST_CONTEXTS)
+            records += [read_context(row) for row in found]
+            if len(found) < BATCH_ROWS:
+                return records
+
+    def erase(self, erasure: Erasure) -> Erased:
+        """Remove what *erasure* names, then empty the write-ahead log, which still holds it. O(rows, and the log)."""
+        for transition in erasure.transitions:
+            check(transition)
+        gone = self._run("", 0, self._write, None, erase, erasure)
+        try:
+            return gone._replace(scrubbed=self._run("", 0, scrub))
+        except StorageError:  # it is erased; what the disk still holds is scrubbed by the next one
+            return gone
+
+    def hold(self, context: str, seconds: float) -> Callable[[], None]:
+        """Wait for the turn of *context*, by a lock in the folder FILE-turns."""
+        self._number(context)  # refuses a handle that is closed
+        return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
+
+    def damage(self) -> list[str]:
+        """Return what SQLite finds wrong with its file; [] is well. O(bytes)."""
+        return self._run("", 0, damage)
+
+    def close(self) -> None:
+        """Close the file."""
+        if os.getpid() != self._pid:
+            _inherited.append(self._connection)
+            return
+        while self.attached:
+            self.attached.pop()()
+        with self._lock:
+            self._poison = self._poison or f"{self._path!r} was closed: open the store again"
+            try:
+                self._connection.close()
+            except apsw.Error as error:
+                raise storage_error(error, self._path) from error
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SQLiteStorage can't be pickled: open its path again there")
+
+    def _run(
+        self,
+        context: str,
+        seq: int,
+        work: Callable[Concatenate[apsw.Connection, _P], _T],
+        *args: _P.args,
+        **kw: _P.kwargs,
+    ) -> _T:
+        """Return what *work* returns; what SQLite raises becomes an error of ours, about *context* and *seq*."""
+        if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
+            _inherited.append(self._connection)
+            raise HandlePoisoned(f"{self._path!r} was opened before fork(): open the store again in this process")
+        with self._lock:
+            if self._poison is not None:
+                raise HandlePoisoned(self._poison)
+            try:
+                return work(self._connection, *args, **kw)
+            except apsw.Error as error:
+                if self._connection.system_errno in FULL and isinstance(error, (apsw.IOError, apsw.CantOpenError)):
+                    raise StorageFull(f"no space is left for the files beside {self._path!r}") from error
+                if isinstance(error, apsw.IOError):
+                    self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
+                raise storage_error(error, self._path, context, seq) from error
+            except UnicodeDecodeError as error:
+                raise CorruptRecord(context, seq, f"its text is not UTF-8: {error.reason}") from error
+
+    def _write(
+        self, connection: apsw.Connection, op_id: str | None, work: Callable[[apsw.Connection, _T], _U], what: _T
+    ) -> _U:
+        """Return what *work* returns, which changes rows, in one transaction; what it knows already is no change."""
+        if self._read_only:
+            raise StorageReadOnly(f"{self._path!r} was opened for reading only")
+        if self._stat() != self._inodes:
+            self._poison = f"{self._path!r} was moved, replaced or deleted: open the store again"
+            raise HandlePoisoned(self._poison)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            made = work(connection, what)
+            if isinstance(made, OpRow) and self._synced:
+                connection.execute("ROLLBACK")
+            else:
+                if isinstance(made, OpRow):  # who stored it may have been killed before it was synced: that is done now
+                    connection.pragma("user_version", SCHEMA_VERSION)
+                self._make_final(connection, op_id)
+        except BaseException:
+            self._roll_back()
+            raise
+        if self._inodes[1] is None:  # the log is made by the first change
+            self._inodes = (self._inodes[0], _inode(f"{self._path}-wal"))
+        return made
+
+    def _make_final(self, connection: apsw.Connection, op_id: str | None) -> None:
+        try:
+            connection.execute("COMMIT")
+        except apsw.IOError as error:
+            self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
+            raise CommitUnknown(op_id, str(error)) from error
+        self._synced = True
+
+    def _logged(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self, connection: apsw.Connection) -> None:
+        """Copy the write-ahead log into the file. What was committed is on disk without it: nothing is raised here.
+
+        After a sync that failed, the next one may succeed although pages are lost: this handle ends then, before it
+        can reset the log, and the log is read again by whoever opens the file.
+        """
+        self._log_pages = 0
+        try:
+            connection.wal_checkpoint()
+        except (apsw.BusyError, apsw.LockedError, apsw.FullError):
+            return
+        except apsw.Error as error:
+            self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
+
+    def _roll_back(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except apsw.Error as error:
+            if self._connection.in_transaction:  # else a full disk has rolled it back meanwhile
+                self._poison = f"{self._path!r} can't be trusted, a ROLLBACK failed: {error}"
+
+    def _stat(self) -> tuple[tuple[int, int] | None, ...]:
+        """Return which files the store consists of: another one in their place would take what is written here."""
+        return _inode(self._path), _inode(f"{self._path}-wal")
+
+    def _number(self, context: str) -> tuple[int, int, int, str | None, int]:
+        check_text("id", context)
+        found = self._run(context, 0, rows, SELECT_HEAD, context)
+        return found[0] if found else (0, 0, 0, None, 0)
+
+    def _scan_pages(self, context: str, nr: int, first: int, end: int, place: Place | None) -> Iterator[PageRow]:
+        while first < end:
+            bounds = nr << 32 | first, (nr << 32) + end
+            if place is Place.ACTIVE:
+                found = self._run(context, 0, rows, _SELECT_PAGES_ACTIVE, *bounds)
+            elif place is None:
+                found = self._run(context, 0, rows, _SELECT_PAGES, *bounds)
+            else:
+                found = self._run(context, 0, rows, _SELECT_PAGES_PLACE, *bounds, int(place))
+            for row in found:
+                page = read_page(context, row)
+                first = page.index + 1
+                yield page
+            if len(found) < BATCH_ROWS:
+                return
+
+    def _scan_entries(
+        self, context: str, nr: int, owner: int, first: int, end: int, containing: bytes | None
+    ) -> Iterator[EntryRow]:
+        """Yield entries that context *owner* keeps, with the views of context *nr*: the same one, or a fork."""
+        while first < end:
+            found, error = self._run(context, first, read_batch, context, nr, owner, first, end, containing)
+            yield from found
+            if error is not None:
+                raise error
+            if not found:
+                return
+            first = found[-1].seq + 1
+
+    def _scan_editions(self, context: str, nr: int, revision: int, head: int) -> Iterator[EditionRow]:
+        while nr:
+            found = self._run(context, 0, rows, _SELECT_EDITION, nr << 40, (nr << 40) + revision + 1, head)
+            if not found:
+                return
+            edition = read_edition(context, found[0])
+            yield edition
+            revision = edition.revision - 1
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 -- on the hot path
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

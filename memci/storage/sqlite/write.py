@@ -1,0 +1,182 @@
+"""What changes a SQLite store, as statements within one transaction.
+
+    apply     op known?  ──▶  its row, nothing else happens
+              the lease  ──▶  LeaseLost, if another writer was here
+              context, entry …, page …, view …, edition, op
+    erase     contexts go whole, entries become tombstones, editions before go; what goes is overwritten with zeros
+    scrub     the write-ahead log, which still holds it, is emptied
+
+This module knows nothing of connections, locks or files.
+"""
+
+import apsw
+
+from ...errors import CorruptRecord, InvalidSetting, LimitExceeded
+from ..protocol import EditionRow, Erased, Erasure, OpRow, Transition
+from ..validation import check_lease
+from .rows import Row, context_columns, edition_columns, entry_columns, op_columns, page_columns, read_op, view_columns
+
+_MAX_CONTEXTS = 2**23 - 1
+
+_INSERT_CONTEXT = """
+INSERT INTO context (id, owner, settings, state, head, next_page, turn, open_page, revision, parent, base, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING nr"""
+_UPDATE_CONTEXT = """
+UPDATE context SET owner = ?, settings = ?, state = ?, head = ?, next_page = ?, turn = ?, open_page = ?,
+revision = ?, parent = ?, base = ?, crc = ?
+WHERE nr = ?"""
+SELECT_HEAD = "SELECT nr, head, revision, parent, base FROM context WHERE id = ?"
+_REPLACE_EDITION = "REPLACE INTO edition (id, head, turn, crc, text) VALUES (?, ?, ?, ?, ?)"
+_INSERT_ENTRY = """
+INSERT INTO entry (id, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_REPLACE_ENTRY = _INSERT_ENTRY.replace("INSERT", "REPLACE", 1)
+_REPLACE_VIEW = "REPLACE INTO view (id, tokens, clip, crc) VALUES (?, ?, ?, ?)"
+PAGE_COLUMNS = """
+id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
+crc"""
+_REPLACE_PAGE = f"REPLACE INTO page ({PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT_OP = """
+SELECT op_id, digest, first_seq, entries, op.crc FROM op JOIN context USING (nr) WHERE id = ? AND op_id = ?"""
+_INSERT_OP = "INSERT INTO op (nr, op_id, digest, first_seq, entries, crc) VALUES (?, ?, ?, ?, ?, ?)"
+_SELECT_OPS_BEFORE = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? AND first_seq <= ?"
+_REPLACE_OP = _INSERT_OP.replace("INSERT", "REPLACE", 1)
+_SELECT_FORKS = "SELECT id FROM context WHERE parent = ? ORDER BY id"
+_DELETE_CONTEXT = "DELETE FROM context WHERE nr = ?"
+_DELETE_RANGE = {
+    table: f"DELETE FROM {table} WHERE id >= ? AND id < ?" for table in ("entry", "page", "edition", "view")
+}
+_DELETE_OPS = "DELETE FROM op WHERE nr = ?"
+_DELETE_VIEW = "DELETE FROM view WHERE id = ?"
+_WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40}
+"""bits that a key has below the number of its context"""
+
+_GONE = bytes(16)
+
+
+def rows(connection: apsw.Connection, statement: str, *bindings: int | str | bytes | None) -> list[Row]:
+    """Return all rows of *statement*."""
+    return connection.execute(statement, bindings).fetchall()
+
+
+def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
+    """Write *transition*, or return the row of its op if that is known. O(rows)."""
+    record, op = transition.record, transition.op
+    if op is not None:
+        known = rows(connection, _SELECT_OP, record.id, op.op_id)
+        if known:
+            return read_op(record.id, known[0])
+    columns = context_columns(record)
+    found = rows(connection, SELECT_HEAD, record.id)
+    nr, head, revision = found[0][:3] if found else (0, 0, 0)
+    check_lease(transition, head, revision)
+    if nr:
+        connection.execute(_UPDATE_CONTEXT, (*columns[1:], nr))
+    else:
+        if record.parent is not None:
+            _check_parent(connection, record.parent, record.base)
+        nr = rows(connection, _INSERT_CONTEXT, *columns)[0][0]
+        if nr > _MAX_CONTEXTS:
+            raise LimitExceeded("contexts in one file", nr, _MAX_CONTEXTS)
+    if transition.entries:
+        connection.executemany(_INSERT_ENTRY, [entry_columns(nr, row) for row in transition.entries])
+    if transition.pages:
+        connection.executemany(_REPLACE_PAGE, [page_columns(nr, page) for page in transition.pages])
+    if transition.views:
+        connection.executemany(_REPLACE_VIEW, [view_columns(nr, *view) for view in transition.views])
+    if transition.history:
+        connection.executemany(_REPLACE_EDITION, [edition_columns(nr, row) for row in transition.history])
+    if transition.edition is not None:
+        row = EditionRow(record.revision, record.head, record.turn, transition.edition)
+        connection.execute(_REPLACE_EDITION, edition_columns(nr, row))
+    if transition.ops:
+        connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in transition.ops])
+    if op is not None:
+        connection.execute(_INSERT_OP, op_columns(nr, op))
+    return None
+
+
+def erase(connection: apsw.Connection, erasure: Erasure) -> Erased:
+    """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
+    gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0}
+    for context in erasure.contexts:
+        left = [each for (each,) in rows(connection, _SELECT_FORKS, context) if each not in erasure.contexts]
+        if left:
+            raise InvalidSetting("context", f"{left[0]!r} is a fork of {context!r}: erase that first")
+        for nr, *_ in rows(connection, SELECT_HEAD, context):
+            for table in _DELETE_RANGE:
+                gone[table] += _delete(connection, table, nr)
+            gone["op"] += _changed(connection, _DELETE_OPS, nr)
+            gone["context"] += _changed(connection, _DELETE_CONTEXT, nr)
+    erased: set[tuple[int, int]] = set()
+    for context, tombstone in erasure.entries:
+        nr = _owner(connection, context, tombstone.seq)
+        if not nr:
+            raise CorruptRecord(context, tombstone.seq, "it is missing")
+        connection.execute(_REPLACE_ENTRY, entry_columns(nr, tombstone))
+        connection.execute(_DELETE_VIEW, (nr << 40 | tombstone.seq,))
+        erased.add((nr, tombstone.seq))
+        gone["entry"] += 1
+    for transition in erasure.transitions:
+        for nr, *_ in rows(connection, SELECT_HEAD, transition.record.id):
+            gone["edition"] += _delete(connection, "edition", nr)
+            own = {seq for owner, seq in erased if owner == nr}
+            shown = [seq for owner, seq in erased if _owner(connection, transition.record.id, seq) == owner]
+            gone["op"] += _forget_ops(connection, transition.record.id, nr, own)
+            connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in shown])
+        apply(connection, transition)
+    return Erased(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
+
+
+def scrub(connection: apsw.Connection) -> bool:
+    """Empty the write-ahead log; return False if somebody still reads an older state from it. O(its pages)."""
+    if connection.pragma("journal_mode") != "wal":
+        return True
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except (apsw.BusyError, apsw.LockedError):
+        return False
+    return True
+
+
+def _check_parent(connection: apsw.Connection, parent: str, base: int) -> None:
+    found = rows(connection, SELECT_HEAD, parent)
+    if not found or base > found[0][1]:
+        raise InvalidSetting("parent", f"{parent!r} has no {base} messages that a fork could share")
+
+
+def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
+    """Return the number of the context that keeps entry *seq* of *context*: itself, or one that it was forked from."""
+    while context is not None:
+        found = rows(connection, SELECT_HEAD, context)
+        if not found or seq >= found[0][1]:
+            return 0
+        nr, _, _, parent, base = found[0]
+        if seq >= base:
+            return int(nr)
+        context = parent
+    return 0
+
+
+def _forget_ops(connection: apsw.Connection, context: str, nr: int, erased: set[int]) -> int:
+    """Take the digest, which tells of the bytes, from each op that appended one of *erased*."""
+    if not erased:
+        return 0
+    ops = [read_op(context, row) for row in rows(connection, _SELECT_OPS_BEFORE, nr, max(erased))]
+    changed = [
+        op._replace(digest=_GONE)
+        for op in ops
+        if op.digest != _GONE and not erased.isdisjoint(range(op.first, op.first + len(op.entries)))
+    ]
+    connection.executemany(_REPLACE_OP, [op_columns(nr, op) for op in changed])
+    return len(changed)
+
+
+def _delete(connection: apsw.Connection, table: str, nr: int) -> int:
+    width = _WIDTH[table]
+    return _changed(connection, _DELETE_RANGE[table], nr << width, (nr + 1) << width)
+
+
+def _changed(connection: apsw.Connection, statement: str, *bindings: int) -> int:
+    connection.execute(statement, bindings)
+    return connection.changes()

@@ -1,0 +1,4 @@
+"""Models for tests: scripted answers, and a real server over HTTP on this machine.
+
+This package knows nothing of contexts or memories.
+"""

@@ -1,0 +1,386 @@
+"""A model's server on this machine, over real HTTP: it speaks OpenAI's API and says what a test tells it to.
+
+    with ModelServer(["Hello!", {"title": "Violins"}]) as server:
+        chat = Chat("any", base_url=server.base_url)
+        chat(messages).text                             "Hello!"
+        ask(chat, messages, Title, step="title")        Title(title="Violins")
+        server.requests[0].messages                     what was sent
+
+    server.answers(lambda request: f"You said {request.text}")      for each request from now on
+    server.fails(Status(429, retry_after=7), Reset())               before it goes on answering
+
+It answers chat completions (streamed and whole, with tool calls), embeddings (words in common make vectors near) and
+the list of models. Nothing leaves the machine, no thread or socket is left at the end. This module knows nothing of
+what is tested.
+"""
+
+import json
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Condition, Lock, Thread, current_thread
+from types import TracebackType
+from typing import Any
+
+from pydantic import BaseModel
+
+from ...llm import Reply
+from ...messages import Message, text_of
+from . import wire
+from .faults import Cut, Fault, Hang, Raw, Reset, Status
+from .scripted import Said, replied
+
+Answer = str | Mapping[str, object] | BaseModel | Reply | Fault
+"""text as it is; an assistant's message if it has a role; else an object, said as JSON; or a fault"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client sent."""
+
+    path: str
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages of a chat."""
+        return list(self.body.get("messages", ()))
+
+    @property
+    def text(self) -> str:
+        """The text of the last message."""
+        return text_of(self.messages[-1]) if self.messages else ""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the answer is to be streamed."""
+        return bool(self.body.get("stream"))
+
+    @property
+    def answer(self) -> str:
+        """The name of the schema that the answer is to have, "" if it is free."""
+        schema = (self.body.get("response_format") or {}).get("json_schema") or {}
+        return str(schema.get("name", ""))
+
+
+class ModelServer:
+    """A scripted server; use it with `with`, or `start` and `close` it."""
+
+    def __init__(
+        self,
+        answers: Iterable[Answer] | Callable[[Request], Answer] = (),
+        *,
+        dimension: int = 16,
+        models: Sequence[str] = ("scripted",),
+        api_key: str | None = None,
+        usage: bool = True,
+        chunk: int | None = None,
+    ) -> None:
+        """Say what it answers.
+
+        Args:
+            answers: As for `answers`.
+            dimension: Of its embeddings.
+            models: Those it lists; it answers whatever model is named.
+            api_key: The only key that it accepts; None: any.
+            usage: Whether it says what a call cost.
+            chunk: Bytes that are sent at a time of a stream, so that characters are torn apart; None: an event.
+        """
+        self.requests: list[Request] = []
+        """what came, in order"""
+        self.vector: wire.Vector = lambda text: wire.word_vector(text, dimension)
+        """what a text is embedded as"""
+        self.models = tuple(models)
+        self.api_key = api_key
+        self.usage = usage
+        self.chunk = chunk
+        self._script: deque[Answer] | Callable[[Request], Answer] = deque()
+        self._faults: deque[Fault] = deque()
+        self._refused: tuple[str, ...] = ()
+        self._hangs: list[Hang] = []
+        self._mistakes: list[BaseException] = []
+        self._stopped = False
+        self._lock = Lock()
+        self._http: _Server | None = None
+        self._thread: Thread | None = None
+        self.answers(answers)
+
+    @property
+    def base_url(self) -> str:
+        """Its address, as a client takes it."""
+        assert self._http is not None, "the server runs inside of `with`"
+        return f"http://127.0.0.1:{self._http.server_port}/v1"
+
+    def answers(self, answers: Iterable[Answer] | Callable[[Request], Answer]) -> None:
+        """Answer with these from now on, one per request; or with what a function returns, called in any thread.
+
+        When they are used up, each request fails with status 500.
+        """
+        self._script = answers if callable(answers) else deque(answers)
+
+    def fails(self, *faults: Fault) -> None:
+        """Let the next requests, of whatever kind, fail so, one each; then go on answering."""
+        with self._lock:
+            self._faults.extend(faults)
+
+    def hangs(self) -> Hang:
+        """Let the next request hang, until what is returned is released or the server stops."""
+        hang = Hang()
+        self.fails(hang)
+        return hang
+
+    def refuses(self, *parameters: str) -> None:
+        """Refuse each request that has one of these *parameters* or, of a response_format, this type."""
+        self._refused = parameters
+
+    def start(self) -> "ModelServer":
+        """Begin to answer; `with` does it, too."""
+        self._stopped = False
+        self._http = _Server(self)
+        self._thread = Thread(target=self._http.serve_forever, args=(0.01,), name="memci-model-server", daemon=True)
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Stop: whatever hangs is released, connections are closed, threads end."""
+        assert self._http is not None and self._thread is not None, "the server was started"
+        with self._lock:
+            self._stopped = True
+            hangs = list(self._hangs)
+        for hang in hangs:
+            hang.release()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.disconnect()
+        self._http.server_close()
+
+    def __enter__(self) -> "ModelServer":
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop; a mistake in the script's own function is raised here, if nothing else was."""
+        self.close()
+        if self._mistakes and error is None:
+            raise self._mistakes[0]
+
+    def _next(self, request: Request) -> Answer:
+        """Return what *request* is answered with; called in the thread of its connection."""
+        if request.path == "/v1/embeddings":
+            return Raw(wire.written(wire.embeddings(request.body, self.vector)))
+        if request.path == "/v1/models":
+            return Raw(wire.written(wire.models(self.models)))
+        if request.path != "/v1/chat/completions":
+            return Status(404, message=f"no {request.path} here")
+        if callable(self._script):
+            try:
+                return self._script(request)
+            except Exception as error:
+                self._mistakes.append(error)
+                return Status(500, message=f"the script raised {type(error).__name__}")
+        with self._lock:
+            return self._script.popleft() if self._script else Status(500, message="the script has no more answers")
+
+    def _refusal(self, request: Request) -> Fault | None:
+        """Return how *request* fails before it is looked at, if it does."""
+        if self.api_key is not None and request.headers.get("authorization") != f"Bearer {self.api_key}":
+            return Status(401, error="invalid_api_key", message="this key is none")
+        kind = (request.body.get("response_format") or {}).get("type")
+        for name in self._refused:
+            if name in request.body or name == kind:
+                return Status(400, error="unsupported_parameter", message=f"{name} is not known here")
+        with self._lock:
+            return self._faults.popleft() if self._faults else None
+
+
+class _Server(ThreadingHTTPServer):
+    """Knows its connections, to end them when it stops: a client may keep one open for the next request."""
+
+    daemon_threads = True  # a test that forgets to stop the server still ends; where it is stopped, they are joined
+
+    def __init__(self, script: ModelServer) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.script = script
+        self._answering: list[Thread] = []
+        self._open: set[socket.socket] = set()
+        self._guard = Condition()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        with self._guard:
+            self._open.add(connection)
+        return connection, address
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        with self._guard:
+            self._answering = [*(each for each in self._answering if each.is_alive()), current_thread()]
+        super().finish_request(request, client_address)
+
+    def server_close(self) -> None:
+        super().server_close()
+        with self._guard:
+            self._guard.wait_for(lambda: not self._open)
+        for thread in self._answering:
+            thread.join()
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            super().shutdown_request(request)
+            self._open.discard(request)
+            self._guard.notify_all()
+
+    def disconnect(self) -> None:
+        with self._guard:
+            for connection in self._open:
+                _shut(connection)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a client that went away is what tests do."""
+
+
+class _Connection(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self._answered({})
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length") or 0)
+        try:
+            body = json.loads(self.rfile.read(length))
+        except ValueError:
+            body = None
+        self._answered(body if isinstance(body, dict) else None)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the standard library's name
+        """Say nothing."""
+
+    def _answered(self, body: dict[str, Any] | None) -> None:
+        script = self.server.script
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.path.partition("?")[0], body or {}, headers)
+        with script._lock:
+            script.requests.append(request)
+        if body is None:
+            self._say(Status(400, message="the request is no JSON object"), request)
+            return
+        fault = script._refusal(request)
+        self._say(script._next(request) if fault is None else fault, request)
+
+    def _hang(self, hang: Hang, request: Request) -> None:
+        script = self.server.script
+        with script._lock:
+            script._hangs.append(hang)
+            stopped = script._stopped
+        if stopped:
+            hang.release()
+        hang.reached.set()
+        if not hang.blanks:
+            hang.released.wait()
+            self._say(script._next(request), request)
+            return
+        self._head(200, "text/event-stream" if request.streams else "application/json", length=None)
+        while not hang.released.wait(0.02):
+            self._part(b"\n")
+        self.close_connection = True
+
+    def _say(self, answer: Answer, request: Request) -> None:
+        if isinstance(answer, Hang):
+            self._hang(answer, request)
+        elif isinstance(answer, Reset):
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+            self.close_connection = True
+        elif isinstance(answer, Status):
+            self._status(answer)
+        elif isinstance(answer, Raw):
+            body = answer.body.encode("utf-8", "surrogatepass") if isinstance(answer.body, str) else answer.body
+            self._head(answer.status, answer.content_type, length=len(body))
+            self.wfile.write(body)
+        elif isinstance(answer, Cut):
+            self._complete(answer.text, request, cut=answer.after)
+        else:
+            self._complete(answer, request)
+
+    def _status(self, status: Status) -> None:
+        body = wire.written(wire.error(status.message, status.error, status.parameter))
+        more = dict(status.headers)
+        if status.retry_after is not None:
+            more["Retry-After"] = str(status.retry_after)
+        self._head(status.code, "application/json", length=len(body), more=more)
+        self.wfile.write(body)
+
+    def _complete(self, said: Said, request: Request, cut: int | None = None) -> None:
+        reply = replied(said, request.messages)
+        model = str(request.body.get("model", ""))
+        script = self.server.script
+        if not request.streams:
+            body = wire.written(wire.completion(reply, model, usage=script.usage))
+            self._head(200, "application/json", length=len(body))
+            self.wfile.write(body if cut is None else body[: len(body) // 2])
+            self.close_connection |= cut is not None
+            return
+        wanted = script.usage and bool((request.body.get("stream_options") or {}).get("include_usage"))
+        self._head(200, "text/event-stream; charset=utf-8", length=None)
+        for part in _events(wire.stream(reply, model, usage=wanted), cut, script.chunk):
+            self._part(part)
+        if cut is None:
+            self._part(b"")
+        else:
+            self.close_connection = True
+
+    def _head(self, status: int, kind: str, *, length: int | None, more: Mapping[str, str] | None = None) -> None:
+        self.send_response_only(status)
+        self.send_header("Content-Type", kind)
+        if length is None:
+            self.send_header("Transfer-Encoding", "chunked")
+        else:
+            self.send_header("Content-Length", str(length))
+        for name, value in (more or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _part(self, part: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+
+
+def _events(pieces: Iterator[dict[str, Any]], cut: int | None, size: int | None) -> Iterator[bytes]:
+    """Yield what goes over the wire of a stream, up to *cut* characters of its text, *size* bytes at a time."""
+    whole = b""
+    for event in _said(pieces, cut):
+        if size is None:
+            yield event
+        whole += event
+    if size is not None:
+        yield from (whole[start : start + size] for start in range(0, len(whole), size))
+
+
+def _said(pieces: Iterator[dict[str, Any]], cut: int | None) -> Iterator[bytes]:
+    left = cut
+    for piece in pieces:
+        if left is not None:
+            delta = piece["choices"][0]["delta"] if piece["choices"] else {}
+            text = delta.get("content", "")
+            if text:
+                delta["content"] = text[:left]
+                left -= len(delta["content"])
+            if piece["choices"] and piece["choices"][0]["finish_reason"]:
+                return
+        yield b"data: " + wire.written(piece) + b"\n\n"
+        if left is not None and left <= 0:
+            return
+    yield b"data: [DONE]\n\n"
+
+
+def _shut(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:  # the client was faster
+        return

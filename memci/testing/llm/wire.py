@@ -1,0 +1,113 @@
+"""OpenAI's API as it stands on the wire: completions, streams of them, embeddings.
+
+    completion(reply, "m")      {"object": "chat.completion", "choices": [{"message": …}], "usage": …}
+    stream(reply, "m")          b'data: {"object": "chat.completion.chunk", …}', …, b"data: [DONE]"
+
+This module knows nothing of sockets or scripts.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import re
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ...llm import Reply, Usage
+from ...messages import text_of
+from .scripted import words
+
+_MADE = 1_700_000_000
+"""when everything was made, in seconds since 1970 UTC: tests see the same bytes each time"""
+
+Vector = Callable[[str], Sequence[float]]
+
+
+def completion(reply: Reply, model: str, *, usage: bool = True) -> dict[str, Any]:
+    """Return a whole completion."""
+    choice = {"index": 0, "message": reply.message, "finish_reason": reply.finish, "logprobs": None}
+    whole = {"id": "chatcmpl-1", "object": "chat.completion", "created": _MADE, "model": model, "choices": [choice]}
+    return {**whole, "usage": usage_fields(reply.usage)} if usage else whole
+
+
+def stream(reply: Reply, model: str, *, usage: bool) -> Iterator[dict[str, Any]]:
+    """Yield the pieces of a streamed completion, the last of them with its price if *usage*."""
+
+    def piece(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return {
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": _MADE,
+            "model": model,
+            "choices": [choice],
+        }
+
+    yield piece({"role": "assistant", "content": ""})
+    for key, value in reply.message.items():
+        if key not in {"role", "content", "tool_calls"}:
+            yield from (piece({key: part}) for part in (words(value) if isinstance(value, str) else [value]))
+    yield from (piece({"content": part}) for part in words(text_of(reply.message)))
+    for index, call in enumerate(reply.message.get("tool_calls") or []):
+        body = call["function"]
+        yield piece({"tool_calls": [{**call, "index": index, "function": {**body, "arguments": ""}}]})
+        for part in words(body["arguments"]):
+            yield piece({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield piece({}, reply.finish)
+    if usage:
+        yield {**piece({}), "choices": [], "usage": usage_fields(reply.usage)}
+
+
+def usage_fields(usage: Usage) -> dict[str, Any]:
+    """Return a price."""
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.total,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }
+
+
+def embeddings(body: dict[str, Any], vector: Vector) -> dict[str, Any]:
+    """Return the vectors that the request *body* asks for."""
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else list(given or [])
+    rows = [list(vector(text)) for text in texts]
+    coded = [_base64(row) if body.get("encoding_format") == "base64" else row for row in rows]
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(coded)]
+    tokens = sum(len(text) // 4 + 1 for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
+
+
+def word_vector(text: str, dimension: int) -> list[float]:
+    """Return a vector of length 1 that texts with the same words share."""
+    row = [0.0] * dimension
+    for word in re.findall(r"\w+", text.lower()) or [text]:
+        digest = hashlib.sha256(word.encode("utf-8", "replace")).digest()
+        for place in range(0, 8, 2):
+            row[int.from_bytes(digest[place * 2 : place * 2 + 3], "big") % dimension] += 1 if digest[place] & 1 else -1
+    length = math.sqrt(sum(number * number for number in row))
+    return [number / length for number in row] if length else [1.0, *row[1:]]
+
+
+def models(names: Sequence[str]) -> dict[str, Any]:
+    """Return the list of models."""
+    each = [{"id": name, "object": "model", "created": _MADE, "owned_by": "memci"} for name in names]
+    return {"object": "list", "data": each}
+
+
+def error(message: str, code: str, parameter: str | None) -> dict[str, Any]:
+    """Return what a server says of an error."""
+    return {"error": {"message": message, "type": "error", "code": code or None, "param": parameter}}
+
+
+def written(value: object) -> bytes:
+    """Return the JSON of *value*."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _base64(row: Sequence[float]) -> str:
+    return base64.b64encode(array("f", row).tobytes()).decode()

@@ -1,0 +1,318 @@
+r"""What every memory must do, as tests to inherit.
+
+    class TestMyMemory(DurableMemoryConformance):
+        @pytest.fixture
+        def reopen(self, tmp_path):
+            return lambda owner="anna": MyMemory(tmp_path / "memory", owner=owner)
+
+        @pytest.fixture
+        def memory(self, reopen):
+            return reopen()
+
+A memory that keeps nothing after close() inherits `MemoryConformance` and gives only `memory`. What it may give
+besides: `stranger`, a memory of another owner in the same place, and `keep`, for one that reads the text of a page from
+the store of the pages. This module knows nothing of how a memory finds things.
+"""
+
+from collections.abc import Callable, Iterator
+from threading import Thread
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from ...memory.backend import FoundPage, MemoryBackend, PageRecord, Scope
+from .erase import MemoryErasure
+from .hostile import MemoryUnderAttack
+from .machine import MemoryMachine
+from .pages import DAY, Keep, Tell, found, saying, told
+from .search import MemorySearch
+
+_STEPS = settings(
+    max_examples=12,
+    stateful_step_count=25,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
+)
+
+
+class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
+    """The promises of `memci.memory.backend.MemoryBackend`."""
+
+    @pytest.fixture
+    def memory(self) -> Iterator[MemoryBackend]:
+        """Give an empty memory."""
+        raise NotImplementedError("a subclass gives the memory")
+
+    @pytest.fixture
+    def stranger(self) -> MemoryBackend:
+        """Give a memory of another owner in the same place."""
+        pytest.skip("a subclass gives a memory of another owner")
+
+    @pytest.fixture
+    def keep(self) -> Keep:
+        """Give what puts a page where the memory reads its text, before it is told of it."""
+        return lambda _: None
+
+    @pytest.fixture
+    def tell(self, memory: MemoryBackend, keep: Keep) -> Tell:
+        """Give what keeps a page and has it observed."""
+
+        def telling(*arguments: object, **more: object) -> PageRecord:
+            page = told(*arguments, **more)  # type: ignore[arg-type]
+            keep(page)
+            memory.observe(page)
+            return page
+
+        return telling
+
+    def test_is_a_memory(self, memory: MemoryBackend) -> None:
+        """A memory has the methods of the protocol."""
+        assert isinstance(memory, MemoryBackend)
+
+    def test_empty_memory_finds_nothing(self, memory: MemoryBackend) -> None:
+        """A memory that was told nothing finds nothing, has heard of nothing, forgets nothing and has nothing to do."""
+        assert not memory.search("zeppelin")
+        assert memory.search("zeppelin").pages == ()
+        assert memory.search("zeppelin").query == "zeppelin"
+        assert memory.heard("alice") == 0
+        assert memory.upkeep(1.0) == 0
+        for scope in (Scope(), Scope("alice"), Scope("alice", (1,))):
+            assert memory.erase(scope).pages == 0
+
+    @pytest.mark.parametrize("admits", [False, True], ids=["observed", "admitted"])
+    def test_same_page_again_changes_nothing(self, memory: MemoryBackend, keep: Keep, admits: bool) -> None:
+        """A page that is told twice, in whatever way, is there once."""
+        page = told(1, "the zeppelin lands", "yes")
+        keep(page)
+        for _ in range(3):
+            memory.observe(page)
+            if admits:
+                memory.admit(page)
+        first = memory.search("zeppelin")
+        memory.upkeep(5.0)
+        memory.observe(page)
+
+        assert [page.index for page in first.pages] == [1]
+        assert len(first.pages[0].pieces) == len({(each.entry, each.start) for each in first.pages[0].pieces})
+        assert found(memory, "zeppelin") == [("alice", 1)]
+        assert memory.erase(Scope("alice", (1,))).pages == 1
+
+    def test_admit_alone_is_enough(self, memory: MemoryBackend, keep: Keep) -> None:
+        """A page that was never observed is found once it is admitted, and counts as heard."""
+        page = told(3, "the zeppelin lands")
+        keep(page)
+
+        memory.admit(page)
+
+        assert found(memory, "zeppelin") == [("alice", 3)]
+        assert memory.heard("alice") in {0, 3}
+
+    def test_page_with_other_entries_replaces_the_first(self, memory: MemoryBackend, tell: Tell) -> None:
+        """Of a page that is told anew with other entries the new words are found, the old ones are not."""
+        tell(1, "the zeppelin lands in Bergen", "fine")
+        tell(2, "nothing of the kind", "fine")
+
+        tell(1, "the submarine dives in Bergen", "fine")
+
+        assert saying(memory, "zeppelin") == []
+        assert saying(memory, "submarine") == [("alice", 1)]
+        assert saying(memory, "Bergen") == [("alice", 1)]
+
+    def test_entry_that_is_left_out_is_not_found(self, memory: MemoryBackend, keep: Keep) -> None:
+        """An entry that a page has no more is not found; the others keep their ordinals."""
+        page = told(1, "the zeppelin lands", "the submarine dives", "the tram rings")
+        less = PageRecord(page.context, page.index, page.turn, (page.entries[0], page.entries[2]))
+        for each in (page, less):
+            keep(each)
+            memory.observe(each)
+            memory.admit(each)
+
+        assert saying(memory, "submarine") == []
+        assert memory.search("tram").pages[0].entry == 3
+
+    def test_page_without_entries_is_no_hit(self, memory: MemoryBackend, tell: Tell) -> None:
+        """A page with nothing to say, or with empty messages, is taken and not found."""
+        tell(1)
+        tell(2, "", "   \n")
+        tell(3, "zeppelin")
+
+        assert found(memory, "zeppelin") == [("alice", 3)]
+        assert memory.heard("alice") in {0, 3}
+
+    def test_quotes_are_never_found(self, memory: MemoryBackend, tell: Tell) -> None:
+        """An answer that quotes another page is not taken in: what it says is found where it was said."""
+        tell(1, "the zeppelin lands", "noted")
+        tell(2, "bring it back", "the zeppelin lands, and the quagga", quotes=[2])
+
+        assert saying(memory, "zeppelin") == [("alice", 1)]
+        assert saying(memory, "quagga") == []
+
+    def test_heard_is_the_highest_page_or_nothing(self, memory: MemoryBackend, tell: Tell) -> None:
+        """A memory knows up to which page it was told, per context; 0 is always right."""
+        for index in (1, 2, 3):
+            tell(index, f"page {index}")
+        tell(7, "elsewhere", context="bob")
+
+        assert memory.heard("alice") in {0, 3}
+        assert memory.heard("bob") in {0, 7}
+        assert memory.heard("carol") == 0
+
+    def test_upkeep_loses_nothing(self, memory: MemoryBackend, tell: Tell) -> None:
+        """Whatever upkeep moves, each page is found by its own words; when nothing is due, nothing moves."""
+        for index in range(1, 31):
+            memory.admit(tell(index, f"topic{index % 4} quokka{index:02}", f"wombat{index:02}", at=index * 60.0))
+            if index % 7 == 0:
+                memory.upkeep(index * 60.0)
+        memory.upkeep(9_000.0)
+
+        assert memory.upkeep(9_000.0) == 0
+        for index in range(1, 31):
+            assert saying(memory, f"quokka{index:02}") == [("alice", index)]
+            assert saying(memory, f"wombat{index:02}") == [("alice", index)]
+
+    def test_owners_see_nothing_of_each_other(self, memory: MemoryBackend, stranger: MemoryBackend, keep: Keep) -> None:
+        """What one owner said is never found, heard or erased by another, also in contexts of the same name."""
+        mine, theirs = told(1, "my zeppelin quokka"), told(2, "their zeppelin wombat")
+        for each in (mine, theirs):
+            keep(each)
+        memory.admit(mine)
+        stranger.admit(theirs)
+
+        assert found(memory, "zeppelin") == found(memory, "wombat quokka") == [("alice", 1)]
+        assert found(stranger, "zeppelin") == found(stranger, "wombat quokka") == [("alice", 2)]
+        assert (memory.heard("alice"), stranger.heard("alice")) in {(1, 2), (0, 2), (1, 0), (0, 0)}
+        stranger.erase(Scope("alice"))
+        stranger.erase(Scope())
+        assert found(memory, "zeppelin") == [("alice", 1)]
+
+    def test_threads_may_use_it_at_once(self, memory: MemoryBackend, keep: Keep) -> None:
+        """Six threads that tell, search, erase and look after it at once lose, mix up and repeat nothing."""
+        failed: list[BaseException] = []
+        pages = {
+            name: [told(i, f"zeppelin {name}quokka{i}", f"{name} {i}", context=name) for i in range(1, 9)]
+            for name in ("one", "two", "three", "four")
+        }
+        for each in (page for told_of in pages.values() for page in told_of):
+            keep(each)
+
+        def guarded(work: Callable[[], None]) -> Callable[[], None]:
+            def run() -> None:
+                try:
+                    work()
+                except BaseException as error:
+                    failed.append(error)
+
+            return run
+
+        def write(name: str) -> None:
+            for page in pages[name]:
+                memory.admit(page)
+                assert saying(memory, f"{name}quokka{page.index}") == [(name, page.index)]
+                if page.index % 4 == 0:
+                    memory.erase(Scope(name, (page.index - 1,)))
+
+        def look() -> None:
+            for i in range(12):
+                memory.upkeep(float(i))
+                memory.search("zeppelin", k=9)
+
+        work = [guarded(lambda name=name: write(name)) for name in pages] + [guarded(look)] * 2  # type: ignore[misc]
+        threads = [Thread(target=each) for each in work]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert failed == []
+        left = sorted((name, i) for name in pages for i in (1, 2, 4, 5, 6, 8))
+        assert sorted(found(memory, "zeppelin", k=99)) == left
+
+    def test_closing_twice_is_fine(self, memory: MemoryBackend, tell: Tell) -> None:
+        """close() may be called again."""
+        tell(1, "the zeppelin lands")
+
+        memory.close()
+        memory.close()
+
+    def test_any_history_is_found_as_a_plain_dict_would(self, memory: MemoryBackend, keep: Keep) -> None:
+        """Whatever is told and erased in whatever order, each page that is left is found by its word, and no other."""
+
+        class Machine(MemoryMachine):
+            backend = memory
+            kept = staticmethod(keep)
+
+        run_state_machine_as_test(Machine, settings=_STEPS)
+
+
+class DurableMemoryConformance(MemoryConformance):
+    """The promises of a memory that keeps what it was told after close()."""
+
+    @pytest.fixture
+    def reopen(self) -> Callable[..., MemoryBackend]:
+        """Give what opens the same memory once more, beside those that are open; `owner` opens another's."""
+        raise NotImplementedError("a subclass gives it")
+
+    @pytest.fixture
+    def stranger(self, reopen: Callable[..., MemoryBackend]) -> Iterator[MemoryBackend]:
+        """Give a memory of another owner in the same place."""
+        other = reopen(owner="somebody else")
+        yield other
+        other.close()
+
+    def test_reopened_memory_finds_the_same(
+        self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], tell: Tell
+    ) -> None:
+        """What was told is found after close() and opening again, in the same order, and counts as heard."""
+        for index in range(1, 20):
+            memory.admit(tell(index, f"zeppelin {index}", f"quokka{index} lives", at=index * DAY))
+        memory.upkeep(30 * DAY)
+        before = [_shown(page) for page in memory.search("zeppelin 7", k=9).pages]
+        memory.close()
+
+        again = reopen()
+
+        assert [_shown(page) for page in again.search("zeppelin 7", k=9).pages] == before
+        assert again.heard("alice") == 19
+        again.close()
+
+    def test_handles_see_each_other(
+        self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], keep: Keep
+    ) -> None:
+        """What one handle was told, or erased, another one knows at its next call, and none loses the other's."""
+        other = reopen()
+        for index in range(1, 13):
+            page = told(index, f"zeppelin quokka{index}")
+            keep(page)
+            (memory, other)[index % 2].admit(page)
+            (memory, other)[index % 3 % 2].upkeep(float(index))
+            assert found(memory, "zeppelin")
+            assert len(found(other, "zeppelin")) == index
+
+        memory.erase(Scope("alice", (5,)))
+        other.erase(Scope("alice", (6,)))
+
+        left = [("alice", index) for index in range(1, 13) if index not in {5, 6}]
+        assert sorted(found(memory, "zeppelin")) == sorted(found(other, "zeppelin")) == left
+        other.close()
+
+    def test_erased_page_stays_erased(
+        self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], tell: Tell
+    ) -> None:
+        """What was erased is not found after close() and opening again."""
+        tell(1, "the zeppelin lands")
+        tell(2, "the zeppelin starts")
+        memory.erase(Scope("alice", (1,)))
+        memory.close()
+
+        again = reopen()
+
+        assert found(again, "zeppelin") == [("alice", 2)]
+        again.close()
+
+
+def _shown(page: FoundPage) -> tuple[object, ...]:
+    return page.context, page.index, page.entry, page.start, page.text, page.role, page.turn, page.at, page.tier

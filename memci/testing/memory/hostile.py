@@ -1,0 +1,90 @@
+"""What no text may do to a memory: whatever a page, a name or a query says, it is text.
+
+    observe("… NEAR( …"), search("zeppelin*")    ──▶  found as words, or not; never an error
+
+This is a part of `memci.testing.memory.MemoryConformance`, which has the fixtures; inherit that one.
+This module knows nothing of how a memory finds things.
+"""
+
+import pytest
+
+from ...memory.backend import MemoryBackend, Scope
+from ..strategies import HOSTILE
+from .pages import Keep, Tell, found, saying, told
+
+SYNTAX = (
+    '"',
+    '"zeppelin',
+    "NEAR(zeppelin)",
+    "zeppelin*",
+    "terms:zeppelin",
+    "zeppelin AND (",
+    "^zeppelin + -",
+    "{terms}: zeppelin",
+    "zeppelin NOT zeppelin",
+    "'; DROP TABLE memory_page; -- zeppelin",
+    "zeppelin\x01\x02\x1f",
+    "zeppelin \ud83d",
+    "zeppelin\u2028\u202e",
+    "%s {} \\ zeppelin",
+)
+"""queries that a careless program takes for its own language"""
+
+
+class MemoryUnderAttack:
+    """Texts break nothing."""
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_hostile_text_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, text: str) -> None:
+        """Whatever a page says, it is taken, found by a word beside it, given exactly, and moved on like any other."""
+        page = tell(1, f"{text} zeppelin {text}", text)
+        tell(2, "another one")
+
+        (hit, *_) = memory.search("zeppelin").pages
+        memory.admit(page)
+        memory.upkeep(9.0)
+        memory.search(text or "x")
+
+        assert (hit.index, hit.entry) == (1, 1)
+        assert f"{text} zeppelin {text}"[hit.start :].startswith(hit.text)
+        assert found(memory, "another")[0] == ("alice", 2)
+
+    @pytest.mark.parametrize("name", ["\ud83d half an emoji", "a\x00b\x01", "' \" -- terms:*", "李雷", "x" * 5_000])
+    def test_hostile_name_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, name: str) -> None:
+        """Whatever the `name` of a message is, it is taken, and told as who said it."""
+        memory.admit(tell(1, "the zeppelin lands", "it starts", names=[name, name]))
+        memory.upkeep(9.0)
+
+        (hit, *_) = memory.search("zeppelin").pages
+
+        assert (hit.index, hit.entry, hit.speaker) == (1, 1, name)
+
+    @pytest.mark.parametrize("query", SYNTAX)
+    def test_query_is_words_and_no_language(self, memory: MemoryBackend, tell: Tell, query: str) -> None:
+        """A query in the syntax of a search engine, or of a database, is read as words."""
+        tell(1, "the zeppelin lands")
+        tell(2, "the submarine dives")
+
+        pages = found(memory, query)
+
+        assert ("zeppelin" not in query) or pages[0] == ("alice", 1)
+
+    @pytest.mark.parametrize("query", ["", " ", "\n", "the of and", "?!", "的", "x" * 20_000, "word " * 5_000, "🙂"])
+    def test_query_that_says_nothing_is_answered(self, memory: MemoryBackend, tell: Tell, query: str) -> None:
+        """A query without a word to find, or with too many, is answered like any other."""
+        tell(1, "the zeppelin lands")
+
+        assert memory.search(query).query == query
+
+    def test_names_that_look_alike_are_told_apart(self, memory: MemoryBackend, keep: Keep) -> None:
+        """Contexts are named by whatever is a text; none is taken for another."""
+        names = ("a", "A", "a ", "a%", "á", "a'b", "a\tb", "订票", "")
+        for number, name in enumerate(filter(None, names), 1):
+            page = told(1, f"zeppelin quokka{number}", context=name)
+            keep(page)
+            memory.observe(page)
+
+        memory.erase(Scope("a"))
+
+        for number, name in enumerate(filter(None, names), 1):
+            assert saying(memory, f"quokka{number}") == ([] if name == "a" else [(name, 1)])

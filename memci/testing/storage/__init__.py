@@ -1,0 +1,6 @@
+"""The conformance suite for stores, for your tests as for ours.
+
+    from memci.testing.storage import DurableStorageConformance
+
+This package knows nothing of any one store.
+"""

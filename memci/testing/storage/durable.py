@@ -1,0 +1,174 @@
+"""What a store that keeps its contexts must do: open as it was closed, show damage, leave no byte of what was erased.
+
+    commit, close(), reopen()         ──▶  all is there
+    a byte changes behind its back    ──▶  CorruptRecord, at that entry, never other bytes or an early end
+    erase                             ──▶  its files hold nothing of it
+
+This is a part of `memci.testing.storage.DurableStorageConformance`, which has the fixtures; inherit that one.
+This module knows nothing of how a store keeps its rows.
+"""
+
+import zlib
+from base64 import b64encode
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from ...errors import CorruptRecord, LeaseLost, StorageBusy
+from ...storage.protocol import Erasure, OpRow, Storage
+from .exact import BODIES
+from .rows import append, appended, bodies_of, current, edit, entry, erasing, everything, fork, with_op
+
+
+class StorageDurability:
+    """What was acknowledged is there, what was erased is not."""
+
+    def test_reopened_store_shows_the_same(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """What was acknowledged is there after close() and opening again, and an op is still known."""
+        op = OpRow("op", b"d" * 16, 0, ((1, 0),))
+        first = appended(current(storage, "a"), *BODIES)._replace(op=op, edition="ü")
+        storage.commit(first)
+        append(storage, "b", b"1")
+        before = [everything(storage, each) for each in "ab"]
+        storage.close()
+
+        again = reopen()
+
+        assert [everything(again, each) for each in "ab"] == before
+        assert again.commit(first) == op
+        again.close()
+
+    def test_handles_see_each_other(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """What one handle committed, another one sees at its next call."""
+        other = reopen()
+        append(storage, "a", b"1")
+        append(other, "a", b"2")
+
+        assert [row.body for row in storage.entries("a")] == [b"1", b"2"]
+        assert everything(storage, "a") == everything(other, "a")
+        other.close()
+
+    def test_handle_that_is_behind_loses_its_lease(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """Of two handles that write from one head, the second gets LeaseLost, and can go on from the new head."""
+        other = reopen()
+        append(storage, "a", b"1")
+        mine, theirs = appended(current(storage, "a"), b"mine"), appended(current(other, "a"), b"theirs")
+        other.commit(theirs)
+
+        with pytest.raises(LeaseLost):
+            storage.commit(mine)
+
+        assert [row.body for row in storage.entries("a")] == [b"1", b"theirs"]
+        append(storage, "a", b"mine")
+        assert [row.body for row in other.entries("a")] == [b"1", b"theirs", b"mine"]
+        other.close()
+
+    def test_changed_byte_is_corrupt(self, storage: Storage, corrupt: Callable[[str, int], None]) -> None:
+        """A body that is not what was written is CorruptRecord when it is reached; the others can be read."""
+        append(storage, "a", b"zero", b"one", b"two")
+        corrupt("a", 1)
+
+        rows = storage.entries("a")
+
+        assert next(rows).body == b"zero"
+        with pytest.raises(CorruptRecord) as caught:
+            next(rows)
+        assert (caught.value.context, caught.value.seq) == ("a", 1)
+        assert [row.body for row in storage.entries("a", 2)] == [b"two"]
+
+    @pytest.mark.parametrize("seq", [0, 1, 2])
+    def test_missing_row_is_corrupt(self, storage: Storage, remove: Callable[[str, int], None], seq: int) -> None:
+        """A row that is gone is CorruptRecord, never a gap or an early end."""
+        append(storage, "a", b"zero", b"one", b"two")
+        remove("a", seq)
+
+        with pytest.raises(CorruptRecord) as caught:
+            list(storage.entries("a"))
+
+        assert caught.value.seq == seq
+
+    def test_turn_is_exclusive_among_handles(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """Who has the turn by one handle has it before all others that are open, and gives it back to them."""
+        other = reopen()
+        release = storage.hold("a", 0)
+
+        with pytest.raises(StorageBusy):
+            other.hold("a", 0)
+
+        release()
+        theirs = other.hold("a", 0)
+        with pytest.raises(StorageBusy):
+            storage.hold("a", 0)
+        theirs()
+        other.close()
+
+    @pytest.mark.parametrize("whole", [True, False], ids=["a context", "an entry"])
+    def test_no_byte_is_left_in_the_files(
+        self, storage: Storage, reread: Callable[[], Storage], files: Callable[[], Iterable[Path]], whole: bool
+    ) -> None:
+        """What was erased is in no file: bodies, their times, digests of ops, editions; at once, and when reopened."""
+        canaries = {
+            "body": b'{"content":"canary 6f0c in a body"}',
+            "large": b'{"content":"' + b"canary 91d2 in a large body " * 400 + b'"}',
+            "at": b"2031-canary-in-a-time",
+            "digest": b"canary digest 16",
+            "edition": b'{"lines":["canary 0be7 in an edition"]}',
+        }
+        small, large = (
+            entry(i, canaries[each], at=canaries["at"].decode()) for i, each in enumerate(("body", "large"))
+        )
+        append(storage, "other", b"stays")
+        made = with_op(appended(current(storage, "a"), b"", b""), "op", canaries["digest"])
+        storage.commit(made._replace(entries=(small, large), edition=canaries["edition"].decode()))
+        for i in range(20):
+            append(storage, "a", b"later %d" % i)
+        fork(storage, "a", "b", 2)
+        edit(storage, "b", canaries["edition"].decode())
+        needles = {name: _ways(canary[:600]) for name, canary in canaries.items()}
+        needles["edition"] |= {zlib.compress(canaries["edition"])}
+        assert found(files(), needles), "the files that `files` gives are those of the store"
+
+        erasure = Erasure(contexts=("a", "b")) if whole else erasing(storage, "ab", ("a", 0), ("b", 1))
+        assert storage.erase(erasure).scrubbed
+
+        assert found(files(), needles) == []
+        again = reread()
+        assert bodies_of(again, "other") == [b"stays"]
+        assert bodies_of(again, "b")[:2] == ([] if whole else [b"user", b"user"])
+        append(again, "other", b"goes on")
+        assert found(files(), needles) == []
+
+    def test_scrubbing_waits_for_who_reads_an_older_state(
+        self, storage: Storage, reopen: Callable[[], Storage], files: Callable[[], Iterable[Path]]
+    ) -> None:
+        """While another handle has half read, erase says whether bytes are left; when it is done, none are."""
+        append(storage, "a", *[b'"canary 77aa"'] * 600)
+        other = reopen()
+        rows = other.entries("a")
+        next(rows)
+        needles = {"body": {b"canary 77aa"}}
+
+        erased = storage.erase(Erasure(contexts=("a",)))
+
+        assert not erased.scrubbed or found(files(), needles) == []
+        other.close()
+        assert storage.erase(Erasure()).scrubbed
+        assert found(files(), needles) == []
+
+
+def found(files: Iterable[Path], needles: dict[str, set[bytes]]) -> list[tuple[str, str]]:
+    """Return which of *needles* are in which of *files*. O(bytes of the files)."""
+    held = {path.name: path.read_bytes() + path.name.encode() for path in files}
+    return [
+        (name, file)
+        for file, content in held.items()
+        for name, ways in needles.items()
+        if any(way in content for way in ways)
+    ]
+
+
+def _ways(canary: bytes) -> set[bytes]:
+    """Return how a file may say *canary*: as it is, in hex, in base64 from any of its first bytes on."""
+    shifted = (b64encode(canary[i : i + (len(canary) - i) // 3 * 3]) for i in range(3))
+    return {canary, canary.hex().encode(), *shifted}

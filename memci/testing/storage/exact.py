@@ -1,0 +1,140 @@
+"""What every store must keep exactly: each field, each byte, each id.
+
+This is the part of `memci.testing.storage.StorageConformance` that is about values; inherit that one.
+This module knows nothing of how a store keeps its rows.
+"""
+
+import pytest
+
+from ...errors import InvalidSetting
+from ...storage.codec import ORJSON, STDLIB, digest
+from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, Place, Storage, Transition
+from .rows import append, appended, current, entry
+
+TWINS = (
+    "a",
+    "A",
+    "a ",
+    " a",
+    "a\x00",
+    "a_b",
+    "aXb",
+    "a%",
+    "%",
+    "_",
+    "'; --",
+    "ä",
+    "a\u0308",
+    "\U0001f600",
+    "",
+    "x" * 10_000,
+)
+"""ids that a careless store takes for one another"""
+
+BODIES = (b"", b"{}", b"\x00", b'"\x00"', b'"\xed\xa0\xbd"', b"9" * 600, b"\xff\xfe", b"x" * 5_000, b"x" * 300_000)
+"""bytes that a careless store changes: nothing, NUL, half a surrogate pair, a big integer, no UTF-8, large ones"""
+
+
+class StorageExactness:
+    """What is read is what was committed, whatever was committed."""
+
+    def test_load_returns_every_field(self, storage: Storage) -> None:
+        """The record and the edition come back as they were committed."""
+        record = ContextRecord("id", "owner ä", '{"a":1}', '{"b":"\x00"}', head=0, next_page=7, turn=3, open_page=6)
+
+        storage.commit(Transition(0, record, edition='{"blocks":["\U0001f600"]}'))
+
+        assert storage.load("id") == (record, '{"blocks":["\U0001f600"]}')
+
+    def test_entries_return_every_field(self, storage: Storage) -> None:
+        """Entries come back as they were committed, field by field."""
+        rows = (
+            EntryRow(0, ORJSON, b"0", digest(ORJSON, b"0"), 0),
+            EntryRow(1, STDLIB, b"1", digest(STDLIB, b"1"), 2**31, clip=5, quotes=(3, 4), at="2031-01-01T00:00:00Z"),
+            EntryRow(2, ORJSON, b"2", digest(ORJSON, b"2"), 9, quotes=(3, None), at=""),
+            EntryRow(3, ORJSON, b"3", digest(ORJSON, b"3"), 9, quotes=(0, 0), at="ü\x00"),
+        )
+
+        storage.commit(Transition(0, current(storage, "a")._replace(head=4), rows))
+
+        assert list(storage.entries("a")) == list(rows)
+
+    @pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:12]))
+    def test_body_is_exact(self, storage: Storage, body: bytes) -> None:
+        """A body comes back byte for byte, among others."""
+        append(storage, "a", b"before", body, b"after")
+
+        assert [row.body for row in storage.entries("a")] == [b"before", body, b"after"]
+
+    def test_pages_return_every_field(self, storage: Storage) -> None:
+        """Pages come back as they were committed, field by field, by index."""
+        pages = (
+            PageRow(1, 0, 4, 0),
+            PageRow(2, 4, None, 1, cut=(0, 9)),
+            PageRow(3, 5, 6, 2, Place.ARCHIVED, (5, 6), 2, 0, 0, 0),
+            PageRow(4, 6, 7, 3, Place.UNLOADED, None, 1, 8, 2**31, 9),
+            PageRow(5, 7, 7, 4, Place.UNDONE),
+        )
+        append(storage, "a", *[b"x"] * 7)
+
+        storage.commit(Transition(7, current(storage, "a"), pages=pages[::-1]))
+
+        assert list(storage.pages("a")) == list(pages)
+        assert all(type(page.place) is Place for page in storage.pages("a"))
+
+    def test_contexts_with_like_ids_are_apart(self, storage: Storage) -> None:
+        """Ids that look alike are not alike."""
+        for i, context in enumerate(TWINS):
+            storage.commit(appended(current(storage, context), b"%d" % i)._replace(edition=f"{i}"))
+
+        for i, context in enumerate(TWINS):
+            loaded = storage.load(context)
+            assert loaded is not None and (loaded[0].id, loaded[0].head, loaded[1]) == (context, 1, f"{i}")
+            assert [row.body for row in storage.entries(context)] == [b"%d" % i]
+            assert [page.index for page in storage.pages(context)] == [1]
+        assert [record.id for record in storage.contexts()] == sorted(TWINS)
+
+    @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "edition", "op_id", "at"])
+    def test_text_with_half_a_surrogate_pair_is_refused(self, storage: Storage, name: str) -> None:
+        """A text that has no UTF-8 form is refused by its name, and nothing is kept."""
+        half = "a\ud83d"
+        transition = appended(current(storage, "a"), b"1")
+        if name == "edition":
+            transition = transition._replace(edition=half)
+        elif name == "op_id":
+            transition = transition._replace(op=OpRow(half, b"", 0, ()))
+        elif name == "at":
+            transition = transition._replace(entries=(entry(0, b"1", at=half),))
+        else:
+            fields = {each: getattr(transition.record, each) for each in ("id", "owner", "settings", "state")}
+            transition = transition._replace(record=ContextRecord(**{**fields, name: half}, head=1))
+
+        with pytest.raises(InvalidSetting) as caught:
+            storage.commit(transition)
+
+        assert caught.value.name == name
+        assert storage.contexts() == []
+
+    def test_reading_an_id_with_half_a_surrogate_pair_is_refused(self, storage: Storage) -> None:
+        """No such context can be, and asking for one is an error of the caller."""
+        reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.editions, storage.ops)
+        for read in (*reads, lambda context: storage.hold(context, 0)):
+            with pytest.raises(InvalidSetting):
+                read("a\ud83d")
+
+    def test_entries_containing_are_found_by_bytes(self, storage: Storage) -> None:
+        """Only bodies with these very bytes are given: no wildcards, no case folding, no end at a NUL."""
+        append(storage, "a", b"needle", b"NEEDLE", b"a%b", b"aXb", b"x\x00needle", b"\xff", b"")
+        append(storage, "b", b"needle")
+
+        def found(containing: bytes, first: int = 0, end: int | None = None) -> list[int]:
+            return [row.seq for row in storage.entries("a", first, end, containing=containing)]
+
+        assert found(b"needle") == [0, 4]
+        assert found(b"needle", 1) == [4]
+        assert found(b"needle", 0, 4) == [0]
+        assert found(b"a%b") == [2]
+        assert found(b"\xff") == [5]
+        assert found(b"\x00") == [4]
+        assert found(b"") == list(range(7))
+        assert found(b"nowhere") == []

@@ -1,0 +1,115 @@
+"""Rows to fill a store with, in tests.
+
+    append(storage, "alice", b'"Hi"', b'"Hello"')    two entries on a page of their own, committed
+    fork(storage, "alice", "alice-2", 1, b'"Hey"')   a fork that shares the first of them
+    everything(storage, "alice", "alice-2")          all that can be read, to be compared with what is read later
+
+This module knows nothing of what is tested.
+"""
+
+from ...storage.codec import ERASED, ORJSON, digest
+from ...storage.protocol import ContextRecord, EntryRow, Erasure, OpRow, PageRow, Storage, Transition
+
+
+def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: str | None = None) -> EntryRow:
+    """Return an entry with a right digest."""
+    return EntryRow(seq, codec, body, digest(codec, body), tokens, at=at)
+
+
+def current(storage: Storage, context: str) -> ContextRecord:
+    """Return the record of *context* as the next transition carries it, or a new one."""
+    loaded = storage.load(context)
+    if loaded:
+        return loaded[0]._replace(revision=loaded[0].revision + 1)
+    return ContextRecord(context, owner=context, settings="{}", state="{}")
+
+
+def appended(record: ContextRecord, *bodies: bytes) -> Transition:
+    """Return the transition that puts *bodies* on the next page after *record*. O(bodies)."""
+    entries = tuple(entry(record.head + i, body) for i, body in enumerate(bodies))
+    index, head = record.next_page, record.head + len(bodies)
+    page = PageRow(index, first=record.head, end=head, turn=record.turn)
+    after = record._replace(head=head, next_page=index + 1, turn=record.turn + 1, open_page=index)
+    return Transition(record.head, after, entries, (page,))
+
+
+def append(storage: Storage, context: str, *bodies: bytes) -> Transition:
+    """Commit *bodies* as the next page of *context* and return the transition. O(bodies)."""
+    transition = appended(current(storage, context), *bodies)
+    storage.commit(transition)
+    return transition
+
+
+def with_op(transition: Transition, op_id: str, told: bytes = b"d" * 16) -> Transition:
+    """Return *transition* with an op that appended its entries. O(entries)."""
+    index = transition.record.next_page - 1
+    places = tuple((index, ordinal) for ordinal in range(len(transition.entries)))
+    first = transition.record.head - len(places)
+    return transition._replace(op=OpRow(op_id, told, first, places))
+
+
+def forked(parent: str, context: str, base: int, *bodies: bytes) -> Transition:
+    """Return the transition that makes *context* a fork at *base*, with *bodies* of its own. O(bodies)."""
+    record = ContextRecord(context, owner=context, settings="{}", state="{}", head=base, parent=parent, base=base)
+    return appended(record, *bodies)._replace(head=0)
+
+
+def fork(storage: Storage, parent: str, context: str, base: int, *bodies: bytes) -> Transition:
+    """Commit *context* as a fork of *parent* and return the transition. O(bodies)."""
+    transition = forked(parent, context, base, *bodies)
+    storage.commit(transition)
+    return transition
+
+
+def edit(storage: Storage, context: str, edition: str | None, *views: tuple[int, int, int]) -> Transition:
+    """Commit an edition of *context*, or only *views*, and return the transition. O(views)."""
+    record = current(storage, context)
+    transition = Transition(record.head, record, views=views, edition=edition)
+    storage.commit(transition)
+    return transition
+
+
+def tombstone(seq: int, role: str = "user") -> EntryRow:
+    """Return what takes the place of an entry that is erased."""
+    body = role.encode()
+    return EntryRow(seq, ERASED, body, digest(ERASED, body), 3)
+
+
+def family(storage: Storage) -> None:
+    """Fill *storage* with a context a, its fork b, c of that, and x that is no kin; all with views, editions, ops."""
+    for name in "ax":
+        storage.commit(with_op(appended(current(storage, name), b"zero", b"one"), "first"))
+        edit(storage, name, f"{name} 1")
+        storage.commit(with_op(appended(current(storage, name), b"two", b"three"), "second"))
+        edit(storage, name, f"{name} 2")
+    storage.commit(with_op(forked("a", "b", 3, b"b three"), "third")._replace(edition="b 1"))
+    storage.commit(with_op(forked("b", "c", 4, b"c four"), "fourth")._replace(edition="c 1"))
+    for name in "abcx":
+        edit(storage, name, f"{name} with a view", (2, 99, 64))
+
+
+def erasing(storage: Storage, contexts: str, *entries: tuple[str, int]) -> Erasure:
+    """Return the erasure of *entries* (context, seq) that takes each of *contexts* on by one revision. O(entries)."""
+    records = [current(storage, name) for name in contexts]
+    after = tuple(Transition(record.head, record) for record in records)
+    return Erasure(entries=tuple((name, tombstone(seq)) for name, seq in entries), transitions=after)
+
+
+def bodies_of(storage: Storage, context: str) -> list[bytes]:
+    """Return the bodies of all entries of *context*. O(entries)."""
+    return [row.body for row in storage.entries(context)]
+
+
+def everything(storage: Storage, *contexts: str) -> list[tuple[object, ...]]:
+    """Return all that can be read of *contexts*. O(rows)."""
+    return [
+        (
+            storage.load(each),
+            storage.revision(each),
+            list(storage.entries(each)),
+            list(storage.pages(each)),
+            list(storage.editions(each)),
+            list(storage.ops(each)),
+        )
+        for each in contexts
+    ]

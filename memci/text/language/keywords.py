@@ -1,0 +1,227 @@
+"""Keywords: what a text is about, by counting.
+
+    ("We adopted a puppy from the Oslo Dog Shelter.", "The puppy chews shoes.")
+    →  puppy (said twice) · oslo dog shelter (a name) · adopted · chews · shoes
+
+    "我想预订上海外国语学院的房间，上海外国语学院很远"
+    →  上海外国语学院: cut at grammar (我想 的 很), and what is said again is taken as one word
+
+A word counts by its stem and is shown as it is said most often, case-folded. Names count more, words that everybody
+says all the time less. Cost: O(characters), of which `SCANNED` of each text are looked at. The paper (arXiv 2506.06326)
+has keywords written by a model; its released code calls it once for each page and once for each query.
+
+This module knows nothing of pages, episodes or stored statistics.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ...pace import breathe
+from .terms import is_single, terms
+
+SCANNED = 20_000
+_LONGEST = 40
+_CACHED = 80
+"""characters of a word that is folded once; what is longer is rare, and would make a cache large"""
+_PHRASE = 4
+_NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
+
+_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
+_LETTER = r"[^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+_RUN = re.compile(
+    rf"(?P<han>[{_HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]{{2,}})"
+    rf"|(?P<word>{_LETTER}+(?>['’.@+&-]{_LETTER}+)*)"
+)
+_HIRAGANA = re.compile("[\u3041-\u309f]")
+_SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
+_GRAMMAR = re.compile(
+    "我们|你们|他们|她们|我想|我要|可以|什么|怎么|因为|所以|但是|如果|已经|现在|今天|就是|没有|不是|还有|时候|非常|比较|一个"
+    "|一下|一些|这个|那个|这些|那些|自己|觉得|知道|我們|你們|他們|什麼|怎麼|因為|沒有|還有|時候|現在|這個|那個|自己|覺得|應該|应该"
+    "|[的了是在我你他她它们們这這那和与與也不就都吗嗎呢吧啊呀嘛么麼很请請把被让讓给給从從到为為着著过過将將会會要想能说說对對跟比更最又再还還"
+    "但而且或及所以之其去来來有没沒个個些每某]"
+)
+_PARTICLE = re.compile(
+    "(?:에서는|에서도|으로는|에게서|이라고|까지|부터|에서|에게|한테|으로|처럼|보다|이나|이랑|하고|이고|은|는|이|가|을|를|에|의|와|과|도|로|만|랑)$"
+)
+_PREDICATE = re.compile("(?:다|요|까|죠|네|줘|고|서|면|지만|는데|려고|어|아|해|지|게|던|된|한|할|하는)$")
+_EVERYDAY = frozenset(
+    """awesome absolutely actually always amazing appreciate available bad bit call chat come cool course day
+    definitely excited feel find fine fun give glad good great guess chance happen happy hear help hope idea
+    keep kind know last later let like look lot love make mean month morning need never new next nice night ok
+    old others part people person please point pretty problem put question quite ready remember right say see
+    sorry sound start stuff super sure take talk tell thank thing think time today tomorrow tonight totally try
+    use wait want watch way week welcome wonderful wonder work world worry year yesterday""".split()  # noqa: SIM905 -- words
+)
+
+
+@dataclass(slots=True)
+class _Tally:
+    first: int
+    weight: float = 0.0
+    count: float = 0.0
+    surfaces: Counter[str] = field(default_factory=Counter)
+
+
+def keywords(texts: Iterable[str], idf: Callable[[str], float] | None = None, limit: int = 10) -> tuple[str, ...]:
+    """Return at most *limit* words and names that *texts* are about, weightiest first, case-folded. O(characters).
+
+    Args:
+        texts: Whatever belongs together.
+        idf: How rare a term of `words.terms` is where these texts come from; None: every term is as rare as another.
+        limit: How many at most.
+    """
+    tallies: dict[str, _Tally] = {}
+    scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]
+    grams = _grams(scanned)
+    for text in scanned:
+        breathe()
+        for surface, count, weight in _candidates(text, grams):
+            key = folded(surface)
+            if key:
+                tally = tallies.setdefault(key, _Tally(len(tallies)))
+                tally.count += count
+                tally.weight = max(tally.weight, weight) if weight != _COMMON else tally.weight or weight
+                tally.surfaces[surface.casefold()] += 1
+    scores = {key: (1 + math.log(max(1.0, each.count))) * each.weight for key, each in tallies.items()}
+    if idf is not None:
+        scores = {key: score * _rarity(key, idf) for key, score in scores.items()}
+    ranked = sorted(tallies, key=lambda key: (-scores[key], tallies[key].first))
+    best = (
+        max(tally.surfaces, key=lambda one: (tally.surfaces[one], one)) for tally in map(tallies.get, ranked) if tally
+    )
+    return tuple(dict.fromkeys(best))[: max(0, limit)]
+
+
+def jaccard(some: Iterable[str], others: Iterable[str]) -> float:
+    """Return the share of the keywords of both that both have, by their stems: 0 to 1, and 0 if there are none."""
+    one, two = {folded(each) for each in some} - {""}, {folded(each) for each in others} - {""}
+    return len(one & two) / len(one | two) if one and two else 0.0
+
+
+def folded(word: str) -> str:
+    """Return what makes two keywords the same: the stems of the word, "" if it says nothing. O(length)."""
+    return _folded_often(word) if len(word) <= _CACHED else _folded(word)
+
+
+def _folded(word: str) -> str:
+    return " ".join(term for term in terms(word) if not is_single(term))
+
+
+_folded_often = lru_cache(maxsize=16_384)(_folded)
+
+
+def _rarity(key: str, idf: Callable[[str], float]) -> float:
+    parts = key.split()
+    return sum(map(idf, parts)) / len(parts)
+
+
+def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, float]]:
+    """Yield each word of *text*, how often it counts and what it weighs."""
+    name: list[str] = []
+    end = 0
+    kanji = _HIRAGANA.search(text) is not None
+    for match in _RUN.finditer(text):
+        word = match[0]
+        if match.lastgroup != "word":
+            if match.lastgroup == "hangul":
+                found = _noun(word)
+                yield from [(found, 1.0, _PLAIN)] if found else []
+            else:
+                pieces = [word] if match.lastgroup == "kata" else _cut(word, grams, kanji=kanji)
+                yield from ((piece, 1.0, _PLAIN) for piece in pieces)
+            end = match.end()
+            continue
+        bare = word.removesuffix("'s").removesuffix("’s")
+        follows = text[end : match.start()] in (" ", "-") and name
+        begins = not end or _SENTENCE_END.search(text, max(0, match.start() - 4), match.start())
+        capital = word[0].isupper() and not word.isupper() and bool(folded(bare))
+        if name and not (capital and follows and len(name) < _PHRASE):
+            yield from _named(name)
+            name = []
+        if capital and (follows or not begins):
+            name.append(bare)
+        elif _telling(bare):
+            yield bare, 1.0, _weight(bare)
+            if capital:
+                # a sentence may begin with a name
+                name = [bare] if _follows_capital(text, match.end()) else []
+        end = match.end()
+    yield from _named(name)
+
+
+def _named(name: Sequence[str]) -> Iterator[tuple[str, float, float]]:
+    if len(name) > 1:
+        yield " ".join(name), 1.0, _NAME
+    for word in name:
+        if _telling(word):
+            yield word, 1.0 / len(name), _NAME if folded(word) not in _EVERYDAY_STEMS else _COMMON
+
+
+def _follows_capital(text: str, end: int) -> bool:
+    return text[end : end + 1] == " " and text[end + 1 : end + 2].isupper() and text[end + 2 : end + 3].islower()
+
+
+def _telling(word: str) -> bool:
+    return 2 <= len(word) <= _LONGEST and not word.isdigit() and any(letter.isalpha() for letter in word)
+
+
+def _weight(word: str) -> float:
+    if any(letter.isdigit() for letter in word):
+        return _ID
+    return _COMMON if folded(word) in _EVERYDAY_STEMS else _PLAIN
+
+
+def _noun(word: str) -> str:
+    bare = _PARTICLE.sub("", word)
+    return "" if len(bare) < 2 or (bare == word and _PREDICATE.search(word)) else bare
+
+
+def _grams(texts: Sequence[str]) -> Counter[str]:
+    """Count the runs of 2 to 8 Han characters: what is said again is taken as a word."""
+    found: Counter[str] = Counter()
+    for text in texts:
+        if text.isascii():
+            continue
+        breathe()
+        for match in re.finditer(f"[{_HAN}]{{2,}}", text):
+            for piece in _GRAMMAR.split(match[0]):
+                for start in range(len(piece) - 1):
+                    found.update(piece[start:end] for end in range(start + 2, min(start + 8, len(piece)) + 1))
+    return found
+
+
+def _cut(run: str, grams: Counter[str], *, kanji: bool) -> list[str]:
+    # between kana, grammar is not written in Han characters
+    pieces = [run] if kanji and len(run) <= 4 else _GRAMMAR.split(run)
+    found: list[str] = []
+    for piece in pieces:
+        found += _words_of(piece, grams) if len(piece) > 2 and not kanji else [piece] if len(piece) >= 2 else []
+    return found
+
+
+def _words_of(piece: str, grams: Counter[str]) -> list[str]:
+    """Cut *piece* so that the words were said most often; among equals, into words of two and three. O(length)."""
+    best: list[tuple[float, int]] = [(0.0, 0)]
+    for end in range(1, len(piece) + 1):
+        choices = [(best[end - 1][0], 1)]
+        for length in range(2, min(8, end) + 1):
+            word = piece[end - length : end]
+            again = (grams[word] - 1) * (length - 1)
+            choices.append((best[end - length][0] + again + (0.2, 0.24, 0.26)[min(length, 4) - 2], length))
+        best.append(max(choices))
+    found: list[str] = []
+    end = len(piece)
+    while end:
+        length = best[end][1]
+        if length > 1:
+            found.append(piece[end - length : end])
+        end -= length
+    return found[::-1]
+
+
+_EVERYDAY_STEMS = frozenset(map(folded, _EVERYDAY))

@@ -1,0 +1,261 @@
+"""The words of a text that a summary must not lose.
+
+    "Move OI5L9G to May 27 and refund $157.50 to Mia Li, see https://a.io/r/7."
+    →  OI5L9G · May 27 · $157.50 · Mia Li · https://a.io/r/7
+
+Ranks, from what is missed most to what is missed least:
+
+    0  error lines                          3  numbers (with their unit), words in capitals
+    1  ids: letters and digits mixed,       4  names, quoted words
+       long numbers, e-mail addresses
+    2  dates, times, money, paths, URLs, commands, identifiers
+
+One pass over the words, and one over the characters only if the text has Chinese, Japanese or Korean in it. Cost:
+O(characters). This module knows nothing of messages or of lines.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import itemgetter
+
+from .error_lines import error_lines
+
+ERROR, ID, FACT, NUMBER, NAME = range(5)
+_LONGEST = 64
+_RAW = 80
+_KNOWN_WORDS = 8_192
+
+_EDGES = ".,;:!?()[]{}\"'“”‘’*`‹›|=~&"
+_SENTENCE_ENDS = '.!?:;|"*-•'
+_MONTHS = frozenset(
+    str.split(
+        "January February March April May June July August September October November December Jan Feb Mar "
+        "Apr Jun Jul Aug Sep Sept Oct Nov Dec"
+    )
+)
+_DAYS = frozenset(str.split("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"))
+_HALVES = frozenset(("AM", "PM", "am", "pm", "a.m", "p.m"))
+_NOT_NAMES = frozenset(str.split("I I'm I'll I've I'd I’m I’ll I’ve I’d A The You We He She They It This That OK Ok"))
+_NOT_UNITS = frozenset(
+    str.split(
+        "a an and or the for with from are were was is to in on at of by as it i if not but that this so be "
+        "has have which who you we they he she"
+    )
+)
+_NUMERIC = re.compile(
+    r"(?P<when>\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2}(?:T[\d:.+Z-]{4,20})?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    r"|\d{1,2}:\d{2}(?::\d{2})?(?:[aApP][mM])?|\d{1,2}(?:[aApP][mM]|h)|\d{1,2}/\d{1,2})"
+    r"|(?P<money>[-+]?[$€£¥₩￥]\d[\d,.]*[kKmMbB]?|\d[\d,.]*(?:[$€£¥₩]|USD|EUR|GBP|CNY|JPY))"
+    r"|(?P<quantity>[-+~≈]?\d[\d,.]*(?:[%°x×]|st|nd|rd|th|[a-zA-Z]{1,3})?)"
+)
+_QUANTITY = re.compile(r"[-+~≈]?\d[\d,.]*[%°x×]?")
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
+_NUMBERED_LINE = re.compile(r"\d+:[^\d\s]")
+_FILE = re.compile(r"[\w./-]{2,50}\.[a-z][a-z0-9]{0,4}(:\d+)*")
+_QUOTED = re.compile(r"[`\"“](?:(?<=`)([^`\n]{2,80})`|(?<=[\"“])([^\"“”\n]{2,48})[\"”](?!\w))")
+_COMMAND = re.compile(r"^[ \t]*(?:\$|❯|>>>|›››)[ \t]+(\S[^\n]{1,80})", re.MULTILINE)
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WIDE_NUMBER = "0-9０-９一二三四五六七八九十百千万两〇零"
+_WIDE_ITEM = re.compile(
+    r"(?P<quoted>[《「『【][^》」』】\n]{1,30}[》」』】])"
+    rf"|(?P<when>(?:公元|民国|令和|平成|昭和|오전|오후|上午|下午|午前|午後|晚上|早上)?\s?(?:[{_WIDE_NUMBER}]{{1,4}}\s?"
+    r"(?:年|月|日|号|號|時|时|点|點|分|년|월|일|시|분)半?\s?){1,6})"
+    r"|(?P<weekday>(?:星期|周|礼拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일)"
+    r"|(?P<number>[¥￥$€₩]?[0-9０-９][0-9０-９,.:/]{0,24}[ \t]?(?:%|％"
+    r"|[万亿億千百만억천]{0,2}(?:元|円|圆|원|美元|人|个|個|개|명|公里|公斤|米|度|次|件|台|本|枚|回|번|세|岁|歳|天|週|周"
+    r"|小时|時間|시간|分钟|km|kg|GB|MB)|[万亿億만억]|(?![0-9A-Za-z_-])))"
+    r"|(?P<path>(?<![\w/.:])[~.]{0,2}/[^\s，。、；：！？」』》）()\"'‹›]{2,80})"
+    r"|(?P<latin>[A-Za-z0-9#@/~][A-Za-z0-9_./@:+#~-]{1,63})"
+    r"|(?P<person>[\u4e00-\u9fff々]{1,3}(?:先生|女士|小姐|老师|医生|经理|教授)|[\u4e00-\u9fff々ァ-ヴー]{1,6}"
+    r"(?:さん|様|先生|氏)"
+    r"|[가-힣]{2,4}(?:씨|님|[ ](?:과장|부장|대리|팀장|교수))"
+    r"|(?:(?<=我叫)|(?<=名叫)|(?<=姓名)|(?<=名字是)|(?<=名前は)|(?<=이름은))[：: ]?\w{2,4})"
+    r"|(?P<name>[ァ-ヴー]{3,16})"
+)
+_WIDE_RANKS = {
+    "path": FACT,
+    "quoted": FACT,
+    "when": FACT,
+    "weekday": NUMBER,
+    "number": NUMBER,
+    "person": FACT,
+    "name": NAME,
+}
+
+
+_Token = tuple[str, int, str, bool]
+"""a word, its rank inside a sentence, the mark that ends its run (if one does), and whether a unit may follow"""
+Piece = tuple[int, str]
+"""a rank, and a piece of a text as it stands there"""
+
+
+def salient(text: str, *, errors: bool = True) -> list[Piece]:
+    """Return the pieces of *text* to keep, most missed first, in order of appearance, none twice. O(characters)."""
+    found: list[Piece] = [(ERROR, line) for line in error_lines(text)] if errors else []
+    if "`" in text or '"' in text or "“" in text:
+        found.extend((FACT if code else NAME, code or words) for code, words in _QUOTED.findall(text))
+    if "$ " in text or "❯" in text or ">>>" in text or "›››" in text:
+        found.extend((FACT, command[1]) for command in _COMMAND.finditer(text))
+    if not text.isascii() and _WIDE.search(text):
+        found.extend(_wide(text))
+    else:
+        found.extend(_words(text))
+    return sorted(dict.fromkeys(found), key=itemgetter(0))
+
+
+def ids(text: str) -> list[str]:
+    """Return the words of *text* that are ids, in order. O(characters)."""
+    if not text.isascii() and _WIDE.search(text):
+        return [piece for rank, piece in _wide(text) if rank == ID]
+    return [token[0] for _, token in _tokens(text.split()) if token[1] == ID]
+
+
+def rank_of(word: str) -> int | None:
+    """Return the rank of a single *word*, None if it is a word like any other."""
+    return _rank(word) if 2 <= len(word) <= _LONGEST else None
+
+
+@lru_cache(maxsize=4096)
+def _rank(word: str) -> int | None:
+    if word.isalpha():
+        capitals = len(word) > 2 and word.isupper()
+        return NUMBER if capitals else FACT if _camel(word) else None
+    if "@" in word[1:-1] and "=" not in word and "//" not in word:
+        return ID
+    if _DIGIT.search(word) and "//" not in word:
+        return _rank_with_digits(word)
+    path = word[0] in "/~\\" or word.count("/") > 1 or word.startswith(("./", "../")) or "\\" in word or "::" in word
+    name = "_" in word.strip("_") or word.startswith("--") or word.endswith("()") or _camel(word)
+    known = path or name or ("." in word and _FILE.fullmatch(word) is not None)
+    return FACT if known and _LETTER.search(word) else None
+
+
+def _rank_with_digits(word: str) -> int | None:
+    digits = len(_DIGIT.findall(word))
+    numeric = _NUMERIC.fullmatch(word)
+    if numeric:
+        if numeric.lastgroup != "quantity":
+            return FACT
+        return ID if digits > 5 and "," not in word and "." not in word else NUMBER
+    if word[0] in "/~." or word.count("/") > 1:
+        return FACT
+    if _NUMBERED_LINE.match(word):
+        return None
+    return ID if _LETTER.search(word) or word[0] == "#" or digits > 5 else NUMBER
+
+
+def _camel(word: str) -> bool:
+    body = word[1:]
+    return len(word) > 3 and word.isalnum() and not word.isupper() and body != body.lower() and body[:1].islower()
+
+
+def _words(text: str) -> list[Piece]:
+    words = text.split()
+    runs: list[list[str]] = []
+    kinds: list[int] = []
+    at = -2
+    for index, (word, inside, closed, unit_may_follow) in _tokens(words):
+        follows = at == index - 1
+        kind = inside
+        if kind == NAME or word == "May":
+            starts = index == 0 or words[index - 1][-1] in _SENTENCE_ENDS
+            if starts and not (follows and kinds[-1] == NAME):
+                kind = NAME + 1
+        if follows and _joins(runs[-1][-1], kinds[-1], word, kind):
+            runs[-1].append(word)
+            kinds[-1] = min(kind, kinds[-1])
+        else:
+            runs.append([word])
+            kinds.append(kind)
+        at = index
+        if closed:
+            at = -2
+            if closed == ":" and kinds[-1] == NAME:
+                # a label, not a name
+                kinds[-1] = NAME + 1
+        elif unit_may_follow and index + 1 < len(words) and len(runs[-1]) == 1:
+            unit = words[index + 1].rstrip(_EDGES)
+            if unit in _HALVES or (unit.islower() and unit.isalpha() and unit not in _NOT_UNITS and _counts(word)):
+                runs[-1].append(unit)
+                kinds[-1] = min(kinds[-1], NUMBER)
+    return [
+        (min(kind, NUMBER) if len(run) > 1 else kind, " ".join(run))
+        for run, kind in zip(runs, kinds, strict=True)
+        if kind <= NAME
+    ]
+
+
+class _Lexicon(dict[str, _Token | None]):
+    """Raw words that were looked at: most words of a text were in the one before. Emptied when it is full."""
+
+    def __missing__(self, raw: str) -> _Token | None:
+        if len(raw) > _RAW:
+            return None
+        if len(self) >= _KNOWN_WORDS:
+            self.clear()
+        self[raw] = token = _token(raw)
+        return token
+
+
+_LEXICON = _Lexicon()
+
+
+def _tokens(words: Sequence[str]) -> list[tuple[int, _Token]]:
+    return [(index, token) for index, token in enumerate(map(_LEXICON.__getitem__, words)) if token]
+
+
+def _token(raw: str) -> _Token | None:
+    if raw.isalpha() and raw.islower():
+        return None
+    word = raw.strip(_EDGES)
+    if not word.isalnum() and ("(" in word or "[" in word or "{" in word):
+        # the brackets that it opens are its own
+        word = raw.lstrip(_EDGES).rstrip(".,;:!?")
+    kind = _kind(word) if word and not (word.isalpha() and word.islower()) else None
+    if kind is None:
+        return None
+    ends = raw[-1] in _SENTENCE_ENDS + ")," and not _dated(word)
+    return word, kind, raw[-1] if ends else "", word[0].isdigit()
+
+
+def _counts(word: str) -> bool:
+    return _QUANTITY.fullmatch(word) is not None and not (len(word) == 4 and word[:2] in ("19", "20"))
+
+
+def _kind(word: str) -> int | None:
+    if word in _MONTHS or word in _DAYS:
+        return NUMBER
+    if len(word) == 1:
+        return NAME + 1 if word.isdigit() else None
+    rank = rank_of(word)
+    return NAME if rank is None and word[0].isupper() and word not in _NOT_NAMES else rank
+
+
+def _dated(word: str) -> bool:
+    return word in _MONTHS or word in _DAYS or word.isdigit()
+
+
+def _joins(before: str, kind: int, word: str, other: int) -> bool:
+    if kind >= NAME and other >= NAME:
+        return True
+    if before in _MONTHS and word[:1].isdigit():
+        return True
+    return _dated(before) and _dated(word) and not (before.isdigit() and word.isdigit() and len(word) != 4)
+
+
+def _wide(text: str) -> list[Piece]:
+    found: list[Piece] = []
+    for match in _WIDE_ITEM.finditer(text):
+        kind = match.lastgroup or ""
+        piece = match.group().strip(" \t:：.,")
+        rank = _WIDE_RANKS.get(kind)
+        if kind == "latin":
+            rank = rank_of(piece)
+            rank = NAME if rank is None and len(piece) > 2 else rank
+        elif kind == "number" and any(char in piece for char in "¥￥$€₩元円원"):
+            rank = FACT
+        if rank is not None and piece:
+            found.append((rank, piece))
+    return found

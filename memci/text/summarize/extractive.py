@@ -1,0 +1,261 @@
+"""A summary without a model: each message's structure and the facts that models lose.
+
+    user        Hi! I'd like to move OI5L9G to May 27.    →  Hi! I'd like to move OI5L9G to May 27.
+    assistant   (calls find_booking)                      →  find_booking(id=OI5L9G)
+    tool        {"id": "OI5L9G", "flights": [… 2 …], …}   →  find_booking → {flights 2×{no: HAT1|HAT2}, 9 keys}
+    assistant   (a recall's answer is never summarised)   →  recalled #42 entry 3
+
+A message that fits on its line stands as it is. A longer one keeps the first sentence that says something, and the ids,
+dates, money, paths, commands, numbers and names of the rest. What an earlier line of the page shows already gives way.
+
+The same messages give the same lines in every process: no model, clock, locale or hash order. At most the first 20,000
+and the last 5,000 characters of a message are looked at. This module knows nothing of pages, tokens or windows.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ..hygiene import SCANNED, harmless, one_line, plain, width
+from ..language.error_lines import error_lines
+from ..language.main_sentence import point, request
+from ..language.salience import FACT, ids, salient
+from .parts import split
+from .structured import MAPPINGS, arguments, pairs, parsed, shape
+from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summary
+from .tool_output import digest, packed
+
+_Call = tuple[str, str, object]
+"""id, name and arguments of a call"""
+
+_TAIL = 5_000
+_SEEN = 4_000
+_HEAD_COLUMNS = 76
+_LEAST_HEAD = 44
+_WANTED = 16
+_CALL_COLUMNS = 100
+_NAME_COLUMNS = 48
+_CALLS = 16
+_JOINT = " · "
+_BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
+_DIGIT = re.compile("[0-9@]")
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
+
+
+def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> Summary:
+    """Return the title and the lines of one page. O(characters), of at most 25,000 for each message.
+
+    Args:
+        messages: One page in OpenAI chat form; whatever else is in them is named, never refused.
+        quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
+    """
+    calls = [_calls(message) for message in messages]
+    names = _names(messages, calls)
+    lines: list[str] = []
+    own: list[int] = []
+    seen = ""
+    for index, message in enumerate(messages):
+        quote = quotes[index] if index < len(quotes) else None
+        if quote is None:
+            own.append(index)
+            lines.append(_line(message, calls[index], names.get(index, ""), seen))
+        else:
+            lines.append(_quoted(quote))
+        seen = f"{seen}\n{lines[-1]}"[-_SEEN:]
+    title = _title([messages[index] for index in own], lambda: [lines[index] for index in own if calls[index]])
+    return Summary(title or one_line(lines[own[0] if own else 0] if lines else "", TITLE_COLUMNS), tuple(lines))
+
+
+def titled(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> str:
+    """Return the title of one page alone, for a fraction of what its lines cost. O(characters), as `extract`.
+
+    Args:
+        messages: As for `extract`.
+        quotes: As for `extract`.
+    """
+    own = [index for index in range(len(messages)) if index >= len(quotes) or quotes[index] is None]
+    calling = next((index for index in own if messages[index].get("tool_calls")), None)
+
+    def called() -> Sequence[str]:
+        return extract(messages[: calling + 1], quotes).lines[calling:] if calling is not None else ()
+
+    title = _title([messages[index] for index in own], called)
+    return title or extract(messages[: own[0] + 1 if own else 1], quotes).title
+
+
+def _quoted(quote: tuple[int, int | None]) -> str:
+    page, entry = quote
+    return f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}"
+
+
+def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
+    text, others = split(message.get("content"))
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        others.append(f"refused: {refusal[:SCANNED]}")
+    if message.get("role") == "tool":
+        line = _result(text, others, name, seen)
+    elif calls or others:
+        line = _mixed("" if text.isspace() else text, others, calls, seen)
+    elif len(text) <= LINE_COLUMNS and "**" not in text and plain(text):
+        return text
+    else:
+        line = _said(text, LINE_COLUMNS, seen)
+    return one_line(line, LINE_COLUMNS)
+
+
+def _mixed(text: str, others: Sequence[str], calls: Sequence[_Call], seen: str) -> str:
+    aside = " ".join(others)
+    room = LINE_COLUMNS - (width(one_line(aside, _HEAD_COLUMNS)) + 1 if aside else 0)
+    if not calls:
+        return f"{_said(text, max(_LEAST_HEAD, room), seen)} {aside}"
+    if not text:
+        return _JOINT.join(each for each in (aside, _called(calls, room, seen)) if each)
+    called = _called(calls, max(_CALL_COLUMNS, room - len(text) - len(_JOINT)), seen)
+    said = _said(text, max(_LEAST_HEAD, min(_CALL_COLUMNS, room - width(called) - len(_JOINT))), seen, called)
+    return _JOINT.join(each for each in (said, aside, called) if each)
+
+
+def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
+    if len(text) <= columns:
+        flat = " ".join(harmless(text).replace("**", "").split())
+        if width(flat) <= columns:
+            return flat
+    text = _prose(text)
+    start, end = point(text)
+    # only runs of blanks take less room in a line
+    if len(text) - start <= columns + 2 * (text.count("\n") + text.count("  ")):
+        flat = " ".join(text[start:].split())
+        if width(flat) <= columns:
+            return flat
+    pieces = salient(text)
+    wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
+    most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
+    head = one_line(text[start:end], max(least, min(most, columns - wanted)))
+    line = packed(head, pieces, columns, text=text, seen=seen, shown=shown)
+    room = columns - width(line)
+    if room < 24:
+        return line
+    # little is salient: more of the text itself says more
+    longer = one_line(text[start : start + 6 * columns], width(head) + room)
+    items = [item for item in line[len(head) :].split(_JOINT) if item and item not in longer]
+    return _JOINT.join([longer, *items])
+
+
+def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
+    lead = f"{one_line(name, _NAME_COLUMNS)} → " if name else ""
+    aside = " ".join(others)
+    room = LINE_COLUMNS - width(lead)
+    scanned = _scanned(text)
+    body = scanned.strip()
+    if not body or body in ("{}", "[]", "null", '""'):
+        return lead + (aside or "empty result")
+    value = parsed(body) if scanned is text else None
+    if value is None and _BROKEN_JSON.match(body):
+        found = pairs(body)
+        value = found if len(found) > 1 else None
+    if value is not None:
+        made = shape(value, room, seen=seen)
+    else:
+        made = digest(_prose(body), room, lines=text.strip().count("\n") + 1, seen=seen)
+    return f"{lead}{made}{' ' if aside else ''}{aside}"
+
+
+def _called(calls: Sequence[_Call], columns: int, seen: str) -> str:
+    shown = calls[:_CALLS]
+    made: list[str] = []
+    room = columns
+    for index, (_, name, given) in enumerate(shown):
+        share = max(24, room // (len(shown) - index) - 2)
+        label = one_line(name, _NAME_COLUMNS)
+        made.append(f"{label}({_arguments(given, max(8, share - width(label) - 2), seen)})")
+        room -= width(made[-1]) + 2
+    more = len(calls) - len(shown)
+    return ", ".join(made) + (f", +{more} calls" if more else "")
+
+
+def _arguments(given: object, columns: int, seen: str) -> str:
+    raw = given if isinstance(given, str) else ""
+    value = parsed(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
+    if isinstance(value, Mapping):
+        return arguments(value, columns, seen=seen) if value else ""
+    found = pairs(_scanned(raw))
+    if found:
+        return arguments(found, columns, seen=seen)
+    return one_line(raw, columns) if raw.strip() else ""
+
+
+def _calls(message: Mapping[str, object]) -> list[_Call]:
+    listed = message.get("tool_calls")
+    found: list[_Call] = []
+    for call in listed if isinstance(listed, list | tuple) else ():
+        outer = call if isinstance(call, MAPPINGS) else {}
+        inner = outer.get("function") or outer.get("custom")
+        inner = inner if isinstance(inner, MAPPINGS) else {}
+        name = inner.get("name")
+        named = name[:200] if isinstance(name, str) and name else "unnamed"
+        found.append((_id(outer.get("id")), named, inner.get("arguments", inner.get("input"))))
+    return found
+
+
+def _names(messages: Sequence[Mapping[str, object]], calls: Sequence[Sequence[_Call]]) -> dict[int, str]:
+    # ids may repeat within a page: each result takes the oldest open call with its id
+    waiting: dict[str, list[str]] = {}
+    answered: dict[str, str] = {}
+    found: dict[int, str] = {}
+    for index, message in enumerate(messages):
+        for call_id, name, _ in calls[index]:
+            waiting.setdefault(call_id, []).append(name)
+        if message.get("role") == "tool" and not calls[index]:
+            key = _id(message.get("tool_call_id"))
+            if waiting.get(key):
+                answered[key] = waiting[key].pop(0)
+            given = message.get("name")
+            found[index] = given[:200] if isinstance(given, str) and given.strip() else answered.get(key, "")
+    return found
+
+
+def _id(given: object) -> str:
+    return given if isinstance(given, str) else ""
+
+
+def _title(messages: Sequence[Mapping[str, object]], called: Callable[[], Sequence[str]]) -> str:
+    spoken = _first_words(messages, "user") or _first_words(messages, "assistant")
+    if not spoken:
+        return ""
+    text = _prose(spoken)
+    head = one_line(request(text), TITLE_COLUMNS)
+    room = TITLE_COLUMNS - width(head) - len(_JOINT)
+    if room < 6:
+        return head
+    found: list[str] = []
+    if _DIGIT.search(text):
+        found += [one_line(error, 32) for error in error_lines(text[:_TAIL])]
+        found += [each for each in ids(text[:_TAIL]) if width(each) <= room]
+    if width(head) < TITLE_COLUMNS // 3:
+        found += called()
+    extra = next((each for each in found if each not in head), "")
+    return one_line(f"{head}{_JOINT}{extra}", TITLE_COLUMNS) if extra else head
+
+
+def _first_words(messages: Sequence[Mapping[str, object]], role: str) -> str:
+    for message in messages:
+        if message.get("role") == role and (text := split(message.get("content"))[0]).strip():
+            return text
+    return ""
+
+
+def _prose(text: str) -> str:
+    text = _scanned(text)
+    if "</" in text:
+        text = _TAG.sub(_link, text)
+    return harmless(text).replace("**", "")
+
+
+def _link(tag: re.Match[str]) -> str:
+    link = _LINK.search(tag.group())
+    return f" {link[1]} " if link else " "
+
+
+def _scanned(text: str) -> str:
+    return text if len(text) <= SCANNED + _TAIL else f"{text[:SCANNED]}\n…\n{text[-_TAIL:]}"

@@ -1,0 +1,28 @@
+"""ATTP: tools for a model that has no native tool calls.
+
+The model reads Python signatures in its system prompt and answers in TOML; its code is walked, never executed:
+
+    from memci import attp
+
+    system = attp.describe(tools)                              # tools: name -> typed function with a docstring
+    reply = attp.parse(text)
+    while not reply.final:
+        text = ask(text, attp.run(reply, tools))               # the observation goes back as a user message
+        reply = attp.parse(text)
+    print(reply.answer)
+
+    reply        parses the model's text      ──▶  Reply
+    program      checks and walks its code    ──▶  the value of __result__
+    observation  runs a reply                 ──▶  a [tool_result] table
+    tools        signatures and argument checks, for the three above and for description
+
+A mistake of the model never raises: it becomes an observation that says what was wrong and shows a correct call.
+This package knows nothing of contexts, pages or chat messages: tools come in as functions.
+"""
+
+from .observation import run
+from .prompt import describe
+from .reply import Reply, parse
+from .signatures import Tools
+
+__all__ = ["Reply", "Tools", "describe", "parse", "run"]

@@ -1,0 +1,159 @@
+"""A tool as the model sees it: a signature, the arguments that it takes, an example call.
+
+    def recall_page(page: int, offset: int = 1) -> str: ...
+
+    signature   recall_page(page: int, offset: int = 1) -> str
+    example     recall_page(1)
+    checked     recall_page("42")   ──▶   page must be int, not the str '42'
+
+Annotations are compared as text, so a tool may be written with or without postponed annotations.
+This module knows nothing of TOML or of syntax trees.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin
+
+from ...errors import InvalidMessage
+
+Tools: TypeAlias = Mapping[str, Callable[..., object]]
+
+_LITERALS: Final[Mapping[str, type]] = {
+    "int": int,
+    "str": str,
+    "float": float,
+    "bool": bool,
+    "None": type(None),
+    "list": list,
+    "dict": dict,
+}
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "int": "1",
+    "str": '"text"',
+    "float": "0.5",
+    "bool": "True",
+    "list": "[]",
+    "dict": "{}",
+}
+
+
+class Pending:
+    """The value of a call that has not been made yet; it passes as an argument of every type."""
+
+    def __repr__(self) -> str:
+        return "<result>"
+
+
+def signature(name: str, tool: Callable[..., object]) -> str:
+    """Return *tool* as the head of a Python function called *name*."""
+    described = _described(tool)
+    if described is None:
+        return f"{name}(...)"
+    returns = "" if described.return_annotation is described.empty else f" -> {_text(described.return_annotation)}"
+    return f"{name}({', '.join(_parameters(described))}){returns}"
+
+
+def check_arguments(
+    name: str, tool: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> None:
+    """Check that *tool* takes these arguments.
+
+    Raises:
+        InvalidMessage: If it does not; the message shows the signature.
+    """
+    described = _described(tool)
+    if described is None:
+        return
+    try:
+        bound = described.bind(*args, **kwargs)
+    except TypeError as error:
+        raise InvalidMessage(name, f"{error}; it is {signature(name, tool)}") from error
+    for parameter, given in bound.arguments.items():
+        declared = described.parameters[parameter]
+        match declared.kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                values: Sequence[object] = given
+            case inspect.Parameter.VAR_KEYWORD:
+                values = list(given.values())
+            case _:
+                values = [given]
+        for value in values:
+            if not _fits(value, _text(declared.annotation)):
+                shown = f"the {type(value).__name__} {value!r:.60}"
+                reason = f"{parameter} must be {_text(declared.annotation)}, not {shown}; it is {signature(name, tool)}"
+                raise InvalidMessage(name, reason)
+
+
+def example(tools: Tools) -> str:
+    """Return the shortest correct call of one of *tools*."""
+    calls = sorted(
+        (f"{name}({', '.join(_required(tool))})" for name, tool in tools.items()), key=lambda call: (len(call), call)
+    )
+    return calls[0] if calls else '"text"'
+
+
+def _described(tool: Callable[..., object]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(tool)
+    except (TypeError, ValueError):  # some builtins have none
+        return None
+
+
+def _parameters(described: inspect.Signature) -> Iterator[str]:
+    parameters = list(described.parameters.values())
+    for number, parameter in enumerate(parameters):
+        before = parameters[number - 1].kind if number else None
+        if before is parameter.POSITIONAL_ONLY and parameter.kind is not parameter.POSITIONAL_ONLY:
+            yield "/"
+        starred = before is parameter.KEYWORD_ONLY or before is parameter.VAR_POSITIONAL
+        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
+            yield "*"
+        stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else stars
+        annotated = "" if parameter.annotation is parameter.empty else f": {_text(parameter.annotation)}"
+        default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+        yield f"{stars}{parameter.name}{annotated}{default}"
+    if parameters and parameters[-1].kind is inspect.Parameter.POSITIONAL_ONLY:
+        yield "/"
+
+
+def _required(tool: Callable[..., object]) -> Iterator[str]:
+    described = _described(tool)
+    for parameter in described.parameters.values() if described else ():
+        starred = parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
+        if parameter.default is parameter.empty and not starred:
+            names = [part.strip().partition("[")[0] for part in _text(parameter.annotation).split("|")]
+            literal = next((_EXAMPLES[name] for name in names if name in _EXAMPLES), '"text"')
+            yield f"{parameter.name}={literal}" if parameter.kind is parameter.KEYWORD_ONLY else literal
+
+
+def _default(value: object) -> str:
+    # The repr of anything else may hold an address, and the description would change with each process.
+    return repr(value) if value is None or type(value) in {int, str, float, bool} else "..."
+
+
+def _text(annotation: object) -> str:
+    if annotation is inspect.Parameter.empty:
+        return "object"
+    if isinstance(annotation, str):
+        return annotation
+    if get_origin(annotation) is Annotated:
+        return _text(get_args(annotation)[0])
+    if get_origin(annotation) in {Union, UnionType}:
+        return " | ".join(map(_text, get_args(annotation)))
+    if annotation is type(None):
+        return "None"
+    return inspect.formatannotation(annotation)
+
+
+def _fits(value: object, annotation: str) -> bool:
+    if isinstance(value, Pending):
+        return True
+    for part in annotation.split("|"):
+        declared = _LITERALS.get(part.strip().partition("[")[0])
+        if declared is None or (declared is float and type(value) is int):
+            return True
+        if isinstance(value, declared) and (declared is bool or not isinstance(value, bool)):
+            return True
+    return False

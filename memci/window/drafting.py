@@ -1,0 +1,191 @@
+"""Drafts: messages that are checked, counted and placed, but not yet stored.
+
+    ("Book me a flight", assistant's reply)   ──▶   Draft: two nodes, the first opens page #12
+
+All that can be wrong with an append is found here, before anything changes. This module knows nothing of storage.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from ..chapters.messagelist import MessageNode
+from ..chapters.toolgroups import late_result
+from ..errors import InvalidMessage, InvalidSetting, LimitExceeded
+from ..messages import Message, call_name, check, plain, tool_calls
+from ..storage.codec import encode
+from .window import Window
+
+BATCH = 10_000
+"""Messages that one append takes at most."""
+
+
+class Draft(NamedTuple):
+    """Messages on their way into a window."""
+
+    nodes: tuple[MessageNode, ...]
+    opens: tuple[bool, ...]
+    """whether each opens a page"""
+    places: tuple[tuple[int, int], ...]
+    """(page, ordinal) of each"""
+    bodies: tuple[tuple[int, bytes], ...]
+    """codec and bytes of each"""
+    whole: tuple[int, ...] = ()
+    """tokens of each, before it was clipped"""
+    late: tuple[bool, ...] = ()
+    """whether each is a result that no open call waits for"""
+    interrupted: tuple[str, ...] = ()
+    """ids of calls that will not get a result any more, because something else follows"""
+
+
+def draft(
+    window: Window,
+    values: Sequence[object],
+    *,
+    opens_page: bool,
+    known: Callable[[str], bool],
+    costs: Mapping[bytes, int],
+) -> Draft:
+    """Return *values* as a draft for *window*.
+
+    Args:
+        window: Where they go; it is not changed.
+        values: Messages, texts of the user, or an SDK's objects.
+        opens_page: Whether a user's message opens a page.
+        known: Tells whether a tool call with this id was ever made.
+        costs: Tokens of messages that were counted before, by their bytes.
+
+    Raises:
+        InvalidMessage: If a message is not what a provider accepts, or not exact JSON.
+        LimitExceeded: If one is too large to store, or there are too many.
+    """
+    if len(values) > BATCH:
+        raise LimitExceeded("messages in one append", len(values), BATCH)
+    record = window.record
+    page, next_page, seq = record.open_page, record.next_page, record.head
+    base = window.active.open.base if window.active.open is not None else seq
+    waiting = _waiting(window)
+    nodes: list[MessageNode] = []
+    opens: list[bool] = []
+    lates: list[bool] = []
+    whole: list[int] = []
+    places: list[tuple[int, int]] = []
+    bodies: list[tuple[int, bytes]] = []
+    made: set[str] = set()
+    interrupted: list[str] = []
+    for position, value in enumerate(values):
+        codec, body, message = _exact(value, f"messages[{position}]")
+        role = message["role"]
+        starts = page is None or (role == "user" and opens_page)
+        if page is None or starts:
+            page, base, next_page = next_page, seq, next_page + 1
+        quotes, late = None, False
+        if role == "tool":
+            quotes, late = (None, True) if starts else _answered(message, waiting)
+            if late and not (message["tool_call_id"] in made or known(message["tool_call_id"])):
+                asked = f"no tool call has the id {message['tool_call_id']!r:.80}"
+                raise InvalidMessage(f"messages[{position}].tool_call_id", asked)
+        else:
+            interrupted += [call["id"] for call in waiting]
+            waiting = list(tool_calls(message))
+            made.update(call["id"] for call in waiting)
+        tokens = costs.get(body) or window.weigh(message)
+        whole.append(tokens)
+        if late:
+            tokens = window.weigh(late_result(message, window.memo.nonce))
+        ordinal = seq - base + 1
+        view, clip = window.shown(message, 0, page, ordinal), 0
+        if tokens > window.clip_limit:
+            view, tokens, clip = window.clip(message, window.clip_limit, page, ordinal, late=late)
+        nodes.append(MessageNode(message, tokens, seq=seq, clip=clip, quotes=quotes, view=view))
+        opens.append(starts)
+        places.append((page, ordinal))
+        bodies.append((codec, body))
+        seq += 1
+        lates.append(late)
+    columns = (nodes, opens, places, bodies, whole, lates, interrupted)
+    return Draft._make(tuple(column) for column in columns)
+
+
+def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
+    """Return codec, bytes and a copy of the message that *value* is, checked."""
+    message = plain(value, path)
+    check(message, path)
+    try:
+        return encode(message)
+    except InvalidMessage as error:
+        where = path if error.path == "message" else f"{path}.{error.path}"
+        raise InvalidMessage(where, error.reason) from None
+
+
+def clipped_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft:
+    """Return *draft* with the messages that *limits* (seq to tokens) names clipped, to be shown but not stored so."""
+    for node, (page, ordinal), late in zip(draft.nodes, draft.places, draft.late, strict=True):
+        if node.seq in limits:
+            node.view, node.tokens, _ = window.clip(node.message, limits[node.seq], page, ordinal, late=late)
+    return draft
+
+
+def counted(draft: Draft) -> dict[bytes, int]:
+    """Return what the messages of *draft* cost, by their bytes: a later append need not count them again."""
+    return {
+        body: node.tokens
+        for node, (_, body), late in zip(draft.nodes, draft.bodies, draft.late, strict=True)
+        if node.view is node.message and not late
+    }
+
+
+def moment(at: datetime | str | None) -> str | None:
+    """Return *at* as ISO 8601.
+
+    Raises:
+        InvalidSetting: If it is no moment.
+    """
+    if at is None:
+        return None
+    try:
+        return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).isoformat()
+    except (TypeError, ValueError):
+        raise InvalidSetting("at", f"expected a datetime or ISO 8601, got {at!r:.60}") from None
+
+
+def _waiting(window: Window) -> list[Message]:
+    """Return the calls at the tail that have no result yet."""
+    missing = list(window.active.missing)
+    if not missing:
+        return []
+    calls = []
+    for unit in window.active.units():
+        for node in unit:
+            if tool_calls(node.message):
+                calls = tool_calls(node.message)
+    waiting: list[Message] = []
+    for call in reversed(calls):
+        if call["id"] in missing:
+            missing.remove(call["id"])
+            waiting.insert(0, call)
+    return waiting
+
+
+def _answered(message: Message, waiting: list[Message]) -> tuple[tuple[int, int | None] | None, bool]:
+    """Take the call that *message* answers out of *waiting*; return what it quotes, and whether it came too late."""
+    for position, call in enumerate(waiting):
+        if call["id"] == message["tool_call_id"]:
+            del waiting[position]
+            return _quotes(call), False
+    return None, True
+
+
+def _quotes(call: Message) -> tuple[int, int | None] | None:
+    """Return the page and entry that the answer of *call* quotes, None if it is no recall."""
+    if call_name(call) != "recall_page" or "function" not in call:
+        return None
+    try:
+        arguments = json.loads(call["function"]["arguments"])
+        index, entry = arguments["index"], arguments.get("entry")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    if type(index) is not int or not (entry is None or type(entry) is int):
+        return None
+    return index, entry

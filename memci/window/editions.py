@@ -1,0 +1,276 @@
+"""Editions: the next state of the Contents Page, and of the window with it, as a value.
+
+    pages #1 … #9 leave the window        their lines become a new block
+    the open page gives up its middle     pages that nobody uses are unloaded, recalled ones listed again
+
+`edition` decides and builds; nothing has happened until the context has committed it. This module knows nothing of
+storage, beyond the rows that are stored.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..chapters.contents import ContentsPage, Level, Line
+from ..chapters.folding import revised
+from ..chapters.instructions import Said, chosen
+from ..chapters.messagelist import MessageNode
+from ..chapters.pages import Entry
+from ..chapters.toolgroups import late_result
+from ..chapters.unload import OverCeiling, UnloadRule
+from ..messages import Message, text_of
+from ..segments.budget import Plan
+from ..storage.protocol import PageRow, Place
+from ..text.language.instructions import instructions
+from ..text.summarize import Summary, extract, one_line, titled
+from .window import Window
+
+LEAST_TITLE = 12
+"""Tokens that the title of a page costs at the least, about."""
+SENTENCE_COLUMNS = 1200
+"""of a standing instruction; longer ones are not recognised as such"""
+LEAST_LINE = 12
+"""Tokens that the line of an entry costs at the least, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page as an edition needs it: its row, and its messages as nodes."""
+
+    row: PageRow
+    base: int
+    """seq of its interaction's first message"""
+    nodes: tuple[MessageNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """One edition, ready to be committed and taken in."""
+
+    contents: ContentsPage
+    listed: dict[int, PageRow]
+    """the pages that it lists"""
+    changed: tuple[PageRow, ...]
+    """all pages that changed their place"""
+    archived: tuple[int, ...] = ()
+    """closed pages that leave the window"""
+    split: tuple[MessageNode, MessageNode] | None = None
+    """the run that leaves the open page"""
+    restored: tuple[StoredPage, ...] = ()
+    """pages that come back, because they were pinned"""
+    views: tuple[tuple[int, Message, int, int], ...] = ()
+    """(seq, view, tokens, clip) of results that are clipped"""
+    unloaded: tuple[int, ...] = ()
+    next_page: int = 1
+
+    @property
+    def fates(self) -> tuple[int, ...]:
+        """Pages that the memory has to be told of: unloaded, or open with a part split off that closed before it."""
+        growing = tuple(row.index for row in self.changed if row.place is Place.ACTIVE and row.end is None)
+        return self.unloaded + growing
+
+
+def edition(
+    window: Window,
+    plan: Plan,
+    *,
+    rules: Sequence[UnloadRule],
+    recalled: Sequence[StoredPage] = (),
+    pinned: Sequence[StoredPage] = (),
+    summaries: Mapping[int, Summary] | None = None,
+) -> Edition:
+    """Return the edition that *plan* asks for. O(messages that leave the window + lines).
+
+    Args:
+        window: As it is; it is not changed.
+        plan: What to archive, split off and clip, and what the Contents Page may cost.
+        rules: Which archived pages leave the Contents Page, asked in order.
+        recalled: Pages to list again on a line of their own.
+        pinned: Pages to bring back into the window.
+        summaries: What a model made of pages that leave the window, or that left it last; of others it is extracted.
+    """
+    summaries = summaries or {}
+    turn, nonce = window.record.turn, window.memo.nonce
+    rows = dict(window.common.archive.rows)
+    changed: dict[int, PageRow] = {}
+    gone: set[int] = set()
+    for rule in rules:
+        gone.update(rule([row for index, row in rows.items() if index not in gone], turn))
+    again = {page.row.index for page in recalled}
+    back = {page.row.index for page in pinned}
+    gone = (gone & rows.keys()) - again - back
+    before = window.common.archive.contents
+    better = [] if not plan.archive else _bettered(window, before.silent, rows, summaries, gone | again | back)
+    worse = {line.index for line in better}
+    contents = before.silent.without(frozenset(gone | again | back | worse), nonce, window.weigh)
+    for index in gone:
+        changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
+    for page in pinned:
+        rows.pop(page.row.index, None)
+        changed[page.row.index] = page.row._replace(place=Place.ACTIVE)
+
+    leaving: list[StoredPage] = []
+    for index in plan.archive:
+        row = window.rows[index]._replace(place=Place.ARCHIVED, archived_turn=turn)
+        view = window.active.page(index)
+        assert view is not None, "a plan archives pages of the window"
+        leaving.append(StoredPage(row, view.base, tuple(view)))
+    next_page, split = window.record.next_page, None
+    if plan.split:
+        assert window.active.open is not None, "only an open page is split"
+        units = list(window.active.units())
+        first = int(window.active.task is not None)
+        run = tuple(node for unit in units[first : first + plan.split] for node in unit)
+        split = (run[0], run[-1])
+        row, rest = _split(window, run, next_page, turn)
+        next_page += 1
+        changed[rest.index] = rest
+        leaving.append(StoredPage(row, window.active.open.base, run))
+
+    said = _said(window, before.said, leaving, plan.contents)
+    standing = ContentsPage().saying(said, nonce, window.weigh)
+    ceiling = OverCeiling(plan.contents - standing.tokens)
+    titles_only = _saturated(contents, leaving, ceiling)
+    lines = [line(window, page, summaries.get(page.row.index), title_only=titles_only) for page in leaving]
+    lines += [line(window, page, summaries.get(page.row.index)) for page in recalled]
+    lines += better
+    lines.sort(key=lambda line: line.index)
+    for page in (*leaving, *recalled):
+        row = page.row._replace(place=Place.ARCHIVED)
+        rows[row.index] = changed[row.index] = row
+    contents, unloaded = revised(
+        contents,
+        lines,
+        ceiling,
+        order=lambda indexes: ceiling.order([rows[index] for index in indexes]),
+        nonce=nonce,
+        count=window.count,
+        weigh=window.weigh,
+    )
+    for index in unloaded:
+        changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
+    return Edition(
+        contents=ContentsPage((*contents.blocks, *standing.blocks)),
+        listed=rows,
+        changed=tuple(changed.values()),
+        archived=plan.archive,
+        split=split,
+        restored=tuple(replace(page, row=changed[page.row.index]) for page in pinned),
+        views=clipped_views(window, plan.clips),
+        unloaded=(*sorted(gone), *unloaded),
+        next_page=next_page,
+    )
+
+
+def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[int, Message, int, int], ...]:
+    """Return (seq, view, tokens, clip) of those messages of the open page that *clips* (seq, tokens) names."""
+    limits = dict(clips)
+    views = []
+    page = window.active.open
+    for node in page or ():
+        if node.seq in limits and page is not None:
+            late = node.view["role"] != node.message["role"]
+            view, tokens, clip = window.clip(node.message, limits[node.seq], page.index, page.ordinal(node), late=late)
+            if tokens >= node.tokens:
+                continue  # it is as small as it gets
+            views.append((node.seq, late_result(view, window.memo.nonce) if late else view, tokens, clip))
+    return tuple(views)
+
+
+def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) -> tuple[PageRow, PageRow]:
+    """Return the row of the page that *run* becomes, and the row of the open page without it."""
+    open_row = window.rows[window.record.open_page or 0]
+    start, end = run[0].seq, run[-1].seq + 1
+    row = PageRow(index, start, end, open_row.turn, Place.ARCHIVED, continues=open_row.index, archived_turn=turn)
+    cut = (open_row.cut[0] if open_row.cut else start, end)
+    return row, open_row._replace(cut=cut)
+
+
+def standing_sentences(page: StoredPage) -> list[str]:
+    """Return what users said on *page* that is to hold from then on, each on one line. O(characters)."""
+    return [
+        one_line(sentence, SENTENCE_COLUMNS)
+        for node in page.nodes
+        if node.message["role"] == "user" and node.quotes is None
+        for sentence in instructions(text_of(node.message))
+    ]
+
+
+def _said(window: Window, before: Said, leaving: Sequence[StoredPage], ceiling: int) -> Said:
+    """Return the standing instructions of the next edition: those of *before*, and what users said on *leaving* pages.
+
+    Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
+    """
+    budget = min(window.settings.standing_tokens, ceiling // 4)
+    told = [(page.row.index, sentence) for page in leaving for sentence in standing_sentences(page)]
+    return chosen([*before, *told], budget, window.count) if budget and (before or told) else ()
+
+
+def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverCeiling) -> bool:
+    """Tell whether *contents* is so full of titles that a fold would leave nothing but the titles of *new* pages.
+
+    Then their lines need not be made, and the older blocks can keep their bytes until titles alone are too many. The
+    pages are not summarised yet: what they would cost is reckoned by what lines cost at the least.
+    """
+    titles = sum(line.costs[Level.TITLE] for line in contents.lines.values()) + LEAST_TITLE * len(new)
+    whole = contents.tokens + sum(LEAST_TITLE + LEAST_LINE * len(page.nodes) for page in new)
+    return titles > ceiling.target - ceiling.range_tokens and whole > ceiling.tokens
+
+
+def line(window: Window, page: StoredPage, summary: Summary | None = None, *, title_only: bool = False) -> Line:
+    """Return the line of *page* on the Contents Page, by a *summary* of it if there is one. O(characters)."""
+    row, messages = page.row, [node.message for node in page.nodes]
+    quotes = [node.quotes for node in page.nodes]
+    entries: list[Entry] = []
+    if summary is not None and len(summary.lines) != len(messages):
+        summary = None  # it is of the page as it was before a part was split off
+    if title_only:
+        title = titled(messages, quotes) if summary is None else summary.title
+    else:
+        summary = summary or extract(messages, quotes)
+        title = summary.title
+        entries = [
+            Entry(row.index, node.seq - page.base + 1, node.message["role"], told)
+            for node, told in zip(page.nodes, summary.lines, strict=True)
+        ]
+    return Line.of(row.index, _title(row, title), entries, window.count)
+
+
+def improvable(window: Window, plan: Plan) -> list[int]:
+    """Return the pages whose lines may still become better in the edition of *plan*: those that were archived last.
+
+    Behind their block nothing of the rendering stays the same anyway, if pages leave the window.
+    """
+    blocks = window.common.archive.contents.silent.blocks
+    return [line.index for line in blocks[-1].lines] if blocks and plan.archive else []
+
+
+def _bettered(
+    window: Window,
+    contents: ContentsPage,
+    rows: Mapping[int, PageRow],
+    summaries: Mapping[int, Summary],
+    gone: Collection[int],
+) -> list[Line]:
+    """Return new lines for the newest block of *contents*, where a model's summary came after the page had left."""
+    found = []
+    for old in contents.blocks[-1].lines if contents.blocks else ():
+        summary = summaries.get(old.index)
+        if summary is None or old.index in gone or old.level is not Level.FULL:
+            continue
+        if len(summary.lines) != len(old.entries):  # it was listed by its title only
+            summary = replace(summary, lines=tuple(entry.summary for entry in old.entries))
+        entries = [replace(entry, summary=told) for entry, told in zip(old.entries, summary.lines, strict=True)]
+        new = Line.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
+        if new != old:
+            found.append(new)
+    return found
+
+
+def _title(row: PageRow, title: str) -> str:
+    """Return *title* with what the row of its page adds."""
+    if row.continues is not None:
+        title = f"(more of #{row.continues}) {title}"
+    if row.recall_count:
+        times = "once" if row.recall_count == 1 else f"{row.recall_count} times"
+        title += f" (recalled {times}, last in turn {row.last_recalled_turn})"
+    return title

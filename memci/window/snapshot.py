@@ -1,0 +1,90 @@
+"""Moments: how a window stood at an edition, as JSON, so that it can be seen again later.
+
+    {"contents": […],                           the Contents Page (`chapters.wire`)
+     "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
+     "was": …,                                   the settings before, if it changed them
+     "active": [[index, first, end, turn, cut, continues], …]}        the pages that stood verbatim
+
+What is appended after an edition only extends the window, so the state at the close of any turn is the newest moment
+before it, and the pages that were opened since. An edition of memci 0.1 is a bare list: the Contents Page alone. This
+module knows nothing of storage, beyond the rows that are stored.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..chapters import contents_json as wire
+from ..chapters.contents import ContentsPage
+from ..messages import Message
+from ..storage.protocol import ContextRecord, PageRow, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How a window stood."""
+
+    contents: ContentsPage
+    record: ContextRecord | None
+    """None for an edition of memci 0.1, which did not keep it"""
+    active: tuple[PageRow, ...] = ()
+    was: str | None = None
+    """the settings before it, if it changed them"""
+
+
+def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRow], *, was: str | None = None) -> str:
+    """Return the moment at which the window showed *contents* and the pages *active*. O(lines + pages).
+
+    Args:
+        contents: The Contents Page.
+        record: The context's record, after it.
+        active: The pages that stood verbatim, after it.
+        was: The settings before, if it changed them.
+    """
+    rest = {
+        "was": was,
+        "settings": record.settings,
+        "state": record.state,
+        "next_page": record.next_page,
+        "open_page": record.open_page,
+        "active": [[row.index, row.first, row.end, row.turn, row.cut, row.continues] for row in active],
+    }
+    told = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+    return f'{{"contents":{wire.dumps(contents)},{told[1:]}'
+
+
+def loads(
+    text: str, record: ContextRecord, *, nonce: str, weigh: Callable[[Message], int] | None, head: int, turn: int
+) -> Moment:
+    """Return the moment that `dumps` wrote.
+
+    Args:
+        text: What it wrote.
+        record: The context's record as it is now, for what never changes.
+        nonce: In the frames of the Contents Page.
+        weigh: Counts its blocks anew; None trusts what was counted.
+        head: The next seq at that time.
+        turn: The turn at that time.
+    """
+    fields = json.loads(text)
+    if isinstance(fields, list):
+        return Moment(wire.made(fields, nonce=nonce, weigh=weigh), None)
+    then = record._replace(
+        settings=fields["settings"],
+        state=fields["state"],
+        next_page=fields["next_page"],
+        open_page=fields["open_page"],
+        head=head,
+        turn=turn,
+    )
+    active = tuple(
+        PageRow(index, first, end, opened, Place.ACTIVE, None if cut is None else (cut[0], cut[1]), continues)
+        for index, first, end, opened, cut, continues in fields["active"]
+    )
+    return Moment(wire.made(fields["contents"], nonce=nonce, weigh=weigh), then, active, fields["was"])
+
+
+def contents(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
+    """Return the Contents Page of the moment *text*."""
+    fields = json.loads(text)
+    return wire.made(fields if isinstance(fields, list) else fields["contents"], nonce=nonce, weigh=weigh)

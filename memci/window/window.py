@@ -1,0 +1,373 @@
+"""The window of one context, as it stands in memory: segments, rows, counters, and what it would cost.
+
+    system | contents | active … open page | what is pending
+    record: head 812, next page #97, turn 96         memo: pins, ratios, calls that wait
+
+It changes by applying what was committed before: a `Draft` of messages, or an `Edition`. What it renders is a pure
+function of what it holds. This module knows nothing of storage, beyond the rows that are stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..chapters.active import ActiveChapter
+from ..chapters.contents import ContentsPage
+from ..chapters.messagelist import MessageNode
+from ..chapters.toolgroups import interrupted, late_result
+from ..errors import InvalidSetting
+from ..messages import Message, call_name, tool_calls
+from ..segments.budget import Limits, State, Unit
+from ..segments.clipping import SMALLEST, clipped
+from ..segments.common import CommonSegment
+from ..segments.system import SystemSegment
+from ..storage.protocol import ContextRecord, PageRow, Place
+from ..tokens import REQUEST_TOKENS, TokenCounter, tools_tokens
+from .outbox import Runs, posted
+
+if TYPE_CHECKING:
+    from ..settings import Settings
+    from .drafting import Draft
+    from .editions import Edition
+
+RATIOS = 8
+"""Requests whose reported tokens are compared with the predicted ones."""
+ANSWER_FRAMING = 16
+"""Tokens that an answer costs as a message, besides its text."""
+WAITING = 256
+"""How many ids of interrupted calls are remembered, so that a late result is recognised without a search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """The small facts of a context that are neither messages nor pages; bounded by the window."""
+
+    nonce: str
+    tools: int = 0
+    """tokens of the tools of the last rendering"""
+    ratios: tuple[float, ...] = ()
+    """reported to predicted tokens of the last requests, newest last"""
+    pins: tuple[int, ...] = ()
+    relist: tuple[int, ...] = ()
+    """pages that were recalled and get a line of their own at the next edition"""
+    waiting: tuple[str, ...] = ()
+    """ids of the latest calls that were interrupted"""
+    editions: int = 0
+    task: int | None = None
+    """the context's first page"""
+    undone: int = 0
+    """how many pages were taken back"""
+    erased: int = 0
+    """how many pages are gone on request"""
+    since: int = 0
+    """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
+    outbox: Runs = ()
+    """pages that changed their fate, which the memory has not been told of: unloaded, undone, erased, split"""
+
+    recollection: tuple[int, str] | None = None
+    """the memory page of an open page: its index, and what was found for it"""
+
+    def posting(self, indexes: Iterable[int]) -> Memo:
+        """Return the memo with *indexes* in the outbox. O(outbox)."""
+        return replace(self, outbox=posted(self.outbox, indexes))
+
+    def dumps(self) -> str:
+        """Return the memo as JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def loads(cls, text: str) -> Memo:
+        """Return the memo that `dumps` wrote."""
+        fields = json.loads(text)
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
+        }
+        values["outbox"] = tuple((first, last) for first, last in fields.get("outbox", ()))
+        return cls(**values)
+
+
+class Window:
+    """One context's messages in memory, and their cost in tokens."""
+
+    def __init__(
+        self,
+        record: ContextRecord,
+        *,
+        memo: Memo,
+        settings: Settings,
+        system: str | None,
+        tools: Sequence[Message],
+        count: TokenCounter,
+        weigh: Callable[[Message], int],
+    ) -> None:
+        self.record = record
+        self.memo = memo
+        self.settings = settings
+        self.count = count
+        self.weigh = weigh
+        self.tools = frozenset(call_name(tool) for tool in tools)
+        """names of the tools that are the context's own"""
+        self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
+        """tokens of those that it offers to the model"""
+        self.interrupted = weigh(interrupted(""))
+        self.system = SystemSegment(system, notice=settings.notice, searchable=len(tools) > 1, weigh=weigh)
+        self.common = CommonSegment(nonce=memo.nonce, interrupted=self.interrupted)
+        self.rows: dict[int, PageRow] = {}
+        """the pages that stand verbatim, by index"""
+        self._reckon()
+
+    def _reckon(self) -> None:
+        """Reckon anew what changes with the memo or an edition, but with no append."""
+        settings = self.settings
+        self.fixed = self.system.tokens + self.own_tools + self.memo.tools + REQUEST_TOKENS
+        """tokens that no edition changes: system, tools, framing"""
+        self.limits = Limits(
+            budget=int((settings.window - settings.reply) / self.ratio),
+            contents=settings.contents_tokens,
+            keep=1 - settings.archive_share,
+            active_pages=settings.active_pages,
+        )
+        """what the window may cost now"""
+        self.clip_limit = max(SMALLEST, self.limits.share(self.fixed) // 4)
+        """tokens above which a message is clipped as it is appended: a quarter of what active pages share"""
+        self.front = self.system.view + [node.view for node in self.common.archive.messages]
+        """the rendering in front of the active pages"""
+
+    @property
+    def active(self) -> ActiveChapter:
+        """The active chapter."""
+        return self.common.active
+
+    @property
+    def ratio(self) -> float:
+        """How much more tokens a provider reports than are counted here: a median, from 1.0 to 1.3."""
+        if not self.memo.ratios:
+            return 1.0
+        return min(1.3, max(1.0, sorted(self.memo.ratios)[len(self.memo.ratios) // 2]))
+
+    def calibrated(self, usage: object, predicted: int) -> Memo:
+        """Return the memo with what *usage* says of the last request, which was *predicted* to cost so many tokens.
+
+        Raises:
+            InvalidSetting: If *usage* does not say what the request cost.
+        """
+        if usage is None or not predicted:
+            return self.memo
+        fields = usage if isinstance(usage, dict) else {**getattr(usage, "__dict__", {})}
+        reported = fields.get("prompt_tokens", fields.get("input_tokens"))
+        if type(reported) is not int or reported < 0:
+            raise InvalidSetting("usage", "expected the usage of a reply, with prompt_tokens or input_tokens (an int)")
+        return replace(self.memo, ratios=(*self.memo.ratios, round(reported / predicted, 4))[-RATIOS:])
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole request as it stands, with the tools of the last rendering."""
+        return self.fixed + self.common.tokens
+
+    @property
+    def answer_room(self) -> int:
+        """Tokens that answers to recalls may cost now: they are not to be clipped, nor to push out the open page."""
+        budget, settings = self.limits.budget, self.settings
+        opened = self.active.open.tokens if self.active.open is not None else 0
+        room = budget - self.fixed - settings.contents_tokens - opened
+        return max(SMALLEST, min(settings.window // 4, self.clip_limit, room) - ANSWER_FRAMING)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether an edition is due."""
+        if self.tokens > self.limits.budget:
+            return True
+        n = self.limits.active_pages
+        if n is None:
+            return False
+        pinned = sum(index in self.rows for index in self.memo.pins if index != self.record.open_page)
+        return len(self.active) - (self.active.open is not None) - pinned > n
+
+    @property
+    def view(self) -> list[Message]:
+        """The rendering, up to the open tool group. O(messages in the window)."""
+        return self.front + self.active.view
+
+    def row(self, index: object) -> PageRow | None:
+        """Return what is known of a page that is in the window or listed, None if it is neither."""
+        if type(index) is not int:
+            return None
+        return self.rows.get(index) or self.common.archive.rows.get(index)
+
+    def made(self, call_id: str) -> bool:
+        """Tell whether a call with *call_id* is in the window, or was interrupted lately. O(messages in the window)."""
+        return call_id in self.memo.waiting or any(
+            call["id"] == call_id for node in self.active.messages for call in tool_calls(node.message)
+        )
+
+    def aside(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
+        """Return what *draft* would add: the messages shown, the ids of calls that wait, the cost in units.
+
+        The open tool group, which a draft may complete, is shown anew with it.
+        """
+        chapter = ActiveChapter(nonce=self.memo.nonce, interrupted=self.interrupted)
+        chapter.start(0, 0)
+        waiting = list(self.active.waiting)
+        for node in waiting:
+            chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=self.own_view(node)))
+        before = len(waiting)
+        weight = chapter.messages.tokens
+        for position, (node, opens) in enumerate(zip(draft.nodes, draft.opens, strict=True), 1):
+            if opens:
+                chapter.start(position, node.seq)
+            chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=node.view))
+        added = list(chapter.messages)[before:]
+        extra = chapter.messages.tokens - weight - sum(node.tokens for node in added)
+        units = [
+            Unit(node.tokens, ((node.seq, node.tokens),) if node.message["role"] == "tool" else ()) for node in added
+        ]
+        return chapter.view + chapter.tail(), chapter.missing, (*units, Unit(extra)) if extra else tuple(units)
+
+    def own_view(self, node: MessageNode) -> Message:
+        """Return what stands for *node* of the open page by itself: clipped perhaps, but not framed as late."""
+        opened = self.active.open
+        if node.view["role"] == node.message["role"] or opened is None:
+            return node.view
+        return self.shown(node.message, node.clip, opened.index, opened.ordinal(node))
+
+    def shown(self, message: Message, clip: int, page: int, ordinal: int) -> Message:
+        """Return what stands for *message* in a rendering: itself, or a view clipped to *clip* tokens."""
+        if not message.get("tool_calls", True):  # providers refuse an empty list
+            message = {key: value for key, value in message.items() if key != "tool_calls"}
+        if not clip:
+            return message
+        return clipped(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
+
+    def clip(self, message: Message, limit: int, page: int, ordinal: int, *, late: bool) -> tuple[Message, int, int]:
+        """Return a view of *message* for *limit* tokens, what it costs as it is shown, and the clip that makes it.
+
+        The frame of a *late* result counts, and it escapes what it holds: the text gets what that leaves.
+        """
+        clip = limit
+        while True:
+            view = self.shown(message, clip, page, ordinal)
+            tokens = self.weigh(late_result(view, self.memo.nonce) if late else view)
+            if tokens <= limit or not late or clip == 1:
+                return view, tokens, clip
+            clip = max(1, min(clip - 8, clip * limit // tokens))
+
+    def state(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> State:
+        """Return what is in the window, as a plan needs it; *settles*: the pending messages end the open group."""
+        units, task, movable = self.common.units(settles=settles)
+        return State(
+            system=self.system.tokens,
+            tools=self.own_tools + self.memo.tools,
+            contents=self.common.archive.contents.tokens,
+            closed=self.common.closed(frozenset(self.memo.pins), None if self.settings.every_turn else self.memo.task),
+            units=units,
+            task=task,
+            movable=movable,
+            pending=pending,
+            framing=REQUEST_TOKENS,
+        )
+
+    def drafted(self, draft: Draft, memo: Memo) -> tuple[ContextRecord, tuple[PageRow, ...]]:
+        """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""
+        record, rows = self.record, {}
+        head, turn = record.head, record.turn
+        open_row = self.rows[record.open_page] if record.open_page is not None else None
+        next_page = record.next_page
+        for node, opens in zip(draft.nodes, draft.opens, strict=True):
+            if opens:
+                if open_row is not None:
+                    rows[open_row.index] = open_row.closed(node.seq)
+                    turn += 1
+                open_row = PageRow(next_page, node.seq, None, turn)
+                rows[open_row.index] = open_row
+                if memo.task is None:
+                    memo = replace(memo, task=open_row.index)
+                next_page += 1
+            head = node.seq + 1
+        if draft.interrupted:
+            memo = replace(memo, waiting=(*memo.waiting, *draft.interrupted)[-WAITING:])
+        record = ContextRecord(
+            record.id,
+            record.owner,
+            record.settings,
+            record.state if memo is self.memo else memo.dumps(),
+            head,
+            next_page,
+            turn,
+            open_row.index if open_row is not None else None,
+            record.revision + 1,
+            record.parent,
+            record.base,
+        )
+        return record, tuple(rows.values())
+
+    def changed(self, memo: Memo) -> ContextRecord:
+        """Return the record of the next transition, with *memo*."""
+        return self.record._replace(state=memo.dumps(), revision=self.record.revision + 1)
+
+    def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...]) -> None:
+        """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
+        indexes = iter([row.index for row in rows if row.first >= self.record.head])
+        for node, opens in zip(draft.nodes, draft.opens, strict=True):
+            if opens:
+                self.active.start(next(indexes), node.seq)
+            self.active.append(node)
+        self.rows.update((row.index, row) for row in rows)
+        self.remember(record)
+
+    def remember(self, record: ContextRecord) -> None:
+        """Take over what was committed as the context's record."""
+        if record.state != self.record.state:
+            self.memo = Memo.loads(record.state)
+            self._reckon()
+        self.record = record  # last: whoever is stopped before it has the revision of before, and loses the lease
+
+    def reckon_tools(self, tokens: int) -> None:
+        """Reckon with tools that cost *tokens* from now on; stored with the next change."""
+        self.remember(self.record._replace(state=replace(self.memo, tools=tokens).dumps()))
+
+    def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
+        """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""
+        self.common.archive.show(contents, listed)
+        self._reckon()
+
+    def turn_over(self, edition: Edition, record: ContextRecord) -> None:
+        """Take in *edition*, which was committed with *record*. O(messages in the window)."""
+        active = self.active
+        if edition.split is not None:
+            active.split(*edition.split)
+        active.remove(edition.archived)
+        for page in edition.restored:
+            active.restore(page.row.index, page.base, page.nodes)
+        active.show({seq: (message, tokens) for seq, message, tokens, _ in edition.views})
+        clips = {seq: clip for seq, _, _, clip in edition.views}
+        for node in active.messages:
+            node.clip = clips.get(node.seq, node.clip)
+        for row in edition.changed:
+            if row.place is Place.ACTIVE:
+                self.rows[row.index] = row
+            else:
+                self.rows.pop(row.index, None)
+        self.show(edition.contents, edition.listed)
+        self.remember(record)
+
+    def forget(self, gone: frozenset[int], contents: ContentsPage, record: ContextRecord) -> None:
+        """Take the pages *gone* out, which were undone; *contents* lists the rest. O(messages in the window)."""
+        self.active.close()
+        self.active.remove([index for index in gone if index in self.active])
+        for index in gone:
+            self.rows.pop(index, None)
+        listed = self.common.archive.rows
+        self.show(contents, {index: row for index, row in listed.items() if index not in gone})
+        self.remember(record)
+
+    def _check(self) -> None:
+        self.common._check()
+        assert set(self.rows) == {page.index for page in self.active}, "every active page has its row"
+        opened = self.active.open
+        assert self.record.open_page == (None if opened is None else opened.index), "the record knows the open page"
+        for page in self.active:
+            seqs = [seq for span in self.rows[page.index].spans(self.record.head) for seq in range(*span)]
+            assert [node.seq for node in page] == seqs, "a page holds the entries that its row says"

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from .chapters.unload import NeverRecalled, Stale
 from .context.context import Context
-from .context.report import Event, Receipt, Report
+from .context.report import Receipt, Report
 from .errors import BudgetExceeded, InvalidMessage, MemciError, OpenToolGroup, PageNotFound, StorageError
+from .history.events import Event
 from .storage import EphemeralStorage, SQLiteStorage
 
 if TYPE_CHECKING:

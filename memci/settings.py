@@ -3,15 +3,38 @@
     Settings(window=32_000)                      reply 4,000 · contents 4,800 · archive_share 0.5
     Settings(window=32_000, preset="economy")    archives 3/4 of the active pages at once: cheaper, less verbatim
 
+Presets are settings that belong together, by name:
+
+    balanced    an edition archives half of the active pages: the default
+    economy     three quarters: cheaper, less of the conversation verbatim
+    verbatim    a quarter: more of it verbatim, dearer
+    original    a page a turn, and the unload rules every turn: as the design that this library grew from has it
+
 Nothing here knows what the settings do.
 """
 
 import json
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InvalidSetting
-from .presets import PRESETS, Preset
+
+Preset = Literal["balanced", "economy", "verbatim", "original"]
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "balanced": {},
+    "economy": {"archive_share": 0.75},
+    "verbatim": {"archive_share": 0.25},
+    "original": {
+        "archive_share": 0.0,
+        "active_pages": 5,
+        "never_recalled": 10,
+        "stale": 20,
+        "contents_tokens": 2_000,
+        "every_turn": True,
+    },
+}
 
 
 class Settings(BaseModel):

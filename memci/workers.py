@@ -1,12 +1,18 @@
-"""Work in the background: done while nobody waits for the context that it is about.
+"""Workers: threads that work while nobody waits, and give way to calls that somebody waits for.
 
     an agent appends, renders   │ waits seconds for its model │   appends, renders
     the worker                  │ a page, a page, a page …    │
+    a step beside a call        works │ yields: sleeps        │ works │ …
 
 One thread for the process, started when there is something to do. It does a small step at a time, and only when its
 context was left alone for a moment: what an agent does is never slowed down by it. Steps that wait for a model have
-threads of their own, a few, so that nothing else waits for one. What is not done when the process ends is done by
-whoever opens the context next. This module knows nothing of what the steps are.
+threads of their own, a few, so that nothing else waits for one. What is not done when the process ends is done when
+the context is opened next.
+
+The GIL preempts a CPU-bound thread only every 5 ms (`sys.getswitchinterval`). A call releases the GIL each time it
+reads or writes a row, so beside a CPU-bound step it would wait 5 ms for each. A step that yields between small pieces
+of its work lets the call run until it is done. Calls are known by the locks that they hold: nothing is left behind by
+one that was interrupted. This module knows nothing of what the steps are.
 """
 
 import logging
@@ -15,9 +21,9 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import Protocol
-
-from .pace import giving_way
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
 
 _LOG = logging.getLogger("memci")
 
@@ -25,6 +31,54 @@ QUIET_SECONDS = 0.05
 """how long a context is usually to be left alone before a step is done for it"""
 MODEL_THREADS = 4
 """steps that wait for a model at the same time, of different contexts"""
+LONGEST_SECONDS: Final = 0.5
+"""that one step sleeps altogether: where somebody always waits, it goes on beside them"""
+_CONTEXTS = 8
+"""contexts that a step makes way for: those that were called last"""
+
+_recent: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
+
+
+class _Here(threading.local):
+    """What is known of a thread."""
+
+    left = 0.0
+    """seconds that its step may still sleep"""
+
+
+_here = _Here()
+
+
+def called(lock: threading.RLock) -> threading.RLock:
+    """Note that a call is to hold *lock* from now on, and return it. Some nanoseconds."""
+    if not _recent or _recent[-1] is not lock:
+        _recent.append(lock)
+    return lock
+
+
+@contextmanager
+def giving_way(seconds: float = LONGEST_SECONDS) -> Iterator[None]:
+    """Let `breathe` sleep in this thread, *seconds* altogether."""
+    _here.left = seconds
+    try:
+        yield
+    finally:
+        _here.left = 0.0
+
+
+def breathe() -> None:
+    """Sleep while a call is under way, if this thread is to give way.
+
+    It is to be called between pieces of work of about a millisecond, and where no lock is held that a call may wait
+    for: the call would wait for the sleeper.
+    """
+    if _here.left <= 0:
+        return
+    for lock in _recent.copy():  # a call may come meanwhile
+        began = time.monotonic()
+        if lock.acquire(timeout=max(0.0, _here.left)):
+            lock.release()
+        _here.left -= time.monotonic() - began
 
 
 class Busy(Protocol):
@@ -129,6 +183,7 @@ def _forked() -> None:
     global _worker, _model_worker  # noqa: PLW0603 -- one per process
     _worker = Worker()
     _model_worker = Worker(MODEL_THREADS, "memci-model")
+    _recent.clear()  # what other threads held stays held in a child
 
 
 if hasattr(os, "register_at_fork"):

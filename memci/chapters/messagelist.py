@@ -15,12 +15,26 @@ message itself, or a clipped view of it. This module knows nothing of pages, of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..messages import Message
 
-if TYPE_CHECKING:
-    from .toolgroups import ToolGroup
+
+class Group(Protocol):
+    """A tool group, as far as the nodes in it know it."""
+
+    head: MessageNode
+    settled: bool
+    """no more results can come"""
+
+    @property
+    def missing(self) -> list[str]:
+        """The ids of the calls that have no result, in order."""
+        ...
+
+    def view(self) -> Iterator[Message]:
+        """Yield what the group shows."""
+        ...
 
 
 class MessageNode:
@@ -48,7 +62,7 @@ class MessageNode:
         """the tokens that its view is clipped to, 0 if it is whole"""
         self.quotes = quotes
         """the page and entry that it quotes, if it answers a recall"""
-        self.group: ToolGroup | None = None
+        self.group: Group | None = None
         """the tool group that it belongs to, which shows it"""
         self.prev: MessageNode = self
         self.next: MessageNode = self

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
-from ..presets import Preset
+from ..settings import Preset
 from .demo.command import demonstrated
 from .doctor import examined
 from .erase import erased_from

@@ -1,6 +1,6 @@
 """The companion: a conversation that remembers, whole.
 
-    from memci.chat import Companion
+    from memci.companion import Companion
     from memci.llm import Chat
 
     companion = Companion(context, Chat(model="…"), role="You are Ada's travel companion.")

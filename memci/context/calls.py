@@ -31,7 +31,7 @@ class Calls(Lifetime):
 
     @property
     def functions(self) -> dict[str, Callable[..., str]]:
-        """The same tools as Python functions, for a text protocol such as `memci.attp`."""
+        """The same tools as Python functions, for a text protocol such as `memci.tools.attp`."""
 
         def text(arguments: object) -> str:
             with self._usable():

@@ -19,20 +19,22 @@ from typing import TYPE_CHECKING, Self
 from ..chapters.pages import Entry
 from ..chapters.unload import UnloadRule
 from ..errors import InvalidSetting, brief
+from ..history.events import Event
 from ..history.loader import Wanted
 from ..history.reader import PageInfo
 from ..memory.backend import MemoryBackend, NullMemory
 from ..messages import Message
-from ..presets import Preset
 from ..storage import Storage
-from ..window.drafting import Draft, draft, moment
+from ..window.draft import Draft
+from ..window.drafting import draft, moment
 from .calls import Calls
 from .lifetime import Store, kept_open
 from .memory_page import MemoryPage
-from .report import Event, Receipt, Report, report
+from .report import Receipt, Report, report
 
 if TYPE_CHECKING:
     from ..llm.model import ChatModel
+    from ..settings import Preset
 
 
 class Context(Calls):

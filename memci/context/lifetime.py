@@ -21,21 +21,22 @@ from ..chapters.unload import UnloadRule
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly
 from ..history.as_of import Past
 from ..history.erase import ErasureReceipt, erased, forgotten
+from ..history.events import Event
 from ..history.fork import forked
 from ..history.loader import Wanted, opened
 from ..history.reader import Reader
 from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend
-from ..pace import called
 from ..storage import SQLiteStorage, Storage
 from ..storage.locks import check_seconds
 from ..tools.search_memory import ANSWERED
 from ..window.window import Window
+from ..workers import called
 from .memory_client import Remembering
 from .memory_page import MemoryPage
 from .renderer import Renderer
-from .report import CacheMeter, Event
+from .report import CacheMeter
 from .tool_dispatch import Answerer
 
 if TYPE_CHECKING:

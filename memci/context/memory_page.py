@@ -16,8 +16,9 @@ from ..history.writer import Writer
 from ..memory.backend import Recollection
 from ..messages import Message, text_of
 from ..tools.search_memory import LONGEST_QUERY, Wish, told
-from ..window.drafting import Draft
-from ..window.window import Memo, Window
+from ..window.draft import Draft
+from ..window.state import Memo
+from ..window.window import Window
 from .report import CacheMeter
 
 SHARE = 0.03

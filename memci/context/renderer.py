@@ -14,7 +14,8 @@ from ..history.writer import Writer
 from ..messages import Message, call_name, plain
 from ..segments.budget import Plan, Unit, check
 from ..tokens import tools_tokens
-from ..window.drafting import Draft, clipped_draft, counted
+from ..window.draft import Draft
+from ..window.drafting import clipped_draft, counted
 from ..window.window import Window
 from .report import CacheMeter
 

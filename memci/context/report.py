@@ -6,7 +6,6 @@ This module knows nothing of how any of it comes about.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 from ..chapters.pages import Entry
 from ..memory.backend import Work
@@ -16,18 +15,6 @@ from ..window.window import Window
 
 RATIO_CEILING = 1.3
 """The most that reported tokens raise the predicted ones by; beyond it, something was not counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened to the window."""
-
-    kind: Literal["edition", "unload", "clip"]
-    context: str
-    pages: tuple[int, ...]
-    """archived by the edition; unloaded; or the page of the clipped entry"""
-    tokens: int
-    """of the window afterwards; for a clip: what the whole message costs"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ..storage import Storage
 from ..storage.protocol import ContextRecord, EditionRow, EntryRow, Erasure, OpRow, PageRow, Place, Transition
 from ..window import snapshot as moments
 from ..window.snapshot import Moment
-from ..window.window import Memo
+from ..window.state import Memo
 
 _GONE = (Place.UNDONE, Place.ERASED)
 

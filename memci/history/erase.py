@@ -22,7 +22,8 @@ from ..storage import Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, Place, Transition
 from ..window import snapshot as moments
-from ..window.editions import StoredPage, line, standing_sentences
+from ..window.draft import StoredPage
+from ..window.editions import line, standing_sentences
 from ..window.window import Window
 from . import quotations as quoting
 from .loader import Wanted, opened

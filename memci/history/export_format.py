@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ..errors import InvalidSetting
 from ..storage.validation import MAX_HEAD, MAX_PAGE
-from ..window.window import Memo
+from ..window.state import Memo
 
 Count = Annotated[int, Field(ge=0, le=MAX_HEAD)]
 Small = Annotated[int, Field(ge=0, lt=MAX_PAGE)]

@@ -29,7 +29,8 @@ from ..tokens import TokenCounter, counter_for, message_tokens
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
 from ..window import snapshot as moments
-from ..window.window import Memo, Window
+from ..window.state import Memo
+from ..window.window import Window
 from .page_reader import as_nodes
 from .reader import Reader
 

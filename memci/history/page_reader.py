@@ -15,7 +15,7 @@ from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls
 from ..storage.protocol import EntryRow, PageRow, Place
 from ..tools.recall_page import PageText
-from ..window.editions import StoredPage
+from ..window.draft import StoredPage
 from ..window.window import Window
 from .reader import Reader
 

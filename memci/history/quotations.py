@@ -16,7 +16,7 @@ from ..storage import Storage
 from ..storage.codec import decode
 from ..storage.protocol import ContextRecord
 from ..text.summarize import one_line
-from ..window.window import Memo
+from ..window.state import Memo
 
 _FOUND = b"<memci:memory "
 _PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")

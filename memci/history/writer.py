@@ -14,7 +14,6 @@ from operator import itemgetter
 
 from ..chapters.contents import ContentsPage
 from ..chapters.unload import NeverRecalled, Stale, UnloadRule
-from ..context.report import Event
 from ..errors import (
     Erased,
     InvalidSetting,
@@ -25,6 +24,7 @@ from ..errors import (
     StorageFull,
     StorageReadOnly,
 )
+from ..history.events import Event
 from ..messages import Message
 from ..segments.budget import ClosedPage, Plan, Unit, fit
 from ..storage import Storage
@@ -32,9 +32,10 @@ from ..storage.codec import digest
 from ..storage.protocol import EntryRow, OpRow, PageRow, Place, Transition
 from ..text.summarize import Summary
 from ..window import snapshot as moments
-from ..window.drafting import Draft
-from ..window.editions import StoredPage, edition, improvable
-from ..window.window import Memo, Window
+from ..window.draft import Draft, StoredPage
+from ..window.editions import edition, improvable
+from ..window.state import Memo
+from ..window.window import Window
 from .loader import Unwritten, fits
 from .page_reader import read_back
 from .reader import Reader

@@ -19,11 +19,9 @@ from .owner import Owner
 from .repository.job_queue import enqueue, savable, skip
 from .repository.reading import QUARANTINED
 from .repository.store import MemoryStore, fetched
+from .repository.tier import OBSERVED, SHORT
 from .retrieval.passages import passages
 from .retrieval.postings import analysed, stored
-
-OBSERVED, SHORT, MID, EVICTED = range(4)
-"""the tiers, as they are stored"""
 
 
 def observed(store: MemoryStore, owner: Owner, page: PageRecord, *, modelled: bool = False) -> int:

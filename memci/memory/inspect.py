@@ -15,11 +15,11 @@ from ..storage import Storage
 from ..storage.protocol import ContextRecord, PageRow, Place
 from ..text.summarize import extract
 from .backend import Concept, Work
-from .ingest import EVICTED, MID, OBSERVED, SHORT
 from .owner import Owner, owner_of
 from .repository.items import loaded
 from .repository.reading import raw_pages
 from .repository.store import MemoryStore
+from .repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .retrieval.knowledge import concepts
 from .tiered_memory import TieredMemory
 from .tiers.events import DailySummary, Event

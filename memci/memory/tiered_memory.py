@@ -23,7 +23,7 @@ from .backend import Forgotten, PageRecord, Recollection, Scope, Work
 from .consolidation import page_notes as notes
 from .consolidation.fact_extraction import keep_profile
 from .consolidation.job_runner import Means, improve
-from .consolidation.maintenance import Rules, upkeep
+from .consolidation.maintenance import upkeep
 from .forgetting import forget, quarantine
 from .ingest import SELECT_PAGE, admitted, heard, observed
 from .owner import Owner, owner_of
@@ -35,6 +35,7 @@ from .retrieval.embedder import Embedder
 from .retrieval.hashing import HashEmbedder
 from .retrieval.retrieve import Wanted, recollect
 from .tiers.facts import LONGEST, About
+from .tiers.rules import Rules
 
 _T = TypeVar("_T")
 

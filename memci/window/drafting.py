@@ -8,35 +8,17 @@ All that can be wrong with an append is found here, before anything changes. Thi
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded
 from ..messages import Message, call_name, check, plain, tool_calls
 from ..storage.codec import encode
+from .draft import Draft
 from .window import Window
 
 BATCH = 10_000
 """Messages that one append takes at most."""
-
-
-class Draft(NamedTuple):
-    """Messages on their way into a window."""
-
-    nodes: tuple[MessageNode, ...]
-    opens: tuple[bool, ...]
-    """whether each opens a page"""
-    places: tuple[tuple[int, int], ...]
-    """(page, ordinal) of each"""
-    bodies: tuple[tuple[int, bytes], ...]
-    """codec and bytes of each"""
-    whole: tuple[int, ...] = ()
-    """tokens of each, before it was clipped"""
-    late: tuple[bool, ...] = ()
-    """whether each is a result that no open call waits for"""
-    interrupted: tuple[str, ...] = ()
-    """ids of calls that will not get a result any more, because something else follows"""
 
 
 def draft(

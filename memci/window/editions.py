@@ -8,7 +8,7 @@ storage, beyond the rows that are stored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..chapters.contents import ContentsPage, Level, Line
 from ..chapters.folding import revised
@@ -22,6 +22,7 @@ from ..segments.budget import Plan
 from ..storage.protocol import PageRow, Place
 from ..text.language.instructions import instructions
 from ..text.summarize import Summary, extract, one_line, titled
+from .draft import Edition, StoredPage
 from .window import Window
 
 LEAST_TITLE = 12
@@ -30,43 +31,6 @@ SENTENCE_COLUMNS = 1200
 """of a standing instruction; longer ones are not recognised as such"""
 LEAST_LINE = 12
 """Tokens that the line of an entry costs at the least, about."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPage:
-    """A page as an edition needs it: its row, and its messages as nodes."""
-
-    row: PageRow
-    base: int
-    """seq of its interaction's first message"""
-    nodes: tuple[MessageNode, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Edition:
-    """One edition, ready to be committed and taken in."""
-
-    contents: ContentsPage
-    listed: dict[int, PageRow]
-    """the pages that it lists"""
-    changed: tuple[PageRow, ...]
-    """all pages that changed their place"""
-    archived: tuple[int, ...] = ()
-    """closed pages that leave the window"""
-    split: tuple[MessageNode, MessageNode] | None = None
-    """the run that leaves the open page"""
-    restored: tuple[StoredPage, ...] = ()
-    """pages that come back, because they were pinned"""
-    views: tuple[tuple[int, Message, int, int], ...] = ()
-    """(seq, view, tokens, clip) of results that are clipped"""
-    unloaded: tuple[int, ...] = ()
-    next_page: int = 1
-
-    @property
-    def fates(self) -> tuple[int, ...]:
-        """Pages that the memory has to be told of: unloaded, or open with a part split off that closed before it."""
-        growing = tuple(row.index for row in self.changed if row.place is Place.ACTIVE and row.end is None)
-        return self.unloaded + growing
 
 
 def edition(

@@ -9,10 +9,9 @@ function of what it holds. This module knows nothing of storage, beyond the rows
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..chapters.active import ActiveChapter
 from ..chapters.contents import ContentsPage
@@ -26,67 +25,14 @@ from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
 from ..storage.protocol import ContextRecord, PageRow, Place
 from ..tokens import REQUEST_TOKENS, TokenCounter, tools_tokens
-from .outbox import Runs, posted
+from .state import RATIOS, WAITING, Memo
 
 if TYPE_CHECKING:
     from ..settings import Settings
-    from .drafting import Draft
-    from .editions import Edition
+    from .draft import Draft, Edition
 
-RATIOS = 8
-"""Requests whose reported tokens are compared with the predicted ones."""
 ANSWER_FRAMING = 16
 """Tokens that an answer costs as a message, besides its text."""
-WAITING = 256
-"""How many ids of interrupted calls are remembered, so that a late result is recognised without a search."""
-
-
-@dataclass(frozen=True, slots=True)
-class Memo:
-    """The small facts of a context that are neither messages nor pages; bounded by the window."""
-
-    nonce: str
-    tools: int = 0
-    """tokens of the tools of the last rendering"""
-    ratios: tuple[float, ...] = ()
-    """reported to predicted tokens of the last requests, newest last"""
-    pins: tuple[int, ...] = ()
-    relist: tuple[int, ...] = ()
-    """pages that were recalled and get a line of their own at the next edition"""
-    waiting: tuple[str, ...] = ()
-    """ids of the latest calls that were interrupted"""
-    editions: int = 0
-    task: int | None = None
-    """the context's first page"""
-    undone: int = 0
-    """how many pages were taken back"""
-    erased: int = 0
-    """how many pages are gone on request"""
-    since: int = 0
-    """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
-    outbox: Runs = ()
-    """pages that changed their fate, which the memory has not been told of: unloaded, undone, erased, split"""
-
-    recollection: tuple[int, str] | None = None
-    """the memory page of an open page: its index, and what was found for it"""
-
-    def posting(self, indexes: Iterable[int]) -> Memo:
-        """Return the memo with *indexes* in the outbox. O(outbox)."""
-        return replace(self, outbox=posted(self.outbox, indexes))
-
-    def dumps(self) -> str:
-        """Return the memo as JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def loads(cls, text: str) -> Memo:
-        """Return the memo that `dumps` wrote."""
-        fields = json.loads(text)
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
-        }
-        values["outbox"] = tuple((first, last) for first, last in fields.get("outbox", ()))
-        return cls(**values)
 
 
 class Window:

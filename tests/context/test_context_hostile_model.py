@@ -3,7 +3,7 @@
 import pytest
 
 from memci import Context, SQLiteStorage
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.testing.llm.hostile_answers import HostileChat
 from memci.text.hygiene import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS

@@ -6,7 +6,7 @@ import pytest
 
 from memci import BudgetExceeded, Context, EphemeralStorage, OpenToolGroup
 from memci.chapters.system import NOTICE, SEARCH_NOTICE
-from memci.context.report import Event
+from memci.history.events import Event
 
 from .kit import OWN_TOOL, call, calling, extends, opened, result, talked, turn, words
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from memci import PageNotFound
-from memci.context.report import Event
+from memci.history.events import Event
 
 from .kit import call, calling, opened, result, talked, where, words
 

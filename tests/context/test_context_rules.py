@@ -2,7 +2,7 @@
 
 import pytest
 
-from memci.context.report import Event
+from memci.history.events import Event
 
 from .kit import opened, talked, turn, where
 

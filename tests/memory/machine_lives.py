@@ -22,10 +22,10 @@ from machine_kit import check, die, items, tiers
 from memci import EphemeralStorage
 from memci.history.erase import erase
 from memci.memory import TieredMemory
-from memci.memory.consolidation.maintenance import Rules
 from memci.memory.repository.page_source import record_of
 from memci.memory.repository.store import MemoryStore
 from memci.memory.tiers.heat import Warmth
+from memci.memory.tiers.rules import Rules
 from memci.storage.protocol import Place
 
 RULES = Rules(capacity=2, handover=1, episodes=2, threshold=1.2, promoted=2.0, accesses=3)

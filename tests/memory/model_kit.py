@@ -8,7 +8,7 @@ from machine_kit import keeping, rows
 
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.storage import Storage
 from memci.testing.llm.scripted import Asked, Said, ScriptedChat
 from memci.testing.memory.pages import told

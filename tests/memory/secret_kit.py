@@ -3,7 +3,7 @@
 from machine_kit import rows
 from model_kit import DAY, NOON, drained, obliging, page, shown, tell
 
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 
 SECRET = "zanzibarqua"
 WIDE = Rules(capacity=4, handover=2, promoted=1.0, accesses=1, threshold=0.2)

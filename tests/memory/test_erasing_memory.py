@@ -11,7 +11,7 @@ from memci import SQLiteStorage
 from memci.history.erase import erase
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.storage import FilesystemStorage
 
 RULES = Rules(capacity=4, handover=2, promoted=1.0, accesses=1)

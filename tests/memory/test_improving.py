@@ -7,7 +7,7 @@ from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page
 from memci.errors import AnswerRejected, CeilingReached, InvalidSetting, ModelRefused, ModelUnavailable
 from memci.memory import TieredMemory
 from memci.memory.backend import Improving
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 
 
 def failing(step, error, *, times=10**9, answers=obliging):

@@ -9,7 +9,7 @@ from model_kit import DAY, NOON, Clock, drained, modelled, obliging, page, steps
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import saying, told
 
 

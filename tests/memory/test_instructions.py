@@ -161,9 +161,10 @@ def test_instructions_load_nothing_heavy():
     """Contexts read instructions without a memory: neither numpy nor any other module of it is loaded."""
     code = """if True:
         import sys
-        from memci.memory.instructions import instructions
+        from memci.text.language.instructions import instructions
         assert instructions("Always answer in French.")
-        print(*{"numpy", "snowballstemmer", "memci.text.language.terms", "memci.memory.tiered_memory"} & sys.modules.keys())
+        heavy = {"numpy", "snowballstemmer", "memci.text.language.terms", "memci.memory.tiered_memory"}
+        print(*heavy & sys.modules.keys())
     """
     root = Path(memci.__file__).parent.parent
 

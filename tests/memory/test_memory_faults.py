@@ -15,7 +15,7 @@ from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageBusy, StorageFull
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import saying, told
 from tests.faults.bombs import Bomb
 

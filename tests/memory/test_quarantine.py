@@ -6,7 +6,7 @@ from secret_kit import SECRET, WIDE, derived, lived, mixing
 
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import saying
 
 

@@ -10,7 +10,7 @@ from machine_kit import keeping
 from memci import EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.storage import FilesystemStorage, Storage
 from memci.testing.memory.conformance import DurableMemoryConformance, MemoryConformance
 

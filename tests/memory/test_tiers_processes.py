@@ -11,7 +11,7 @@ from tiers_kit import SMALL, fill
 from memci import SQLiteStorage
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import found, saying, told
 

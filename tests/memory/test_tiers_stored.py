@@ -8,7 +8,7 @@ from tiers_kit import SMALL, fill
 
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import found, saying
 
 

@@ -2,7 +2,7 @@
 
 from machine_kit import keeping
 
-from memci.memory.consolidation.maintenance import Rules
+from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import told
 
 SMALL = Rules(capacity=4, handover=2, episodes=3)

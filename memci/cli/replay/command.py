@@ -17,7 +17,7 @@ from rich.text import Text
 from ...context.context import Context
 from ...context.report import Report
 from ...messages import Message
-from ...presets import Preset
+from ...settings import Preset
 from ..output import Output, visible
 from ..tables import pages_table, print_messages, report_tables
 from .live_picture import Watcher

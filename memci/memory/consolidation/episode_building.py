@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from ...errors import EmbeddingFailed
 from ...storage import Storage
 from ..backend import PageRecord
-from ..ingest import MID, SHORT
 from ..owner import Change, Overtaken, Owner
 from ..repository.items import dumped, packed, put, unpacked
 from ..repository.reading import raw_pages
 from ..repository.store import MemoryStore
+from ..repository.tier import MID, SHORT
 from ..retrieval.embedder import Embedder, embedded
 from ..tiers.chains import ChainSummary, PageText, page_text
 from ..tiers.episodes import Episode, best, merged, opened
@@ -34,7 +34,7 @@ from .page_notes import Note, notes_of, plainly
 if TYPE_CHECKING:
     import apsw
 
-    from .maintenance import Rules
+    from ..tiers.rules import Rules
 
 CANDIDATES = 5
 """episodes that a topic is compared with: the nearest ones by their vectors"""

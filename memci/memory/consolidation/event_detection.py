@@ -34,7 +34,7 @@ from .page_notes import Note, notes_of
 if TYPE_CHECKING:
     import apsw
 
-    from .maintenance import Rules
+    from ..tiers.rules import Rules
 
 MOST = 50
 """pages that are looked at in one go, and that the summary of a conversation is made of"""

@@ -33,7 +33,7 @@ from ..tiers.traits import Trait
 if TYPE_CHECKING:
     import apsw
 
-    from .maintenance import Rules
+    from ..tiers.rules import Rules
 
 SENT = 50
 """pages of one episode that are analysed at once"""

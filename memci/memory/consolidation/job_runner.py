@@ -24,7 +24,8 @@ from ..repository.job_queue import Job
 from ..repository.store import MemoryStore, fetched
 from ..repository.usage_ledger import Meter, spent_on, today
 from ..retrieval.embedder import Embedder
-from .maintenance import Rules, schedule
+from ..tiers.rules import Rules
+from .maintenance import schedule
 
 _LOG = logging.getLogger("memci")
 

@@ -13,64 +13,27 @@ knows nothing of searching.
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
 
 from ...errors import EmbeddingFailed
 from ...storage import Storage
-from ..ingest import EVICTED, SELECT_PAGE
+from ..ingest import SELECT_PAGE
 from ..owner import Overtaken, Owner, owner_of
 from ..repository import job_queue as jobs
 from ..repository.items import drop
 from ..repository.reading import QUARANTINED
 from ..repository.store import MemoryStore
+from ..repository.tier import EVICTED
 from ..retrieval.embedder import Embedder
 from ..retrieval.passage_vectors import embed
-from ..tiers.chains import Continuity, continuity
-from ..tiers.events import INTERVAL, Events, events
-from ..tiers.facts import About, Known, facts
-from ..tiers.facts import Extractor as FactExtractor
-from ..tiers.heat import PAPER, PROMOTED, Heat, Order, coldest
-from ..tiers.profile import Profiler, profiled
-from ..tiers.relations import Extractor as RelationExtractor
-from ..tiers.relations import relations
-from ..tiers.topics import Topics, topics
-from ..tiers.traits import Strategist, strategy
+from ..tiers.events import INTERVAL
+from ..tiers.facts import About, Known
+from ..tiers.heat import coldest
+from ..tiers.rules import Rules
 from .episode_building import full, hand_over
 from .event_detection import MOST, notice, waits
 from .fact_extraction import analyse, hot, know, promote, used
 
 _LOG = logging.getLogger("memci")
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Sizes and thresholds of the tiers, and the steps that a model may take over."""
-
-    capacity: int = 10
-    """pages of the short-term queue"""
-    handover: int = 3
-    """pages that leave it at once when it is full: a quarter, as the three-layer design's 50 of 200"""
-    episodes: int = 2000
-    """how many there may be (the paper: 200)"""
-    threshold: float = 0.6
-    """likeness at which a topic joins an episode (the paper)"""
-    promoted: float = PROMOTED
-    """heat since its last analysis at which an episode is analysed"""
-    accesses: int = 10
-    """accesses at which an episode's concepts enter the graph"""
-    order: Order = "heat"
-    """which episodes are evicted: the coldest, or those accessed least often"""
-    heat: Heat = PAPER
-    continuity: Continuity = field(default_factory=continuity)
-    topics: Topics = topics
-    facts: FactExtractor = facts
-    profiler: Profiler = profiled
-    strategist: Strategist = strategy
-    relations: RelationExtractor = relations
-    events: Events = events
-    zone: tzinfo = UTC
-    """where days begin, for daily summaries"""
 
 
 def upkeep(

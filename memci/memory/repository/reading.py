@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 import apsw
 
 from ...errors import CorruptRecord
-from ...pace import breathe
 from ...storage import Storage
+from ...workers import breathe
 from ..backend import PageRecord
 from .page_source import raw_page
 from .store import MemoryStore, fetched

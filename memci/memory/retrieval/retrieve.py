@@ -21,10 +21,10 @@ from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...messages import Message
 from ...storage import Storage
 from ..backend import FoundPage, Piece, Recollection
-from ..ingest import EVICTED, MID, OBSERVED, SHORT
 from ..owner import Owner
 from ..repository.page_source import raw_page
 from ..repository.store import MemoryStore
+from ..repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .columns import Floats, Integers
 from .embedder import Embedder, embedded
 from .knowledge import concepts, known, visit

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from ...messages import text_of
-from ...pace import breathe
 from ...text.language.importance import importance
 from ...text.language.keywords import keywords
 from ...text.language.moods import Mood, feelings, mood, mood_of
 from ...text.language.sentences import sentences
 from ...text.summarize import extract, one_line
+from ...workers import breathe
 from ..backend import PageRecord
 
 INTERVAL = 5

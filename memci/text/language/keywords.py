@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ...pace import breathe
+from ...workers import breathe
 from .terms import is_single, terms
 
 SCANNED = 20_000

@@ -1,6 +1,6 @@
 """Summaries of a page: a title, and one line per message.
 
-    from memci.summarizers import extract
+    from memci.text.summarize import extract
 
     summary = extract(messages)             # needs no model, gives the same lines on every machine
     summary.title                           # "Change my flight to May 27 · OI5L9G"

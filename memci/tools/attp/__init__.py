@@ -2,7 +2,7 @@
 
 The model reads Python signatures in its system prompt and answers in TOML; its code is walked, never executed:
 
-    from memci import attp
+    from memci.tools import attp
 
     system = attp.describe(tools)                              # tools: name -> typed function with a docstring
     reply = attp.parse(text)

@@ -9,10 +9,10 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.memory.backend import NullMemory
-from memci.memory.consolidation.maintenance import Rules
 from memci.memory.tiered_memory import TieredMemory
-from memci.pace import breathe, called, giving_way
+from memci.memory.tiers.rules import Rules
 from memci.text.language.keywords import keywords
+from memci.workers import breathe, called, giving_way
 
 LONG = 30.0
 """seconds that nothing here lasts"""

@@ -1,0 +1,67 @@
+"""What is about to happen to a window, as values: a draft of messages, a page read back, an edition.
+
+This module knows nothing of how they are made, or of storage beyond the rows that are stored.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..chapters.contents import ContentsPage
+from ..chapters.messagelist import MessageNode
+from ..messages import Message
+from ..storage.protocol import PageRow, Place
+
+
+class Draft(NamedTuple):
+    """Messages on their way into a window."""
+
+    nodes: tuple[MessageNode, ...]
+    opens: tuple[bool, ...]
+    """whether each opens a page"""
+    places: tuple[tuple[int, int], ...]
+    """(page, ordinal) of each"""
+    bodies: tuple[tuple[int, bytes], ...]
+    """codec and bytes of each"""
+    whole: tuple[int, ...] = ()
+    """tokens of each, before it was clipped"""
+    late: tuple[bool, ...] = ()
+    """whether each is a result that no open call waits for"""
+    interrupted: tuple[str, ...] = ()
+    """ids of calls that will not get a result any more, because something else follows"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page as an edition needs it: its row, and its messages as nodes."""
+
+    row: PageRow
+    base: int
+    """seq of its interaction's first message"""
+    nodes: tuple[MessageNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """One edition, ready to be committed and taken in."""
+
+    contents: ContentsPage
+    listed: dict[int, PageRow]
+    """the pages that it lists"""
+    changed: tuple[PageRow, ...]
+    """all pages that changed their place"""
+    archived: tuple[int, ...] = ()
+    """closed pages that leave the window"""
+    split: tuple[MessageNode, MessageNode] | None = None
+    """the run that leaves the open page"""
+    restored: tuple[StoredPage, ...] = ()
+    """pages that come back, because they were pinned"""
+    views: tuple[tuple[int, Message, int, int], ...] = ()
+    """(seq, view, tokens, clip) of results that are clipped"""
+    unloaded: tuple[int, ...] = ()
+    next_page: int = 1
+
+    @property
+    def fates(self) -> tuple[int, ...]:
+        """Pages that the memory has to be told of: unloaded, or open with a part split off that closed before it."""
+        growing = tuple(row.index for row in self.changed if row.place is Place.ACTIVE and row.end is None)
+        return self.unloaded + growing

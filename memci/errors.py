@@ -21,7 +21,7 @@
         ├── StorageReadOnly                it can be read, not written
         ├── StorageUnavailable             it can't be reached or opened
         ├── StorageBusy                    another process holds it
-        ├── LeaseLost                      another writer was here first
+        ├── WriteConflict                  another writer was here first
         ├── CommitUnknown                  it may be stored or not: open again, and ask
         ├── HandlePoisoned                 it was closed, or a write failed halfway: open it again
         ├── CorruptRecord                  a record does not hold what was written
@@ -248,7 +248,7 @@ class StorageBusy(StorageError):
     retryable = True
 
 
-class LeaseLost(StorageError):
+class WriteConflict(StorageError):
     """Another writer changed this context since it was opened: `Context.refresh()` reads what it is now."""
 
 

@@ -220,7 +220,9 @@ def test_layers_are_as_they_are_drawn():
         f"{module} imports {other}"
         for module, others in EDGES.items()
         for other in others
-        if not {top(module), top(other)} & outside and top(other) != top(module) and rank[top(other)] >= rank[top(module)]
+        if not {top(module), top(other)} & outside
+        and top(other) != top(module)
+        and rank[top(other)] >= rank[top(module)]
     ]
 
     assert set(rank) == {top(module) for module in FILES} - outside

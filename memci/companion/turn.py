@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from ..context.context import Context
 from ..context.report import Receipt
-from ..errors import AnswerRejected, BudgetExceeded, LeaseLost
+from ..errors import AnswerRejected, BudgetExceeded, WriteConflict
 from ..llm.model import Reply, Usage
 from ..messages import Message, tool_calls
 from .answers import Counted
@@ -195,7 +195,7 @@ class Turn:
         """Return what *act* returns; if another one wrote the context meanwhile, read it anew first."""
         try:
             return act()
-        except LeaseLost:
+        except WriteConflict:
             self._context.refresh()
             return act()
 

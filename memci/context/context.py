@@ -74,7 +74,7 @@ class Context(Calls):
 
         None stands for the stored value of a setting. Opening writes nothing, but for a new context, and takes nothing
         from whoever writes the same one: new settings are stored with the first change, the first that changes it goes
-        on, and the other one gets `LeaseLost` from its next `render` or change, and may `refresh`.
+        on, and the other one gets `WriteConflict` from its next `render` or change, and may `refresh`.
 
         Args:
             store: A path (one SQLite file for many contexts), or a store, which stays open when the context closes.
@@ -199,10 +199,10 @@ class Context(Calls):
             BudgetExceeded: If what can't be taken out does not fit; it says what that is.
             OpenToolGroup: If calls at the tail wait for their results, which no provider accepts.
             InvalidMessage: If a pending message is not one.
-            LeaseLost: If another writer has changed the context: `refresh`, then render again.
+            WriteConflict: If another writer has changed the context: `refresh`, then render again.
         """
         with self._usable():
-            self._parts.writer.check_lease()
+            self._parts.writer.check_revision()
             renderer, page = self._parts.renderer, self._parts.memory_page
             if not pending:
                 view = renderer.view(tools=tools, strict=strict)
@@ -235,7 +235,7 @@ class Context(Calls):
             LimitExceeded: If one is too large to store; nothing was stored.
             OpConflict: If *op_id* was used with other messages.
             Undone: If what *op_id* stored was taken back; `Erased` if it was erased.
-            LeaseLost: If another writer has changed the context; nothing was stored: `refresh`, and decide anew.
+            WriteConflict: If another writer has changed the context; nothing was stored: `refresh`, and decide anew.
             CommitUnknown: If the disk failed at the last moment: open the store again, and repeat it with its op_id.
             StorageError: If it could not be stored; nothing was.
         """

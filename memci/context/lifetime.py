@@ -135,7 +135,7 @@ class Lifetime:
         return self._wanted.read_only
 
     def refresh(self) -> None:
-        """Read the context anew, as its store has it now: after `LeaseLost`, or to see what others appended.
+        """Read the context anew, as its store has it now: after `WriteConflict`, or to see what others appended.
 
         O(messages in the window). What was appended here is in the store and stays.
 
@@ -161,7 +161,7 @@ class Lifetime:
 
         Raises:
             InvalidSetting: If there is a context of this name, or no such turn.
-            LeaseLost: If another writer has changed this context: `refresh` first.
+            WriteConflict: If another writer has changed this context: `refresh` first.
         """
         with self._usable():
             then = self._wanted._replace(read_only=True, given={}, system=None, recount=True)
@@ -173,7 +173,7 @@ class Lifetime:
                 seen = self._storage if at is None else Past(writable, self.id, at)
                 forked(seen, writable, opened(seen, then).window, id, owner)
             else:
-                self._parts.writer.check_lease()
+                self._parts.writer.check_revision()
                 forked(self._storage, writable, self._parts.window, id, owner)
             store = self._store if self._owned else writable
             memory = self._memory if owner is None else None
@@ -190,12 +190,12 @@ class Lifetime:
 
         Raises:
             PageNotFound: If no page has this index, or it has no such entry; `Erased` if it is gone already.
-            LeaseLost: If another writer has changed one of these contexts: `refresh` first.
+            WriteConflict: If another writer has changed one of these contexts: `refresh` first.
         """
         with self._usable():
             if self._wanted.read_only:
                 raise StorageReadOnly(f"context {self.id!r:.60} was opened for reading only")
-            self._parts.writer.check_lease()
+            self._parts.writer.check_revision()
             try:
                 self._parts.writer.write_out()
                 receipt = erased(

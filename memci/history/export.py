@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from ..errors import CorruptRecord, InvalidSetting, LeaseLost
+from ..errors import CorruptRecord, InvalidSetting, WriteConflict
 from ..messages import Message
 from ..storage import Storage
 from ..storage.codec import ORJSON
@@ -32,7 +32,7 @@ def exported(storage: Storage, context_id: str, *, chat: bool = False) -> Iterat
 
     Raises:
         InvalidSetting: If there is no such context.
-        LeaseLost: Before the last line, if the context has changed since the first one: export it again.
+        WriteConflict: Before the last line, if the context has changed since the first one: export it again.
         CorruptRecord: When something is reached that is not what was written.
     """
     found = storage.load(context_id)
@@ -50,7 +50,7 @@ def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) ->
             yield held
         held = line
     if storage.revision(record.id) != record.revision:
-        raise LeaseLost(f"context {record.id!r:.60} changed while it was exported: export it again")
+        raise WriteConflict(f"context {record.id!r:.60} changed while it was exported: export it again")
     if held is not None:
         yield held
 

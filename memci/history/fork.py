@@ -8,7 +8,7 @@ This module knows nothing of how a window came about.
 
 from dataclasses import replace
 
-from ..errors import InvalidSetting, LeaseLost
+from ..errors import InvalidSetting, WriteConflict
 from ..storage import Storage
 from ..storage.protocol import Transition
 from ..window import snapshot as moments
@@ -43,5 +43,5 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
     edition = moments.dumps(contents, record, window.rows.values())
     try:
         target.commit(Transition(0, record, pages=pages, views=views, edition=edition))
-    except LeaseLost:
+    except WriteConflict:
         raise taken from None

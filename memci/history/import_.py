@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import orjson
 
 from ..chapters.contents import ContentsPage
-from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LeaseLost, LimitExceeded, MemciError, SchemaTooNew
+from ..errors import (
+    BudgetExceeded,
+    InvalidMessage,
+    InvalidSetting,
+    LimitExceeded,
+    MemciError,
+    SchemaTooNew,
+    WriteConflict,
+)
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
 from ..storage.protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Place, Transition
@@ -64,7 +72,7 @@ def committed(storage: Storage, transition: Transition, *, id: str | None = None
     check_free(storage, record.id)
     try:
         storage.commit(transition._replace(record=record))
-    except LeaseLost:
+    except WriteConflict:
         raise _taken(record.id) from None
     return record.id
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..chapters.contents import ContentsPage
-from ..errors import BudgetExceeded, InvalidSetting, LeaseLost, MemciError, StorageBusy
+from ..errors import BudgetExceeded, InvalidSetting, MemciError, StorageBusy, WriteConflict
 from ..messages import Message
 from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
@@ -93,7 +93,7 @@ def opened(storage: Storage, wanted: Wanted) -> Opened:
     """
     _check(wanted)
     for attempt in range(ATTEMPTS):
-        with contextlib.suppress(LeaseLost):  # another one made or changed it while we read
+        with contextlib.suppress(WriteConflict):  # another one made or changed it while we read
             return _opened(storage, wanted)
         time.sleep(random.uniform(0, PAUSE_SECONDS) if attempt else 0)  # noqa: S311 -- no secret
     raise StorageBusy(f"context {wanted.id!r:.60} changes faster than it can be opened")
@@ -157,7 +157,7 @@ def _read(
 
 def _check_unchanged(storage: Storage, record: ContextRecord) -> None:
     if storage.revision(record.id) != record.revision:
-        raise LeaseLost(f"context {record.id!r:.60} was changed while it was read")
+        raise WriteConflict(f"context {record.id!r:.60} was changed while it was read")
 
 
 def _chosen(wanted: Wanted, stored: dict[str, object]) -> tuple[Settings, str | None, TokenCounter, str]:

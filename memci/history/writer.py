@@ -17,12 +17,12 @@ from ..chapters.unload import NeverRecalled, Stale, UnloadRule
 from ..errors import (
     Erased,
     InvalidSetting,
-    LeaseLost,
     OpConflict,
     PageNotFound,
     StorageBusy,
     StorageFull,
     StorageReadOnly,
+    WriteConflict,
 )
 from ..history.events import Event
 from ..messages import Message
@@ -294,11 +294,11 @@ class Writer:
             self._commit(Transition(record.head, record))
             window.remember(record)
 
-    def check_lease(self) -> None:
-        """Raise LeaseLost if another writer has changed the context since it was read; what only reads may lag."""
+    def check_revision(self) -> None:
+        """Raise WriteConflict if another writer has changed the context since it was read; what only reads may lag."""
         record = self._window.record
         if not self._read_only and (stored := self._storage.revision(record.id)) != record.revision:
-            raise LeaseLost(f"context {record.id!r} is at revision {stored}, not {record.revision}: refresh() reads it")
+            raise WriteConflict(f"context {record.id!r} is at revision {stored}, not {record.revision}: call refresh()")
 
     def _check_writable(self) -> None:
         if self._read_only:

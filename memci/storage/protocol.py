@@ -139,7 +139,7 @@ class Transition(NamedTuple):
     """One change of one context."""
 
     head: int
-    """the next seq that the writer believes in, 0 for a new context: another one in the store is `LeaseLost`"""
+    """the next seq that the writer believes in, 0 for a new context: another one in the store is `WriteConflict`"""
     record: ContextRecord
     """the context's record afterwards; its revision is one above the stored one, or 1 for a new context"""
     entries: tuple[EntryRow, ...] = ()
@@ -203,8 +203,8 @@ class Storage(Protocol):
         If its `op` is known already, apply nothing and return the row that is stored (the caller compares digests).
 
         Raises:
-            LeaseLost: If the stored head is not `transition.head`, or the stored revision not the one before that of
-                `transition.record` (both 0 for a context that does not exist yet): another writer was here.
+            WriteConflict: If the stored head is not `transition.head`, or the stored revision is not the one before
+                that of `transition.record` (both are 0 for a new context): another writer was first.
             CommitUnknown: If it can't be told whether it was applied; the store has to be opened again then.
         """
         ...
@@ -249,7 +249,7 @@ class Storage(Protocol):
         Naming what is gone already is fine; `Erasure()` only scrubs.
 
         Raises:
-            LeaseLost: As for `commit`, for any of its transitions.
+            WriteConflict: As for `commit`, for any of its transitions.
             InvalidSetting: If a fork would be left behind without the past that it shares; it names the fork.
         """
         ...

@@ -10,7 +10,7 @@ This module knows nothing of how rows are kept.
 
 from typing import Final
 
-from ..errors import InvalidSetting, LeaseLost
+from ..errors import InvalidSetting, WriteConflict
 from .protocol import Transition
 
 MAX_HEAD: Final = 2**40
@@ -52,8 +52,8 @@ def check(transition: Transition) -> None:
         assert 0 <= seq < head, "a view is of an entry that there is"
 
 
-def check_lease(transition: Transition, head: int, revision: int) -> None:
-    """Raise LeaseLost unless *transition* follows the stored *head* and *revision*, both 0 for a new context.
+def check_revision(transition: Transition, head: int, revision: int) -> None:
+    """Raise WriteConflict unless *transition* follows the stored *head* and *revision*, both 0 for a new context.
 
     One that comes with its past starts at the revision that it had.
     """
@@ -61,10 +61,10 @@ def check_lease(transition: Transition, head: int, revision: int) -> None:
     if head == transition.head == revision and transition.history:
         return
     if head != transition.head:
-        raise LeaseLost(f"context {record.id!r} is at seq {head}, not {transition.head}: refresh() reads it")
+        raise WriteConflict(f"context {record.id!r} is at seq {head}, not {transition.head}: call refresh()")
     if revision != record.revision - 1:
         before = record.revision - 1
-        raise LeaseLost(f"context {record.id!r} is at revision {revision}, not {before}: refresh() reads it")
+        raise WriteConflict(f"context {record.id!r} is at revision {revision}, not {before}: call refresh()")
 
 
 def check_text(name: str, text: str) -> None:

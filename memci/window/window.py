@@ -268,7 +268,7 @@ class Window:
         if record.state != self.record.state:
             self.memo = Memo.loads(record.state)
             self._reckon()
-        self.record = record  # last: whoever is stopped before it has the revision of before, and loses the lease
+        self.record = record  # last: if a call stops before this line, its next write conflicts
 
     def reckon_tools(self, tokens: int) -> None:
         """Reckon with tools that cost *tokens* from now on; stored with the next change."""

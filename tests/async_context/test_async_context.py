@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from memci import AsyncContext, Context, EphemeralStorage
-from memci.errors import HandlePoisoned, InvalidMessage, InvalidSetting, LeaseLost
+from memci.errors import HandlePoisoned, InvalidMessage, InvalidSetting, WriteConflict
 
 from ..context.kit import again, call, calling, seen, store, turn, where
 from .kit import GIVEN, Gated, said
@@ -115,7 +115,7 @@ def test_errors_reach_who_awaits(quiet):
         with pytest.raises(InvalidMessage):
             await context.append_turn({"role": "nobody"})
         again(storage).append_turn("by another")
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             await context.render()
         await context.refresh()
         return await context.append_turn("fine")

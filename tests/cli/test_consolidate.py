@@ -11,7 +11,7 @@ from model_kit import obliging
 
 from memci import Context, SQLiteStorage
 from memci.cli.memory.consolidate import _told
-from memci.errors import LeaseLost
+from memci.errors import WriteConflict
 from memci.memory import TieredMemory
 from memci.memory.inspect import counts
 from memci.testing.llm.faults import Status
@@ -110,7 +110,7 @@ def test_consolidate_when_another_writer_has_it(untold):
 
     class Taken(TieredMemory):
         def observe(self, page):
-            raise LeaseLost("at revision 9, not 8")
+            raise WriteConflict("at revision 9, not 8")
 
     with closing(SQLiteStorage(untold)) as storage, closing(Taken(storage, owner="ada")) as memory:
         problem = _told(storage, "alice", memory, TieredMemory.upkeep)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import Erased, LeaseLost, PageNotFound, Undone
+from memci.errors import Erased, PageNotFound, Undone, WriteConflict
 
 from .erasures import secret, shown, well
 from .kit import (
@@ -353,7 +353,7 @@ def test_stale_handle_can_not_erase(storage):
     older = talked(3, storage=storage)
     again(storage).append_turn("newer")
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         older.erase(1)
 
     assert again(storage).recall_page(1) == list(turn(1))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memci import SQLiteStorage
-from memci.errors import InvalidSetting, LeaseLost
+from memci.errors import InvalidSetting, WriteConflict
 from memci.history.erase import ErasureReceipt, erase
 from memci.storage.protocol import Erasure
 
@@ -42,9 +42,9 @@ def test_whole_context_is_erased(storage):
 
     assert receipt == ErasureReceipt(1, 6, 12, editions, 1, "done")
     assert [record.id for record in storage.contexts()] == ["other"]
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         context.render()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         context.append_turn("late")
     fresh = opened(storage)
     assert list(fresh.messages()) == []

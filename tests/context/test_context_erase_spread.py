@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import Erased, LeaseLost, OpConflict
+from memci.errors import Erased, OpConflict, WriteConflict
 from memci.history.erase import erase
 
 from .erasures import secret, shown, well
@@ -107,7 +107,7 @@ def test_forks_lose_it_too(storage):
         assert where(each)[2] == "erased"
         well(each)
     assert seen(again(storage, id="before")) == untouched
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         context.render()
     context.refresh()
     context.append_turn(*turn(5))

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from memci.errors import BudgetExceeded, HandlePoisoned, LeaseLost
+from memci.errors import BudgetExceeded, HandlePoisoned, WriteConflict
 from memci.history.erase import erase
 
 from .kit import again, opened, seen, talked, turn, where, words
@@ -40,7 +40,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_older_writer_loses_its_lease_before_anything_is_stored(change, storage):
+def test_older_writer_meets_a_conflict_before_anything_is_stored(change, storage):
     """Whatever the older handle does first, it is told, and nothing of it is stored."""
     older = talked(6, storage=storage)
     older.pin(1)
@@ -51,7 +51,7 @@ def test_older_writer_loses_its_lease_before_anything_is_stored(change, storage)
     before = stored(storage)
 
     for _ in range(2):
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             CHANGES[change](older)
 
     assert stored(storage) == before
@@ -69,7 +69,7 @@ def test_every_change_fences(change, storage):
     newer.render()
     CHANGES[change](newer)
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         older.render()
     older.refresh()
     assert seen(older) == seen(again(storage))
@@ -100,7 +100,7 @@ def test_opening_fences_nobody_and_stores_nothing(given, storage):
     assert stored(storage) == before
     assert writer.render() == shown
     writer.append_turn(*turn(5))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         other.render()
 
 
@@ -163,7 +163,7 @@ def test_refresh_recovers_and_keeps_what_the_program_gave(storage):
     newer = again(storage)
     newer.append_turn(*turn(6))
     newer.append_turn(*turn(7))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         older.append_turn(*turn(8))
 
     older.refresh()
@@ -175,7 +175,7 @@ def test_refresh_recovers_and_keeps_what_the_program_gave(storage):
     assert [event.kind for event in told] == ["edition"] * len(told) and told
     assert [each["content"].split()[1] for each in older.messages()] == [c for c in "12345678" for _ in "qa"]
     assert older.report().counter == "custom:words"
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         newer.render()
     newer.refresh()
     assert seen(newer) == seen(older)
@@ -210,7 +210,7 @@ def test_refresh_of_what_is_new_changes_nothing(storage):
     assert context.render()
 
 
-def test_repeated_op_after_a_lost_lease_is_known(storage):
+def test_repeated_op_after_a_write_conflict_is_known(storage):
     """A retry that another handle has stored is answered with its receipt, once refreshed."""
     older = talked(2, storage=storage)
     first = again(storage).append_turn("pay", op_id="pay-1")
@@ -246,7 +246,7 @@ def test_two_threads_with_handles_of_their_own_never_interleave(storage):
                 try:
                     context.append_turn(f"{name} {number}", {"role": "assistant", "content": f"{name} {number}"})
                     break
-                except LeaseLost:
+                except WriteConflict:
                     lost.append(name)
                     context.refresh()
 

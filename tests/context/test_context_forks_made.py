@@ -6,7 +6,7 @@ import json
 import pytest
 
 from memci import Context
-from memci.errors import InvalidSetting, LeaseLost, PageNotFound
+from memci.errors import InvalidSetting, PageNotFound, WriteConflict
 from memci.memory import NullMemory
 from memci.storage.protocol import Place
 
@@ -77,7 +77,7 @@ def test_fork_of_a_stale_handle_is_refused(storage):
     context = talked(2, storage=storage)
     again(storage).append_turn("newer")
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         context.fork("bob")
 
     assert [record.id for record in storage.contexts()] == ["alice"]

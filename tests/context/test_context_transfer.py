@@ -6,7 +6,7 @@ import json
 import pytest
 
 from memci import EphemeralStorage, SQLiteStorage
-from memci.errors import InvalidSetting, LeaseLost, MemciError, StorageFull
+from memci.errors import InvalidSetting, MemciError, StorageFull, WriteConflict
 from memci.history import exported, imported, transitions
 from memci.history.lines import fields_of, line_of, told, written
 from memci.storage import FilesystemStorage
@@ -231,7 +231,7 @@ def test_export_of_a_context_that_changes_meanwhile(store):
     seen = [next(lines)]
     context.append_turn("I was here.")
 
-    with pytest.raises(LeaseLost, match="changed while it was exported"):
+    with pytest.raises(WriteConflict, match="changed while it was exported"):
         seen.extend(lines)
 
     assert '"kind":"end"' not in "".join(seen)

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from memci import Context
-from memci.errors import HandlePoisoned, InvalidSetting, LeaseLost, StorageBusy, StorageUnavailable
+from memci.errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageUnavailable, WriteConflict
 
 from .kit import ON_DISK, again, call, calling, opened, result, store, talked, turn
 from .test_context_fencing import CHANGES
@@ -66,9 +66,9 @@ def test_older_writer_is_fenced_by_another_process(kind, tmp_path):
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context = talked(3, storage=storage)
         with other_process(kind, tmp_path, "append"):
-            with pytest.raises(LeaseLost):
+            with pytest.raises(WriteConflict):
                 context.render()
-            with pytest.raises(LeaseLost):
+            with pytest.raises(WriteConflict):
                 context.append_turn("late")
             context.refresh()
             assert "question 99" in json.dumps(context.render())
@@ -76,7 +76,7 @@ def test_older_writer_is_fenced_by_another_process(kind, tmp_path):
             context.append_turn(*turn(5))
             child.stdin.write("\n")
             child.stdin.flush()
-            assert child.stdout.readline() == "LeaseLost\n"
+            assert child.stdout.readline() == "WriteConflict\n"
 
 
 @pytest.mark.parametrize("kind", ON_DISK)
@@ -317,7 +317,7 @@ def test_group_that_waits_is_whole_after_a_takeover(storage):
     newer = again(storage)
     newer.append_turn(result("a"), result("b"))
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         older.append_turn(result("a", "doubled"))
     older.refresh()
     assert older.render() == newer.render()

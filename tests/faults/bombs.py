@@ -27,7 +27,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import memci
-from memci.errors import HandlePoisoned, LeaseLost, MemciError
+from memci.errors import HandlePoisoned, MemciError, WriteConflict
 from memci.history.verify import problems
 from memci.storage.protocol import Storage
 
@@ -255,7 +255,7 @@ class _Afterwards:
         if other.is_alive():
             self.found.append("the handle is stuck: a lock was left behind")
             self.outcome = "stuck"
-        elif isinstance(self._error, LeaseLost):
+        elif isinstance(self._error, WriteConflict):
             self.outcome = "the handle goes on after refresh()"
             site.context.refresh()
             self._go_on()

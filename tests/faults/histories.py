@@ -3,7 +3,7 @@
     writer-3.log    start 3-7 shared a · lost 3-7 · acked 3-7 12.2 · start 3-8 shared a · (killed) · known 3-8
     shared a        … 3-7 asks · 3-7 answers · 3-8 asks · 3-8 answers …
 
-    acknowledged: there, once        a run of one handle: nobody else in it, for that is what LeaseLost is for
+    acknowledged: there, once        a run of one handle: nobody else in it, for that is what WriteConflict is for
     started only: there once or not  a context of one's own, or with a turn: never lost
 
 A run is what one handle acknowledges between two moments at which it read the context. This module knows nothing of
@@ -123,7 +123,7 @@ def examined(
             "appends acknowledged": sum(len(each.acknowledged) for each in told.values()),
             "in flight at a death": sum(each.again for each in told.values()),
             "of them stored already": sum(len(each.known) for each in told.values()),
-            "leases lost": sum(len(each.lost) for each in told.values()),
+            "write conflicts": sum(len(each.lost) for each in told.values()),
             "runs of one handle": len({run for each in told.values() for run in each.runs.values()}),
         }
     )

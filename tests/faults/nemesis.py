@@ -29,7 +29,7 @@ from typing import NamedTuple, NoReturn
 
 import memci
 from memci import Context, SQLiteStorage
-from memci.errors import CommitUnknown, LeaseLost, StorageBusy
+from memci.errors import CommitUnknown, StorageBusy, WriteConflict
 from memci.memory import NullMemory
 from memci.storage.filesystem.store import FilesystemStorage
 from memci.storage.protocol import Storage
@@ -128,7 +128,7 @@ class Writer:
                 context = self._context(name)
                 self._think()
                 receipt = context.append_turn(*said(op), op_id=op)
-            except LeaseLost:
+            except WriteConflict:
                 self._say(f"lost {op}")
                 self._read_again(name)
             except StorageBusy:
@@ -161,7 +161,7 @@ class Writer:
                     context.archive()
                 if what < 0.3:
                     self._compare(context)
-            except LeaseLost:
+            except WriteConflict:
                 self._say(f"lost {name}")
                 self._read_again(name)
             except StorageBusy:
@@ -175,7 +175,7 @@ class Writer:
         revision = self._storage.revision(context.id)
         with opened(self._storage, context.id, read_only=True) as fresh:
             stored = fresh.render()
-        with contextlib.suppress(LeaseLost):
+        with contextlib.suppress(WriteConflict):
             if context.render() == shown != stored and self._storage.revision(context.id) == revision:
                 self._say(f"stale {context.id}")
 
@@ -212,7 +212,7 @@ def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = Fa
             return Context.open(storage, id=name, memory=NullMemory(), window=1_500, reply=100, counter=count,
                 nonce="1f9a03c2", wait=wait,
                                 read_only=read_only)  # fmt: skip
-        except (LeaseLost, StorageBusy):  # another one made it, or changes it all the time
+        except (WriteConflict, StorageBusy):  # another one made it, or changes it all the time
             continue
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memci import SQLiteStorage
-from memci.errors import LeaseLost, StorageBusy
+from memci.errors import StorageBusy, WriteConflict
 from memci.storage.protocol import OpRow, Transition
 from tests.faults.histories import History, against, examined, history, said
 from tests.faults.nemesis import STORES, TURNS, WRITERS, Nemesis, opened, sqlite
@@ -39,7 +39,7 @@ class Unfenced(SQLiteStorage):
             entries = tuple(row._replace(seq=row.seq + shift) for row in transition.entries)
             try:
                 known = super().commit(transition._replace(head=head, record=after, entries=entries))
-            except LeaseLost:
+            except WriteConflict:
                 continue
             if known is None:
                 self._believed[record.id] = record.revision
@@ -79,7 +79,7 @@ def test_every_promise_holds_when_writers_are_killed():
     assert tally.runs == 9
     for store in ("sqlite", "truncate", "files"):
         assert tally.counts[f"appends acknowledged, {store}"]
-    assert tally.counts["leases lost"]
+    assert tally.counts["write conflicts"]
     assert tally.counts["in flight at a death"]
 
 

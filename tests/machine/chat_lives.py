@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from memci import Context
-from memci.errors import Erased, InvalidSetting, LeaseLost, MemciError, StorageReadOnly
+from memci.errors import Erased, InvalidSetting, MemciError, StorageReadOnly, WriteConflict
 from memci.memory import NullMemory
 from memci.testing import strategies as chat
 
@@ -45,7 +45,7 @@ class Lives(Checks):
         theirs, self.context = self.context, ours
         for act in (lambda: ours.render(tools=self.tools, strict=False), lambda: ours.append_turn("late")):
             if not silent:
-                self.raises(LeaseLost, act)
+                self.raises(WriteConflict, act)
         seen = self.everything(theirs)  # rendering with these tools may store an edition: before it is read
         ours.refresh()
         self.unchanged(seen, "both see what is stored")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memci import AsyncContext
-from memci.errors import LeaseLost, StorageBusy
+from memci.errors import StorageBusy, WriteConflict
 from tests.context.kit import ON_DISK, again, calling, opened, result, store, talked, turn, where
 
 
@@ -36,7 +36,7 @@ def test_second_process_discards_nothing_of_the_first(storage):
     first, second = opened(storage), opened(storage)
     first.append_turn(*turn(1))
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         second.append_turn(*turn(2))
 
     second.refresh()
@@ -51,7 +51,7 @@ def test_stale_session_is_not_loaded_silently(storage):
     newer.append_turn("go", calling("a"), result("a"))
 
     for act in (older.render, lambda: older.append_turn("mine", calling("b"), result("b"))):
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             act()
 
     assert len(list(newer.messages())) == 7

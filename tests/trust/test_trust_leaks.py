@@ -208,7 +208,7 @@ def test_error_of_any_kind_repeats_nothing(kind, folder, caplog):
         "OpenToolGroup",
         "InvalidMessage",
         "StorageReadOnly",
-        "LeaseLost",
+        "WriteConflict",
         "Undone",
         "Erased",
         "HandlePoisoned",

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...context.memory_feed import Handover
-from ...errors import InvalidSetting, LeaseLost, MemciError
+from ...errors import InvalidSetting, MemciError, WriteConflict
 from ...history.loader import Wanted, opened
 from ...llm import Chat, Spent
 from ...memory import TieredMemory
@@ -199,7 +199,7 @@ def _told(storage: Storage, context: str, memory: TieredMemory, look_after: Call
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile
                 break
         look_after(memory)
-    except LeaseLost as error:
+    except WriteConflict as error:
         return f"somebody else goes on with it: {error}"
     except MemciError as error:
         return str(error)

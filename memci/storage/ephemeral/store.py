@@ -13,7 +13,7 @@ from threading import Lock, RLock
 from ...errors import CorruptRecord, HandlePoisoned, InvalidSetting
 from ..locks import busy, check_seconds
 from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
-from ..validation import check, check_lease, check_text
+from ..validation import check, check_revision, check_text
 from .packed import Kept
 
 _BATCH = 256
@@ -182,9 +182,9 @@ class EphemeralStorage:
         """Return what *transition* is applied to, once it follows what is there."""
         record = transition.record
         if found is not None:
-            check_lease(transition, found.record.head, found.record.revision)
+            check_revision(transition, found.record.head, found.record.revision)
             return found
-        check_lease(transition, 0, 0)
+        check_revision(transition, 0, 0)
         if record.parent is not None:
             parent = self._contexts.get(record.parent)
             if parent is None or record.base > parent.record.head:

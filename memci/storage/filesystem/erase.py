@@ -13,7 +13,7 @@ from typing import Final
 
 from ...errors import CorruptRecord, InvalidSetting
 from ..protocol import EntryRow, Erased, Erasure, OpRow, Transition
-from ..validation import check_lease
+from ..validation import check_revision
 from .context_file import KINDS, Kept, folder_name, is_folder_name, merged, op_file, view_file
 from .files import Files
 from .loading import CONTEXTS, load
@@ -34,7 +34,7 @@ def stage(files: Files, erasure: Erasure) -> tuple[Staged, Erased]:
     """Return what *erasure* makes of the files, and how many rows go. O(what changes).
 
     Raises:
-        LeaseLost: If one of its transitions does not follow what is stored.
+        WriteConflict: If one of its transitions does not follow what is stored.
         InvalidSetting: If a fork would be left behind without its past.
     """
     return _Stage(files).run(erasure)
@@ -204,7 +204,7 @@ class _Stage:
     def _follow(self, transition: Transition, seqs: set[int], own: set[int], gone: Erased) -> Erased:
         context = transition.record.id
         kept = self._kept(context)
-        check_lease(transition, kept.record.head, kept.record.revision)
+        check_revision(transition, kept.record.head, kept.record.revision)
         reading = Reading(self._files, kept)
         editions = reading.names("editions")
         for name in editions:

@@ -12,7 +12,7 @@ Whoever commits holds the lock of the context. This module knows nothing of lock
 
 from ...errors import CommitUnknown, InvalidSetting, StorageError
 from ..protocol import OpRow, Transition
-from ..validation import check_lease
+from ..validation import check_revision
 from .context_file import KINDS, Kept, folder_name
 from .files import Files
 from .loading import CONTEXTS, load
@@ -23,7 +23,7 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
     """Apply *transition* and return None, or return the row of its op if that is known. O(rows, and window).
 
     Raises:
-        LeaseLost: If another writer was here.
+        WriteConflict: If another writer was here.
         CommitUnknown: If the disk failed while it was made final.
     """
     record, op = transition.record, transition.op
@@ -37,7 +37,7 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
             if full:
                 make_final(files, f"{CONTEXTS}/{kept.folder}", op_id)
             return known
-    check_lease(transition, *((0, 0) if kept is None else (kept.record.head, kept.record.revision)))
+    check_revision(transition, *((0, 0) if kept is None else (kept.record.head, kept.record.revision)))
     if kept is None:
         _check_parent(files, transition, full=full)
         empty = Kept(record, record.base)

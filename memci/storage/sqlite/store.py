@@ -1,7 +1,7 @@
 """Contexts in one SQLite file: what commit() returned from is on disk.
 
     BEGIN IMMEDIATE
-      what changes (`sqlite_write`)    ──▶  its op is known, or the lease is lost: ROLLBACK
+      what changes (`sqlite_write`)    ──▶  its op is known, or another writer was first: ROLLBACK
     COMMIT                             ──▶  durability "full": synced (0.1–4 ms, the disk's); "fast": the newest
                                             transitions may be lost when the power fails, never the middle
                                             the disk fails here: CommitUnknown, and this handle is of no use any more

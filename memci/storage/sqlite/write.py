@@ -1,7 +1,7 @@
 """What changes a SQLite store, as statements within one transaction.
 
-    apply     op known?  ──▶  its row, nothing else happens
-              the lease  ──▶  LeaseLost, if another writer was here
+    apply     op known?       ──▶  its row, nothing else happens
+              another head?   ──▶  WriteConflict, if another writer was here
               context, entry …, page …, view …, edition, op
     erase     contexts go whole, entries become tombstones, editions before go; what goes is overwritten with zeros
     scrub     the write-ahead log, which still holds it, is emptied
@@ -13,7 +13,7 @@ import apsw
 
 from ...errors import CorruptRecord, InvalidSetting, LimitExceeded
 from ..protocol import EditionRow, Erased, Erasure, OpRow, Transition
-from ..validation import check_lease
+from ..validation import check_revision
 from .rows import Row, context_columns, edition_columns, entry_columns, op_columns, page_columns, read_op, view_columns
 
 _MAX_CONTEXTS = 2**23 - 1
@@ -69,7 +69,7 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
     columns = context_columns(record)
     found = rows(connection, SELECT_HEAD, record.id)
     nr, head, revision = found[0][:3] if found else (0, 0, 0)
-    check_lease(transition, head, revision)
+    check_revision(transition, head, revision)
     if nr:
         connection.execute(_UPDATE_CONTEXT, (*columns[1:], nr))
     else:

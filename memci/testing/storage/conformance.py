@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from ...errors import HandlePoisoned, LeaseLost
+from ...errors import HandlePoisoned, WriteConflict
 from ...storage.protocol import Erasure, OpRow, PageRow, Place, Storage, Transition
 from .durable import StorageDurability
 from .editions import StorageEditions
@@ -148,24 +148,24 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
         assert list(storage.entries("a")) == [rows[0]._replace(tokens=70, clip=64), rows[1], rows[2]._replace(tokens=5)]
 
     def test_stale_head_is_refused_without_a_trace(self, storage: Storage) -> None:
-        """A writer whose head is not the store's gets LeaseLost, and nothing of its transition is kept."""
+        """A writer whose head is not the store's gets WriteConflict, and nothing of its transition is kept."""
         append(storage, "a", b"1", b"2")
         before = everything(storage, "a")
         for head in (0, 1, 3):
             late = appended(current(storage, "a")._replace(head=head, owner="late", next_page=1), b"late")
             late = late._replace(edition="late", op=OpRow("late", b"d" * 16, head, ((1, 0),)))
 
-            with pytest.raises(LeaseLost):
+            with pytest.raises(WriteConflict):
                 storage.commit(late)
 
             assert everything(storage, "a") == before
         assert storage.commit(appended(current(storage, "a"))._replace(op=OpRow("late", b"", 2, ()))) is None
 
     def test_new_context_starts_at_zero(self, storage: Storage) -> None:
-        """A context that does not exist yet is at head 0: another head is LeaseLost and makes no context."""
+        """A context that does not exist yet is at head 0: another head is WriteConflict and makes no context."""
         record = current(storage, "a")._replace(head=5)
 
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             storage.commit(appended(record, b"1"))
 
         assert storage.load("a") is None
@@ -201,15 +201,15 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
         assert storage.contexts() == [loaded[0] for loaded in found if loaded is not None]
         assert len(storage.contexts()) == len(names)
 
-    def test_writer_of_an_old_revision_has_lost_its_lease(self, storage: Storage) -> None:
-        """Of two transitions from one state the second is LeaseLost, also without entries, and leaves no trace."""
+    def test_writer_of_an_old_revision_meets_a_conflict(self, storage: Storage) -> None:
+        """Of two transitions from one state the second is WriteConflict, also without entries, and leaves no trace."""
         append(storage, "a", b"1")
         record = current(storage, "a")
         first = Transition(record.head, record._replace(state="[1]"), edition="first")
         second = Transition(record.head, record._replace(state="[2]"), edition="second")
         storage.commit(first)
 
-        with pytest.raises(LeaseLost, match="revision"):
+        with pytest.raises(WriteConflict, match="revision"):
             storage.commit(second)
 
         assert storage.load("a") == (first.record, "first")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ...errors import CorruptRecord, LeaseLost, StorageBusy
+from ...errors import CorruptRecord, StorageBusy, WriteConflict
 from ...storage.protocol import Erasure, OpRow, Storage
 from .exact import BODIES
 from .rows import append, appended, bodies_of, current, edit, entry, erasing, everything, fork, with_op
@@ -49,14 +49,14 @@ class StorageDurability:
         assert everything(storage, "a") == everything(other, "a")
         other.close()
 
-    def test_handle_that_is_behind_loses_its_lease(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
-        """Of two handles that write from one head, the second gets LeaseLost, and can go on from the new head."""
+    def test_handle_that_is_behind_meets_a_conflict(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """Of two handles that write from one head, the second gets WriteConflict, and can go on from the new head."""
         other = reopen()
         append(storage, "a", b"1")
         mine, theirs = appended(current(storage, "a"), b"mine"), appended(current(other, "a"), b"theirs")
         other.commit(theirs)
 
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             storage.commit(mine)
 
         assert [row.body for row in storage.entries("a")] == [b"1", b"theirs"]

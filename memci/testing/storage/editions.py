@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ...errors import LeaseLost
+from ...errors import WriteConflict
 from ...storage.protocol import EditionRow, OpRow, Storage, Transition
 from .rows import append, appended, current, edit, everything, with_op
 
@@ -39,9 +39,9 @@ class StorageEditions:
         storage.commit(first)
 
         storage.commit(first)
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             storage.commit(appended(current(storage, "b")._replace(revision=5), b"late"))
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             storage.commit(first._replace(op=None))
 
         assert (storage.revision("a"), storage.revision("b")) == (1, 0)
@@ -113,20 +113,20 @@ class StorageEditions:
         assert again.revision("a") == 8
 
     def test_past_can_not_be_put_before_a_context_that_is_there(self, storage: Storage) -> None:
-        """A context that has a past already takes no other one: LeaseLost, and nothing changes."""
+        """A context that has a past already takes no other one: WriteConflict, and nothing changes."""
         append(storage, "a", b"1")
         before = everything(storage, "a")
         record = current(storage, "a")._replace(head=0, next_page=1, revision=7)
 
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             storage.commit(appended(record, b"2")._replace(history=(EditionRow(2, 0, 0, "two"),)))
 
         assert everything(storage, "a") == before
 
     def test_new_context_starts_at_revision_one(self, storage: Storage) -> None:
-        """A new context without a past is at revision 1: another one is LeaseLost and makes no context."""
+        """A new context without a past is at revision 1: another one is WriteConflict and makes no context."""
         for revision in (0, 2, 7):
-            with pytest.raises(LeaseLost):
+            with pytest.raises(WriteConflict):
                 storage.commit(appended(current(storage, "a")._replace(revision=revision), b"1"))
 
         assert storage.contexts() == []

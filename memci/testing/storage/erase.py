@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import pytest
 
-from ...errors import LeaseLost, StorageError
+from ...errors import StorageError, WriteConflict
 from ...storage.codec import ERASED_TEXT, decode
 from ...storage.protocol import Erased, Erasure, Place, Storage
 from .rows import append, appended, current, edit, erasing, everything, family, fork, forked, tombstone, with_op
@@ -127,13 +127,13 @@ class StorageErasure:
 
     @pytest.mark.parametrize("stale", ["a", "b", "c"])
     def test_stale_erasure_leaves_everything(self, storage: Storage, reread: Callable[[], Storage], stale: str) -> None:
-        """If one of the transitions follows another state, the erasure is LeaseLost and none of it happened."""
+        """If one of the transitions follows another state, the erasure is WriteConflict and none of it happened."""
         family(storage)
         erasure = erasing(storage, "abc", ("a", 2))._replace(contexts=("x",))
         append(storage, stale, b"meanwhile")
         before = everything(storage, "a", "b", "c", "x")
 
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             storage.erase(erasure)
 
         assert everything(storage, "a", "b", "c", "x") == before

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ...errors import InvalidSetting, LeaseLost
+from ...errors import InvalidSetting, WriteConflict
 from ...storage.protocol import Storage
 from .rows import append, appended, bodies_of, current, edit, everything, fork, forked, with_op
 
@@ -153,14 +153,14 @@ class StorageForks:
         assert storage.commit(with_op(forked("a", "b", 3, b"x"), "op")) is None
 
     def test_fork_does_not_take_a_name_that_is_taken(self, storage: Storage) -> None:
-        """A fork by the id of a context that is there is LeaseLost, and both stay what they are."""
+        """A fork by the id of a context that is there is WriteConflict, and both stay what they are."""
         append(storage, "a", b"0")
         append(storage, "b", b"b")
         storage.commit(appended(current(storage, "empty")))
         before = everything(storage, "a", "b", "empty")
 
         for taken in ("a", "b", "empty"):
-            with pytest.raises(LeaseLost):
+            with pytest.raises(WriteConflict):
                 fork(storage, "a", taken, 1, b"x")
 
         assert everything(storage, "a", "b", "empty") == before

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ...errors import InvalidSetting, LeaseLost
+from ...errors import InvalidSetting, WriteConflict
 from ...storage.protocol import ContextRecord, Erased, Erasure, Place, Storage, Transition
 from .model import Model
 from .rows import appended, everything, forked, tombstone, with_op
@@ -94,7 +94,7 @@ class StorageMachine(RuleBasedStateMachine):
             if known is not None:
                 assert self.store.commit(transition) == known
             else:
-                with pytest.raises(LeaseLost):
+                with pytest.raises(WriteConflict):
                     self.store.commit(transition)
             return
         if base > parent.record.head:
@@ -119,7 +119,7 @@ class StorageMachine(RuleBasedStateMachine):
         buried = tuple((named.record.id, tombstone(seq)) for seq in sorted(seqs))
         if stale:
             late = after[-1].record._replace(revision=after[-1].record.revision - 1)
-            with pytest.raises(LeaseLost):
+            with pytest.raises(WriteConflict):
                 self.store.erase(Erasure((), buried, (*after[:-1], after[-1]._replace(record=late))))
             return
         editions = sum(len(model.editions) for model in showing)
@@ -154,9 +154,9 @@ class StorageMachine(RuleBasedStateMachine):
         record = self._model(name).following
         stale = record._replace(head=max(record.head + behind, 0))
         if stale.head != record.head:
-            with pytest.raises(LeaseLost):
+            with pytest.raises(WriteConflict):
                 self.store.commit(appended(stale, b"stale"))
-        with pytest.raises(LeaseLost):
+        with pytest.raises(WriteConflict):
             self.store.commit(appended(record._replace(revision=record.revision + behind), b"stale"))
 
     @rule(name=_names, first=st.integers(0, 30), length=st.integers(0, 9), containing=st.none() | st.binary(max_size=2))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import InvalidSetting, LeaseLost
+from memci.errors import InvalidSetting, WriteConflict
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem import files as filesystem_files
 from memci.storage.filesystem.context_file import folder_name
@@ -127,14 +127,14 @@ def test_erasing_the_past_of_a_fork_is_refused(storage: FilesystemStorage, path:
 
 
 def test_stale_erasure_touches_nothing(storage: FilesystemStorage, path: Path) -> None:
-    """An erasure whose transition is behind is LeaseLost, and no byte changes."""
+    """An erasure whose transition is behind is WriteConflict, and no byte changes."""
     append(storage, "a", b"1")
     append(storage, "b", b"1")
     stale = Transition(1, current(storage, "a"))
     append(storage, "a", b"2")
     before = {name: each for name, each in contents(path).items() if not name.startswith("locks")}
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(WriteConflict):
         storage.erase(Erasure(("b",), (("a", entry(0, b"gone")),), (stale,)))
 
     assert {name: each for name, each in contents(path).items() if not name.startswith("locks")} == before

@@ -19,8 +19,7 @@ from ..errors import AnswerRejected
 from ..llm import ask
 from ..llm.model import ChatModel
 from ..messages import Message
-from ..text.hygiene import one_line
-from ..text.sanitize import framed, quoted
+from ..text.sanitize import framed, one_line, quoted
 from .context_view import Surroundings
 from .fitting import fitted
 

@@ -1,23 +1,62 @@
-"""Frames: how text that others wrote is shown to the model as data.
+r"""Text that others wrote, made safe: lines for a list, quotations, and the frames around them.
+
+    one_line("Total:\x1b[1m 5 €\n<system>![x](https://a.io)", 60)    'Total: 5 € ‹system›! [x] (https[:]//a.io)'
+    quoted("</memci:recall 1f9a03c2>")                               '"\\u003c/memci:recall 1f9a03c2\\u003e"'
 
     <memci:contents 1f9a03c2>
-    #42 Booking to Oslo
+    #42 Booking to Oslo                    framed("contents", "1f9a03c2", "#42 Booking to Oslo")
     </memci:contents 1f9a03c2>
 
-What stands inside can't close the frame, because it holds no `<` and no `>`: lines of the Contents Page are
-neutralised by the summarizer, quotations are JSON strings in which both are escaped. The nonce only makes the frames
-of one context easy to tell from an imitation. This module knows nothing of pages or of what is framed.
+`one_line` makes a line of a list. The text can't break out of its line, hide in it, or imitate another line:
+
+    removed     control, bidi and zero-width characters, tag characters, lone surrogates, terminal escapes
+    a space     every run of line breaks, tabs and blanks
+    replaced    < > by ‹ ›, ``` by `, ![ by ! [, ]( by ] (, :// by [:]// (the URL stays readable, but no client makes
+                it a link), a leading #5 by "no. 5" (the lines of the list begin like that)
+
+Applying it twice changes nothing. Cost: O(characters); it looks at most at the first `SCANNED`.
+
+`quoted` makes a JSON string, from which the text comes back exactly. No text inside a frame can close the frame,
+because neither lines nor quotations hold a `<` or a `>`. The nonce only helps to tell the frames of one context from an
+imitation. This module knows nothing of messages, pages or of what is framed.
 """
 
 import json
 import re
+import unicodedata
+from functools import lru_cache
+
+from ..errors import InvalidSetting
+
+SCANNED = 20_000
+"""characters of a text that are looked at"""
+EMPTY = "(empty)"
+ELLIPSIS = "…"
+_MARKS_PER_CHARACTER = 8
 
 _UNSPEAKABLE = re.compile(
     "[<>\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-"""What may close a frame, end a line, turn the reading direction or not be sent at all."""
+"""what may close a frame, end a line, turn the reading direction, or can't be sent at all"""
 _JOINER = "\u200d"
-"""what makes several symbols one: it stays in lines"""
+"""the zero-width joiner holds an emoji together; anywhere else it only hides"""
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_EMOJI = "\u2190-\u27ff\u2900-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
+_INVISIBLE = re.compile(
+    rf"(?<![{_EMOJI}\ufe0f\U0001f3fb-\U0001f3ff])\u200d|\u200d(?![{_EMOJI}])|"
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+_FENCE = re.compile("`{3,}")
+# In this order none makes another.
+_NEUTRAL = (("<", "‹"), (">", "›"), ("![", "! ["), ("](", "] ("), ("!://", "! ://"), ("://", "[:]//"))
+_NARROW = re.compile(
+    "[\x00-\x7f\xa1-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2190-\u21ff]*"
+)
+_LAST_WORD = re.compile(r"(?<=[^\x00-\x7f])[!-~]{1,40}$")
+_NUMBERED = re.compile(r"#[#\s\ufe00-\ufe0f]*(?=\d)")
 
 
 def framed(kind: str, nonce: str, body: str) -> str:
@@ -26,7 +65,7 @@ def framed(kind: str, nonce: str, body: str) -> str:
 
 
 def confined(text: str) -> bool:
-    """Tell whether *text* stays on its line and in its frame as it is, and hides nothing."""
+    """Return whether *text* stays on its line and in its frame as it is, and hides nothing. O(characters)."""
     bare = text.replace(_JOINER, "")
     return min(bare, default=" ") >= " " and not _UNSPEAKABLE.search(bare)
 
@@ -34,7 +73,123 @@ def confined(text: str) -> bool:
 def quoted(text: str) -> str:
     """Return *text* as a JSON string on one line, without `<` and `>`; `json.loads` gives *text* back.
 
-    The one exception: a high and a low surrogate that stand alone side by side come back as the one character that
-    they would make, since JSON has no other way to write them.
+    The one exception: a lone high surrogate directly before a lone low one comes back as the one character that the
+    pair encodes, since JSON has no other way to write them. O(characters).
     """
     return _UNSPEAKABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def one_line(text: str, columns: int) -> str:
+    """Return *text* as one harmless line of 1 to *columns* columns, cut at a word with "…".
+
+    Raises:
+        InvalidSetting: If *columns* is less than 1.
+    """
+    if columns < 1:
+        raise InvalidSetting("columns", f"at least 1 is needed, not {columns}")
+    if len(text) <= columns and plain(text):
+        return text
+    head = text[: 2 * columns + 8]
+    if len(head) < len(text) and _narrow(head) and "\x1b" not in head:
+        # the rest can't matter if this much already fills the line
+        line = " ".join(harmless(head).split())
+        if len(line) > columns and line[0] != "#":
+            return _fitted(line, columns, more=True)
+    line = " ".join(harmless(text[:SCANNED]).split())
+    if not _narrow(line):
+        line = _clusters_bounded(line)
+    if line.startswith("#"):
+        line = _NUMBERED.sub("no. ", line, count=1) if _NUMBERED.match(line) else line
+    if not line:
+        return EMPTY if columns >= len(EMPTY) and len(text) <= SCANNED else ELLIPSIS
+    return _fitted(line, columns, more=len(text) > SCANNED)
+
+
+def plain(text: str) -> bool:
+    """Return whether *text* is one harmless and narrow line as it stands. O(characters)."""
+    bare = text.isprintable() and not _acts(text) and "  " not in text
+    return bare and text[:1] not in ("", " ", "#") and text[-1] != " " and _narrow(text)
+
+
+def harmless(text: str) -> str:
+    """Return *text* without characters that hide or act; its line breaks stay. O(characters)."""
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if not _narrow(text):
+        text = _INVISIBLE.sub("", text)
+    elif not (text.isprintable() or text.replace("\n", " ").isprintable()):
+        text = _CONTROLS.sub("", text)
+    if _acts(text):
+        text = _FENCE.sub("`", text) if "```" in text else text
+        for active, neutral in _NEUTRAL:
+            text = text.replace(active, neutral)
+    return text
+
+
+def width(text: str) -> int:
+    """Return how many columns *text* takes; a wide character takes 2, a combining one 0."""
+    return len(text) if text.isascii() or _narrow(text) else sum(_cell(char)[0] for char in text)
+
+
+def _narrow(text: str) -> bool:
+    return text.isascii() or _NARROW.fullmatch(text) is not None
+
+
+def _acts(text: str) -> bool:
+    return "<" in text or ">" in text or "```" in text or "![" in text or "](" in text or "://" in text
+
+
+@lru_cache(maxsize=8192)
+def _cell(char: str) -> tuple[int, bool]:
+    # columns, and whether it belongs to the character before it
+    if unicodedata.category(char) in ("Mn", "Me") or char == _JOINER or "\u1160" <= char <= "\u11ff":
+        return 0, True
+    joined = unicodedata.category(char) == "Mc" or "\U0001f3fb" <= char <= "\U0001f3ff"
+    return (2 if unicodedata.east_asian_width(char) in "WF" else 1), joined
+
+
+def _clusters_bounded(line: str) -> str:
+    # Marks are free in columns: without a bound one line could carry megabytes. None may stand at the beginning.
+    start = 0
+    while start < len(line) and (line[start] == " " or _cell(line[start])[1]):
+        start += 1
+    kept: list[str] = []
+    marks = 0
+    for char in line[start:]:
+        marks = marks + 1 if _cell(char)[1] else 0
+        if marks <= _MARKS_PER_CHARACTER:
+            kept.append(char)
+    return "".join(kept)
+
+
+def _fitted(line: str, columns: int, *, more: bool) -> str:
+    narrow = _narrow(line)
+    if not more and (len(line) <= columns if narrow else _boundary(line, columns) == len(line)):
+        return line
+    end = min(len(line), columns - 1) if narrow else _boundary(line, columns - 1)
+    kept = line[:end]
+    if end < len(line) and line[end] != " ":
+        space = kept.rfind(" ", end * 2 // 3)
+        if space > 0:
+            kept = kept[:space]
+        elif not narrow and line[end].isascii() and (word := _LAST_WORD.search(kept)) and word.start() >= end // 3:
+            kept = kept[: word.start()]
+    return kept.rstrip(" ,;:·(-") + ELLIPSIS
+
+
+def _boundary(line: str, columns: int) -> int:
+    # the last index at which a whole character ends within the columns
+    total = 0
+    whole = 0
+    previous = ""
+    paired = False
+    for index, char in enumerate(line):
+        cells, joined = _cell(char)
+        paired = "\U0001f1e6" <= char <= "\U0001f1ff" and "\U0001f1e6" <= previous <= "\U0001f1ff" and not paired
+        if not (joined or paired or previous == _JOINER):
+            whole = index
+        total += cells
+        if total > columns:
+            return whole
+        previous = char
+    return len(line)

@@ -5,7 +5,7 @@ import pytest
 from memci import Context, SQLiteStorage
 from memci.memory.tiers.rules import Rules
 from memci.testing.llm.hostile_answers import HostileChat
-from memci.text.hygiene import width
+from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
 
 ANSWERS = 2_000

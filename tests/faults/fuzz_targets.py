@@ -20,8 +20,7 @@ from memci.chapters.contents import Block, Line, Range, runs
 from memci.chapters.pages import Entry
 from memci.errors import InvalidMessage, LimitExceeded, SchemaTooNew
 from memci.storage import codec as stored
-from memci.text.hygiene import width
-from memci.text.sanitize import quoted
+from memci.text.sanitize import quoted, width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line, titled
 
 from .fuzz_texts import NONCE, UNQUOTED, markers, text, units

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as arrays
 
 from memci.memory.backend import PageRecord
 from memci.memory.tiers.chains import MOST_POINTS, POINT_COLUMNS, ChainSummary, PageText, continuity, cosine, page_text
-from memci.text.hygiene import width
+from memci.text.sanitize import width
 
 NORTH = np.array([1.0, 0.0], dtype=np.float32)
 NORTH_EAST = np.array([0.8, 0.6], dtype=np.float32)

@@ -18,8 +18,8 @@ from memci.memory.tiers.events import (
     day_of,
     events,
 )
-from memci.text.hygiene import width
 from memci.text.language.importance import importance
+from memci.text.sanitize import width
 
 MARRIED = "I got married last Saturday!"
 NOON = 1_714_824_000.0

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from memci.text.hygiene import width
 from memci.text.language import salience
+from memci.text.sanitize import width
 from memci.text.summarize import Summarizer, Summary, extract
 
 Message = dict[str, object]

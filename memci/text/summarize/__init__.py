@@ -7,14 +7,13 @@
     summary.lines[2]                        # "find_booking → {id: OI5L9G, date: 2024-05-27, 9 keys}"
 
 A summarizer is any callable from the messages of one page to a `Summary`; `extract` is the one that is always there.
-One noun per module: `hygiene` (what may stand in a line), `sentences` (where the point begins), `salience` (what must
-not be lost), `failures` (what went wrong), `shapes` and `columns` (structured values), `outputs` (text that tools
-print), `parts` (content that is not plain text), `extractive` (the lines).
+`extractive` makes the lines, from `structured` and `columns` (JSON values), `tool_output` (text that tools print) and
+`parts` (content that is not plain text).
 
 This package knows nothing of pages, tokens, windows or models.
 """
 
-from ..hygiene import one_line
+from ..sanitize import one_line
 from .extractive import extract, titled
 from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summarizer, Summary
 

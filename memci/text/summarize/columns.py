@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from ..hygiene import one_line
 from ..language.salience import ERROR, FACT, ID, NAME, NUMBER, rank_of
+from ..sanitize import one_line
 
 VALUE = 34
 _RANKED = 8

@@ -15,10 +15,10 @@ and the last 5,000 characters of a message are looked at. This module knows noth
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from ..hygiene import SCANNED, harmless, one_line, plain, width
 from ..language.error_lines import error_lines
 from ..language.main_sentence import point, request
 from ..language.salience import FACT, ids, salient
+from ..sanitize import SCANNED, harmless, one_line, plain, width
 from .parts import split
 from .structured import MAPPINGS, arguments, pairs, parsed, shape
 from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summary

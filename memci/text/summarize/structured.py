@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from ..hygiene import plain, width
 from ..language.error_lines import error_lines
 from ..language.salience import FACT, ID, rank_of
+from ..sanitize import plain, width
 from .columns import VALUE, Column, as_text
 
 _LOOKED_AT = 800

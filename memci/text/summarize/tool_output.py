@@ -14,9 +14,9 @@ This module knows nothing of messages or of JSON.
 import re
 from collections.abc import Sequence
 
-from ..hygiene import one_line, width
 from ..language.error_lines import error_lines, has_error
 from ..language.salience import NAME, NUMBER, Piece, salient
+from ..sanitize import one_line, width
 
 _JOINT = " · "
 _ITEM = 64

@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from ....text.hygiene import width
 from ....text.language.keywords import folded
 from ....text.language.salience import FACT, NUMBER, ids, salient
+from ....text.sanitize import width
 from ....text.summarize import one_line
 from ...tiers.profile import usable
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.errors import InvalidSetting
-from memci.text.hygiene import width
+from memci.text.sanitize import width
 from memci.text.summarize import one_line
 
 NASTY = [

@@ -1,18 +1,17 @@
-"""Workers: threads that work while nobody waits, and give way to calls that somebody waits for.
+"""Workers: background threads, and cooperative yielding to calls that somebody waits for.
 
     an agent appends, renders   │ waits seconds for its model │   appends, renders
     the worker                  │ a page, a page, a page …    │
     a step beside a call        works │ yields: sleeps        │ works │ …
 
-One thread for the process, started when there is something to do. It does a small step at a time, and only when its
-context was left alone for a moment: what an agent does is never slowed down by it. Steps that wait for a model have
-threads of their own, a few, so that nothing else waits for one. What is not done when the process ends is done when
-the context is opened next.
+The process has one background thread, started when there is work. It does one small step at a time, and only for a
+context that nobody has used for a moment, so it does not slow down an agent. Steps that wait for a model run in a few
+threads of their own. Work that is left when the process ends is done when the context is opened again.
 
 The GIL preempts a CPU-bound thread only every 5 ms (`sys.getswitchinterval`). A call releases the GIL each time it
-reads or writes a row, so beside a CPU-bound step it would wait 5 ms for each. A step that yields between small pieces
-of its work lets the call run until it is done. Calls are known by the locks that they hold: nothing is left behind by
-one that was interrupted. This module knows nothing of what the steps are.
+reads or writes a row, so beside a CPU-bound step it would wait 5 ms for each row. A step that calls `yield_to_calls`
+between small pieces of its work lets the call finish first. A running call is recognised by the lock that it holds, so
+an interrupted call leaves nothing behind. This module knows nothing of what the steps do.
 """
 
 import logging
@@ -28,77 +27,81 @@ from typing import Final, Protocol
 _LOG = logging.getLogger("memci")
 
 QUIET_SECONDS = 0.05
-"""how long a context is usually to be left alone before a step is done for it"""
+"""seconds without a call after which a context counts as idle"""
 MODEL_THREADS = 4
-"""steps that wait for a model at the same time, of different contexts"""
+"""threads for steps that wait for a model"""
 LONGEST_SECONDS: Final = 0.5
-"""that one step sleeps altogether: where somebody always waits, it goes on beside them"""
+"""that one step sleeps in total; beside calls that never stop it continues after that"""
 _CONTEXTS = 8
-"""contexts that a step makes way for: those that were called last"""
+"""contexts that a step yields to: those that were called last"""
 
 _recent: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
 
 
-class _Here(threading.local):
-    """What is known of a thread."""
+class _Allowance(threading.local):
+    """What the step of a thread may still sleep."""
 
-    left = 0.0
-    """seconds that its step may still sleep"""
+    seconds = 0.0
 
 
-_here = _Here()
+_allowance = _Allowance()
 
 
 def called(lock: threading.RLock) -> threading.RLock:
-    """Note that a call is to hold *lock* from now on, and return it. Some nanoseconds."""
+    """Record that a call is about to hold *lock*, and return it. O(1), some nanoseconds."""
     if not _recent or _recent[-1] is not lock:
         _recent.append(lock)
     return lock
 
 
 @contextmanager
-def giving_way(seconds: float = LONGEST_SECONDS) -> Iterator[None]:
-    """Let `breathe` sleep in this thread, *seconds* altogether."""
-    _here.left = seconds
+def yielding(seconds: float = LONGEST_SECONDS) -> Iterator[None]:
+    """Let `yield_to_calls` sleep in this thread, for *seconds* in total."""
+    _allowance.seconds = seconds
     try:
         yield
     finally:
-        _here.left = 0.0
+        _allowance.seconds = 0.0
 
 
-def breathe() -> None:
-    """Sleep while a call is under way, if this thread is to give way.
+def yield_to_calls() -> None:
+    """Sleep while a call is running, if this thread is inside `yielding`; else return at once.
 
-    It is to be called between pieces of work of about a millisecond, and where no lock is held that a call may wait
-    for: the call would wait for the sleeper.
+    Call it between pieces of work of about a millisecond, and never while holding a lock that a call may need: the
+    call would wait for the sleeping thread.
     """
-    if _here.left <= 0:
+    if _allowance.seconds <= 0:
         return
-    for lock in _recent.copy():  # a call may come meanwhile
+    for lock in _recent.copy():  # another thread may add one
         began = time.monotonic()
-        if lock.acquire(timeout=max(0.0, _here.left)):
+        if lock.acquire(timeout=max(0.0, _allowance.seconds)):
             lock.release()
-        _here.left -= time.monotonic() - began
+        _allowance.seconds -= time.monotonic() - began
 
 
 class Busy(Protocol):
-    """What has work to do."""
+    """Something with background work to do."""
 
     touched: float
-    """when it was last used by somebody who waits (`time.monotonic`)"""
+    """when a caller last used it (`time.monotonic`)"""
 
     @property
     def patience(self) -> float:
-        """How long it must be left alone before a step is done for it, in seconds."""
+        """Seconds without a call before a step is done for it."""
         ...
 
     def step(self) -> bool:
-        """Do a little, a few milliseconds, and return whether there is more to do."""
+        """Do a few milliseconds of work, and return whether there is more to do."""
         ...
 
 
 class Worker:
-    """Does the steps of what was submitted: of each one after another, of several at once if it has more *threads*."""
+    """Runs the steps of what was submitted: those of one object one after another, those of several in parallel.
+
+    Args:
+        threads: How many at most.
+        name: Of the threads.
+    """
 
     def __init__(self, threads: int = 1, name: str = "memci-background") -> None:
         self._waiting: deque[weakref.ref[Busy]] = deque()
@@ -108,10 +111,10 @@ class Worker:
         self._running: list[weakref.ref[Busy]] = []
 
     def submit(self, busy: Busy) -> None:
-        """Let *busy* have its steps done; once it is forgotten or says that there is no more, it is dropped."""
+        """Run the steps of *busy* until it has no more, or nobody else refers to it. O(objects that wait)."""
         with self._change:
             if any(each() is busy for each in self._waiting):
-                return  # it is looked at again when it may be left alone: waking a thread for it would cost the caller
+                return  # a thread looks at it when its patience ends: waking one now would cost the caller time
             self._waiting.append(weakref.ref(busy))
             if len(self._threads) < min(self._most, len(self._waiting) + len(self._running)):
                 self._threads.append(threading.Thread(target=self._run, name=self._name, daemon=True))
@@ -135,9 +138,9 @@ class Worker:
                 self._change.notify()
 
     def _next(self) -> tuple[weakref.ref[Busy] | None, float | None]:
-        """Take the first one that was left alone and is not at work in another thread; else say when to look again.
+        """Take the first idle object that no other thread works for; else return in how many seconds to look again.
 
-        O(those that wait).
+        O(objects that wait).
         """
         soonest: float | None = None
         for position, each in enumerate(self._waiting):
@@ -145,7 +148,7 @@ class Worker:
                 continue
             busy = each()
             left = 0.0 if busy is None else busy.patience - (time.monotonic() - busy.touched)
-            del busy  # it may be forgotten meanwhile
+            del busy  # else this reference would keep it alive
             if left <= 0:
                 del self._waiting[position]
                 return each, None
@@ -157,9 +160,9 @@ class Worker:
         if busy is None:
             return True
         try:
-            with giving_way():
+            with yielding():
                 return not busy.step()
-        except Exception:  # noqa: BLE001 -- whatever it is: the next one who uses the context meets it, and is told
+        except Exception:  # noqa: BLE001 -- the next call of the context meets the same error and raises it
             _LOG.debug("a step in the background failed", exc_info=True)
             return True
 
@@ -179,11 +182,11 @@ def model_worker() -> Worker:
 
 
 def _forked() -> None:
-    """Begin anew in a child process: threads do not survive fork()."""
+    """Make new workers in a child process: threads do not survive fork()."""
     global _worker, _model_worker  # noqa: PLW0603 -- one per process
     _worker = Worker()
     _model_worker = Worker(MODEL_THREADS, "memci-model")
-    _recent.clear()  # what other threads held stays held in a child
+    _recent.clear()  # a lock that another thread held stays locked in the child
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,14 +12,14 @@ from memci.memory.backend import NullMemory
 from memci.memory.tiered_memory import TieredMemory
 from memci.memory.tiers.rules import Rules
 from memci.text.language.keywords import keywords
-from memci.workers import breathe, called, giving_way
+from memci.workers import called, yield_to_calls, yielding
 
 LONG = 30.0
 """seconds that nothing here lasts"""
 
 
 class Background(threading.Thread):
-    """A step that breathes, in a thread of its own."""
+    """A step that yields, in a thread of its own."""
 
     def __init__(self, seconds=LONG, times=1):
         super().__init__(daemon=True)
@@ -27,14 +27,14 @@ class Background(threading.Thread):
         self._seconds, self._times = seconds, times
 
     def run(self):
-        with giving_way(self._seconds):
+        with yielding(self._seconds):
             self.began.set()
             for _ in range(self._times):
-                breathe()
+                yield_to_calls()
         self.done.set()
 
 
-def test_breathe_when_a_call_is_under_way():
+def test_yield_when_a_call_is_under_way():
     step = Background()
     with called(threading.RLock()):
         step.start()
@@ -44,7 +44,7 @@ def test_breathe_when_a_call_is_under_way():
     assert step.done.wait(LONG)
 
 
-def test_breathe_when_another_context_was_called_since():
+def test_yield_when_another_context_was_called_since():
     step = Background()
     with called(threading.RLock()):
         with called(threading.RLock()):
@@ -55,7 +55,7 @@ def test_breathe_when_another_context_was_called_since():
     assert step.done.wait(LONG)
 
 
-def test_breathe_when_somebody_always_waits():
+def test_yield_when_somebody_always_waits():
     """A step sleeps no longer than it may, altogether."""
     step = Background(seconds=0.01, times=10_000)
     with called(threading.RLock()):
@@ -63,7 +63,7 @@ def test_breathe_when_somebody_always_waits():
         assert step.done.wait(LONG)
 
 
-def test_breathe_when_it_is_no_background():
+def test_yield_when_it_is_no_background():
     """Whoever looks after a memory by a call of its own waits for nobody."""
     free, lock = threading.Event(), threading.RLock()
 
@@ -73,13 +73,13 @@ def test_breathe_when_it_is_no_background():
 
     thread = threading.Thread(target=call)
     thread.start()
-    breathe()
+    yield_to_calls()
     free.set()
     thread.join(LONG)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork() on this system")
-def test_breathe_when_forked():
+def test_yield_when_forked():
     """Calls of the parent's other threads are not under way in a child."""
     inside, free = threading.Event(), threading.Event()
 
@@ -94,8 +94,8 @@ def test_breathe_when_forked():
     child = os.fork()
     if not child:
         began = time.monotonic()
-        with giving_way(LONG):
-            breathe()
+        with yielding(LONG):
+            yield_to_calls()
         os._exit(time.monotonic() - began > LONG / 2)
     assert os.waitpid(child, 0)[1] == 0
     free.set()
@@ -136,12 +136,12 @@ def test_worker_when_a_call_is_under_way():
     assert stepped.wait(LONG)
 
 
-def test_breathe_when_a_memory_is_looked_after():
-    """Nothing breathes while it holds the memory's lock, or its file: a call may wait for both."""
+def test_yield_when_a_memory_is_maintained():
+    """Nothing yields while it holds the memory's lock, or its file: a call may wait for both."""
     store, held = EphemeralStorage(), []
 
     def seen(frame, event, _):
-        if event == "call" and frame.f_code is breathe.__code__:
+        if event == "call" and frame.f_code is yield_to_calls.__code__:
             held.append(memory._store.lock._is_owned())
 
     small = {"window": 2_000, "contents_tokens": 100, "never_recalled": 3}

@@ -67,7 +67,7 @@ def show(result: dict[str, Any]) -> None:
     CONSOLE.print(f"\n{headline(result)}\n", highlight=False)
     figures = result["figures"]
     if "pages" in figures:
-        keys = ("observe_ms", "admit_ms", "upkeep_ms", "longest_upkeep_ms", "floor_ms")
+        keys = ("observe_ms", "admit_ms", "maintain_ms", "longest_maintenance_ms", "floor_ms")
         told = [
             (
                 f"{each['pages']:,}",
@@ -83,7 +83,7 @@ def show(result: dict[str, Any]) -> None:
             "pages",
             "observe",
             "admit",
-            "upkeep",
+            "maintain",
             "longest",
             "floor",
             "observed/s",

@@ -2,7 +2,7 @@
 
     observe(page)   its words are found        ─┐
     admit(page)     it is in the queue          ├─▶  CPU time of the thread, per page, over the last ones before a mark
-    upkeep()        every eight pages           ─┘
+    maintain()        every eight pages           ─┘
     floor           the same texts into a plain full-text table of SQLite, a transaction for each page, in turn
 
 The pages are in the store first, as a context puts them there: what is told is read from it. So many go through all
@@ -31,7 +31,7 @@ LAST = 500
 ADMITTED = 10_000
 """pages that go through all tiers, from the first on"""
 BATCH = 8
-"""pages after which there is an upkeep, as the worker's"""
+"""pages after which there is maintenance, as the worker does"""
 
 Asked = list[tuple[str, str]]
 """an owner, and a question whose answer is there"""
@@ -67,14 +67,14 @@ class Telling:
             if self._count <= admitted:
                 self._memory.admit(page)
                 if self._count % BATCH == 0:
-                    self._memory.upkeep()
-        times: dict[str, list[float]] = {"observe": [], "admit": [], "upkeep": [], "floor": []}
+                    self._memory.maintain()
+        times: dict[str, list[float]] = {"observe": [], "admit": [], "maintain": [], "floor": []}
         for page in self._records(mark):
             _timed(times["observe"], partial(self._memory.observe, page))
             if whole:
                 _timed(times["admit"], partial(self._memory.admit, page))
             if whole and self._count % BATCH == 0:
-                _timed(times["upkeep"], self._memory.upkeep)
+                _timed(times["maintain"], self._memory.maintain)
             _timed(times["floor"], partial(self._plain, page))
         return _figures(mark, times)
 
@@ -147,7 +147,7 @@ def _figures(pages: int, times: dict[str, list[float]]) -> dict[str, Any]:
     count = len(times["observe"])
     each = {name: 1e3 * sum(taken) / count if taken else None for name, taken in times.items()}
     observe, floor = each["observe"] or 0.0, each["floor"] or 1.0
-    whole = None if each["upkeep"] is None else observe + (each["admit"] or 0.0) + each["upkeep"]
+    whole = None if each["maintain"] is None else observe + (each["admit"] or 0.0) + each["maintain"]
     return {
         "pages": pages,
         **{f"{name}_ms": None if taken is None else round(taken, 3) for name, taken in each.items()},
@@ -155,7 +155,7 @@ def _figures(pages: int, times: dict[str, list[float]]) -> dict[str, Any]:
         "admitted_per_second": None if whole is None else round(1e3 / whole, 1),
         "observe_times_floor": round(observe / floor, 2),
         "whole_times_floor": None if whole is None else round(whole / floor, 2),
-        "longest_upkeep_ms": round(1e3 * max(times["upkeep"]), 1) if times["upkeep"] else None,
+        "longest_maintenance_ms": round(1e3 * max(times["maintain"]), 1) if times["maintain"] else None,
     }
 
 

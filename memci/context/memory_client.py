@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import StorageError
-from ..memory.backend import FoundPage, Improving, MemoryBackend, NullMemory, Recollection, Work
+from ..memory.backend import FoundPage, JobRunner, MemoryBackend, NullMemory, Recollection, Work
 from ..storage import Storage
 from ..storage.protocol import Place
 from ..text.summarize import Summary
@@ -49,7 +49,7 @@ class Remembering:
     ) -> None:
         self._models = models
         self._memory = memory
-        self._improving: Improving | None = memory if isinstance(memory, Improving) else None
+        self._jobs: JobRunner | None = memory if isinstance(memory, JobRunner) else None
         """the memory, if it may have a model"""
         self._made = made
         self._owned = memory is None
@@ -66,7 +66,7 @@ class Remembering:
         self._owed = 0
         """pages that were told since the memory was looked after"""
         self.touched = time.monotonic()
-        self._improver = Improver(self)
+        self._job_worker = JobWorker(self)
 
     @property
     def off(self) -> bool:
@@ -84,14 +84,14 @@ class Remembering:
         if self.off or self._read_only or self._place is None:
             return
         following = self._place[1].record.next_page
-        if following - self._pages >= (1 if self.improves else BATCH):
+        if following - self._pages >= (1 if self.has_model else BATCH):
             self._pages = following
             worker().submit(self)
 
     @property
     def patience(self) -> float:
         """How long the context must be left alone: longer for a page that is told by itself, for a model."""
-        if self.improves and self._place is not None and self._place[1].record.next_page - self._first < BATCH:
+        if self.has_model and self._place is not None and self._place[1].record.next_page - self._first < BATCH:
             return ALONE_SECONDS
         return QUIET_SECONDS
 
@@ -108,11 +108,11 @@ class Remembering:
                 self._owed += 1
                 return True
             memory, self._first = self._told().memory, window.record.next_page
-        if self._owed >= BATCH or not self.improves:  # with a model each page is told at once, and looked after later
+        if self._owed >= BATCH or not self.has_model:  # with a model each page is told at once, and looked after later
             self._owed = 0
-            memory.upkeep()
-        if self.improves:
-            model_worker().submit(self._improver)
+            memory.maintain()
+        if self.has_model:
+            model_worker().submit(self._job_worker)
         return False
 
     def search(self, wish: Wish, *, k: int, budget: int | None = None) -> Recollection:
@@ -165,28 +165,28 @@ class Remembering:
         """
         if self.off or self._read_only:
             return
-        self.memory.upkeep()
-        if self._improving is not None and self._improving.improves:
-            while self._improving.improve():
+        self.memory.maintain()
+        if self._jobs is not None and self._jobs.has_model:
+            while self._jobs.run_job():
                 pass
-            self.memory.upkeep()
+            self.memory.maintain()
 
     @property
-    def improves(self) -> bool:
+    def has_model(self) -> bool:
         """Whether a model makes better what the memory knows."""
         if self._memory is None:
             return self._models
-        return self._improving is not None and self._improving.improves
+        return self._jobs is not None and self._jobs.has_model
 
-    def improve(self) -> bool:
+    def run_job(self) -> bool:
         """Let the memory's model do one job; return whether another one is due. Called while nobody waits."""
-        if self._closed or self._improving is None:
+        if self._closed or self._jobs is None:
             return False
-        return self._improving.improve(self._settle)
+        return self._jobs.run_job(self._settle)
 
     def summaries(self, indexes: Sequence[int]) -> Mapping[int, Summary]:
         """Return what a model made of some pages of the window or the Contents Page, as far as it is there."""
-        if not indexes or self._improving is None or not self._improving.improves:
+        if not indexes or self._jobs is None or not self._jobs.has_model:
             return {}
         try:
             handover = self._told()
@@ -199,7 +199,7 @@ class Remembering:
             return {
                 own[index]: summary
                 for context, own in names.items()
-                for index, summary in self._improving.summaries(context, list(own)).items()
+                for index, summary in self._jobs.summaries(context, list(own)).items()
             }
         except StorageError as error:
             _LOG.debug("pages are listed as they were extracted: %s", type(error).__name__)
@@ -208,15 +208,15 @@ class Remembering:
     @property
     def work(self) -> Work | None:
         """What the memory's model did, and what waits for it; None without one."""
-        memory = self.memory if self.improves else None
-        return memory.work() if isinstance(memory, Improving) and memory.improves else None
+        memory = self.memory if self.has_model else None
+        return memory.work() if isinstance(memory, JobRunner) and memory.has_model else None
 
     @property
     def memory(self) -> MemoryBackend:
         """The memory itself, made now if it was not needed yet."""
         if self._memory is None:
             self._memory = self._made()
-            self._improving = self._memory if isinstance(self._memory, Improving) else None
+            self._jobs = self._memory if isinstance(self._memory, JobRunner) else None
         return self._memory
 
     def close(self) -> None:
@@ -251,7 +251,7 @@ class Remembering:
         return replace(page, context=handover.window.record.id)
 
 
-class Improver:
+class JobWorker:
     """The jobs of a memory's model, as the worker knows them: they wait for the model, not for the context."""
 
     def __init__(self, remembering: Remembering) -> None:
@@ -261,4 +261,4 @@ class Improver:
     def step(self) -> bool:
         """Do one job, and return whether another one is due."""
         remembering = self._remembering()
-        return remembering is not None and remembering.improve()
+        return remembering is not None and remembering.run_job()

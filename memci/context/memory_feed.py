@@ -30,7 +30,7 @@ class Handover:
         self._storage = storage
         self.window = window
         self.memory = memory
-        self._heard = memory.heard(window.record.id)
+        self._heard = memory.acknowledged(window.record.id)
         """up to which page the memory was told, one by one"""
         self._ahead = self._heard >= window.record.next_page and not past
         """whether the memory knows pages that are not there: it has outlived a power cut, or another context"""

@@ -161,22 +161,22 @@ class Work:
 
 
 @runtime_checkable
-class Improving(Protocol):
-    """What a memory has besides, if a model makes better what it knows. Thread-safe.
+class JobRunner(Protocol):
+    """What a memory offers besides `MemoryBackend` if a model improves what it knows. Thread-safe.
 
-    All of it is done in the background: no method of `MemoryBackend` waits for a model.
+    The jobs run in the background: no method of `MemoryBackend` waits for a model.
     """
 
     @property
-    def improves(self) -> bool:
-        """Whether there is a model; False: nothing of this ever has anything to do."""
+    def has_model(self) -> bool:
+        """Whether there is a model. False: there is never a job to run."""
         ...
 
-    def improve(self, settle: Callable[[], None] | None = None) -> bool:
-        """Do one job that is due, and return whether another one is due. O(one call of the model).
+    def run_job(self, settle: Callable[[], None] | None = None) -> bool:
+        """Run one job that is due, and return whether another one is due. O(one call of the model).
 
         Args:
-            settle: Called before anything is written: it returns when nobody is disturbed by that.
+            settle: Called before anything is written. It returns when writing disturbs nobody.
         """
         ...
 
@@ -205,8 +205,11 @@ class MemoryBackend(Protocol):
         """Take a page, which left the Contents Page, into the tiers. The same page again changes nothing."""
         ...
 
-    def heard(self, context: str) -> int:
-        """Return the highest page index of *context* that was observed, 0 if none was. It survives a crash, or is 0."""
+    def acknowledged(self, context: str) -> int:
+        """Return the highest page index of *context* that was observed, 0 if none was.
+
+        The context feeds the pages after it. A memory that may have lost pages in a crash returns 0.
+        """
         ...
 
     def search(
@@ -235,8 +238,11 @@ class MemoryBackend(Protocol):
         """Remove what *scope* names and all that was derived from it alone. Naming what is gone already is fine."""
         ...
 
-    def upkeep(self, now: float | None = None) -> int:
-        """Do what is due: hand over, analyse, promote, evict. Return how many pages moved. No hidden timers."""
+    def maintain(self, now: float | None = None) -> int:
+        """Do the maintenance that is due: build episodes, analyse, promote, evict. Return how many pages moved.
+
+        Nothing runs by a timer of its own.
+        """
         ...
 
     def close(self) -> None:
@@ -253,7 +259,7 @@ class NullMemory:
     def admit(self, page: PageRecord) -> None:
         """Keep nothing."""
 
-    def heard(self, context: str) -> int:  # noqa: ARG002
+    def acknowledged(self, context: str) -> int:  # noqa: ARG002
         """Return 0."""
         return 0
 
@@ -274,7 +280,7 @@ class NullMemory:
         """Remove nothing: nothing is kept."""
         return Forgotten()
 
-    def upkeep(self, now: float | None = None) -> int:  # noqa: ARG002
+    def maintain(self, now: float | None = None) -> int:  # noqa: ARG002
         """Do nothing."""
         return 0
 

@@ -38,8 +38,8 @@ Change = Callable[[], AbstractContextManager[apsw.Connection]]
 """a transaction of an owner, in which a step writes what it reckoned: `Owner.change`, or one that writes more"""
 
 
-class Overtaken(Exception):
-    """What a step was reckoned from is no longer so: it is to look again. It goes no further than upkeep."""
+class Conflict(Exception):
+    """What a step was reckoned from is no longer so: it is to look again. It goes no further than maintenance."""
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Tiers:
     vectors: VectorIndex | None = None
     """of the episodes"""
     changed: set[int] = field(default_factory=set)
-    """episodes that changed since the last upkeep"""
+    """episodes that changed since the last maintenance"""
     chains: dict[int, ChainSummary] = field(default_factory=dict)
     user: Knowledge = field(default_factory=Knowledge)
     assistant: Knowledge = field(default_factory=Knowledge)
@@ -107,7 +107,7 @@ class Owner:
         self.failures: dict[int, int] = {}
         """how often the analysis of an episode failed"""
         self.failed: set[int] = set()
-        """episodes whose analysis failed in this upkeep"""
+        """episodes whose analysis failed in this maintenance"""
         self._store = store
         self.nr = 0
         """0 until something is kept"""

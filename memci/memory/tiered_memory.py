@@ -2,7 +2,7 @@
 
     observe ──▶ words ─────────────────────────────▶ search
     admit   ──▶ short-term ──▶ episodes ──▶ facts, profile, graph ──▶ search
-                 `upkeep` moves them on                              `improve`: a model does it better
+                 `maintain` moves them on                              `run_job`: a model does it better
 
 All of it works without a model and without a network; with a model, it works as well at once, and what the model says
 of it comes later, in the background. This module knows nothing of windows; what it delegates to knows
@@ -23,7 +23,7 @@ from .backend import Forgotten, PageRecord, Recollection, Scope, Work
 from .consolidation import page_notes as notes
 from .consolidation.fact_extraction import keep_profile
 from .consolidation.job_runner import Means, improve
-from .consolidation.maintenance import upkeep
+from .consolidation.maintenance import maintain
 from .forgetting import forget, quarantine
 from .ingest import SELECT_PAGE, admitted, heard, observed
 from .owner import Owner, owner_of
@@ -87,7 +87,7 @@ class TieredMemory:
         self._chat = chat
         self._ceiling = ceiling
         self._looking_after = threading.Lock()
-        self._improving = threading.Lock()
+        self._jobs = threading.Lock()
         self._closed = False
 
     @property
@@ -97,17 +97,17 @@ class TieredMemory:
 
     def observe(self, page: PageRecord) -> None:
         """Make a closed page searchable. O(its characters)."""
-        self._with(lambda owner: observed(self._store, owner, page, modelled=self.improves))
+        self._with(lambda owner: observed(self._store, owner, page, modelled=self.has_model))
 
     def admit(self, page: PageRecord) -> None:
         """Take a page into the short-term queue, once."""
 
         def enter(owner: Owner) -> None:
-            admitted(self._store, owner, observed(self._store, owner, page, modelled=self.improves))
+            admitted(self._store, owner, observed(self._store, owner, page, modelled=self.has_model))
 
         self._with(enter)
 
-    def heard(self, context: str) -> int:
+    def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
         return self._with(lambda owner: heard(self._store, owner, context))
 
@@ -140,25 +140,25 @@ class TieredMemory:
         """Remove what *scope* names, and what was derived from it."""
         return self._with(lambda owner: forget(self._store, owner, scope))
 
-    def upkeep(self, now: float | None = None) -> int:
+    def maintain(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""
         with self._looking_after:
-            return upkeep(
+            return maintain(
                 self._storage,
                 self._store,
                 self._name,
                 self._embedder,
                 self.rules,
                 now or self._clock(),
-                modelled=self.improves,
+                modelled=self.has_model,
             )
 
     @property
-    def improves(self) -> bool:
+    def has_model(self) -> bool:
         """Whether there is a model that makes better what is known."""
         return self._chat is not None and not self._read_only
 
-    def improve(self, settle: Callable[[], None] | None = None) -> bool:
+    def run_job(self, settle: Callable[[], None] | None = None) -> bool:
         """Do one job of the model that is due, and return whether another one is. O(its calls of the model).
 
         Args:
@@ -181,7 +181,7 @@ class TieredMemory:
             self._clock,
             self._ceiling,
         )
-        with self._improving:
+        with self._jobs:
             return improve(means, self._chat, STEPS, settle or _at_once)
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:

@@ -33,8 +33,8 @@ def pages_of(talk, turns):
 
 
 def used(path, query="Mel plays the violin", times=11):
-    """Search so often that what is found is warm, and let upkeep see it."""
+    """Search so often that what is found is warm, and let maintenance see it."""
     with closing(SQLiteStorage(path)) as storage, closing(TieredMemory(storage, owner="ada")) as memory:
         for _ in range(times):
             memory.search(query, k=10)
-        memory.upkeep()
+        memory.maintain()

@@ -113,7 +113,7 @@ def test_consolidate_when_another_writer_has_it(untold):
             raise WriteConflict("at revision 9, not 8")
 
     with closing(SQLiteStorage(untold)) as storage, closing(Taken(storage, owner="ada")) as memory:
-        problem = _told(storage, "alice", memory, TieredMemory.upkeep)
+        problem = _told(storage, "alice", memory, TieredMemory.maintain)
 
     assert problem == "somebody else goes on with it: at revision 9, not 8"
 

@@ -10,7 +10,7 @@ from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
 
 ANSWERS = 2_000
 WINDOW = 3_000
-RULES = Rules(capacity=4, handover=3, promoted=2.0, accesses=1)
+RULES = Rules(capacity=4, batch=3, promoted=2.0, accesses=1)
 """so that pages go all roads early"""
 CITIES = ("Oslo", "Bergen", "Lima", "北京", "大阪", "서울", "Quito")
 

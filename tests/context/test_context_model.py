@@ -16,10 +16,10 @@ from memci.workers import QUIET_SECONDS
 class Improved:
     """A memory with a model, whose summaries are given by hand."""
 
-    improves = True
+    has_model = True
 
     def __init__(self):
-        self.told, self.jobs, self.done, self.upkeeps = {}, 0, 0, 0
+        self.told, self.jobs, self.done, self.maintained = {}, 0, 0, 0
         self.in_job = lambda: None
         self.fails = None
 
@@ -29,7 +29,7 @@ class Improved:
     def admit(self, page):
         self.seen = page
 
-    def heard(self, context):
+    def acknowledged(self, context):
         return 0
 
     def search(self, query, **wanted):
@@ -38,14 +38,14 @@ class Improved:
     def erase(self, scope):
         return Forgotten()
 
-    def upkeep(self, now=None):
-        self.upkeeps += 1
+    def maintain(self, now=None):
+        self.maintained += 1
         return 0
 
     def close(self):
         pass
 
-    def improve(self, settle=None):
+    def run_job(self, settle=None):
         if self.jobs == 0:
             return False
         self.in_job()
@@ -159,7 +159,7 @@ def test_flush_does_the_jobs_that_are_due(context, memory):
 
     context.flush()
 
-    assert (memory.jobs, memory.done, memory.upkeeps) == (0, 3, 2)
+    assert (memory.jobs, memory.done, memory.maintained) == (0, 3, 2)
 
 
 def test_context_is_used_while_a_flush_waits_for_the_model(context, memory):
@@ -202,7 +202,7 @@ def test_memory_is_looked_after_every_few_pages(context, memory, monkeypatch):
         talk(context, 5)
         while context._remembering.step():
             pass
-        assert memory.upkeeps == expected
+        assert memory.maintained == expected
 
 
 def test_page_by_itself_is_told_when_the_context_is_left_alone_for_longer(context, memory, monkeypatch):
@@ -220,14 +220,14 @@ def test_page_by_itself_is_told_when_the_context_is_left_alone_for_longer(contex
 
     talk(context, 1)
     assert remembering.patience == ALONE_SECONDS
-    memory.improves = False
+    memory.has_model = False
     assert remembering.patience == QUIET_SECONDS
 
 
 def test_jobs_end_with_the_context(context, memory, monkeypatch):
     """A closed context has no more jobs done."""
     memory.jobs = 1
-    improver = context._remembering._improver
+    improver = context._remembering._job_worker
     context.close()
 
     assert not improver.step()

@@ -54,7 +54,7 @@ def filled(storage: Storage) -> None:
     """Make a memory in which much is to be done."""
     memory, _ = modelled(storage)
     for index in range(1, 14):
-        tell(memory, page(index, at=NOON + DAY * (index > 6) + 60 * index), upkeep=False)
+        tell(memory, page(index, at=NOON + DAY * (index > 6) + 60 * index), maintain=False)
     memory.learn("Anna's sister lives in Oslo.", context="alice", index=3)
 
 
@@ -62,8 +62,8 @@ def consolidated(storage: Storage, clock: Clock) -> None:
     """Do all that is to be done, and what comes of it."""
     memory, _ = modelled(storage, clock=clock)
     for _ in range(4):
-        memory.upkeep()
-        while memory.improve():
+        memory.maintain()
+        while memory.run_job():
             pass
         memory.search("violins quokka03", k=3)
     memory.close()

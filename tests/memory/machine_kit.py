@@ -150,7 +150,7 @@ class Told:
         self.calls: list[tuple[str, object]] = []
         self.asked: list[dict] = []
         self.answer = Recollection("")
-        self.upkeeps = self.closed = 0
+        self.maintained = self.closed = 0
 
     def observe(self, page: PageRecord) -> None:
         with self._call("observe", page.key):
@@ -161,7 +161,7 @@ class Told:
             self.pages[page.key] = page
             self.admitted.add(page.key)
 
-    def heard(self, context: str) -> int:
+    def acknowledged(self, context: str) -> int:
         return max((index for name, index in self.pages if name == context), default=0)
 
     def search(self, query: str, **given: object) -> Recollection:
@@ -182,8 +182,8 @@ class Told:
                 self.admitted.discard(key)
         return Forgotten(len(gone))
 
-    def upkeep(self, now: float | None = None) -> int:
-        self.upkeeps += 1
+    def maintain(self, now: float | None = None) -> int:
+        self.maintained += 1
         return 0
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ from memci.memory.tiers.heat import Warmth
 from memci.memory.tiers.rules import Rules
 from memci.storage.protocol import Place
 
-RULES = Rules(capacity=2, handover=1, episodes=2, threshold=1.2, promoted=2.0, accesses=3)
+RULES = Rules(capacity=2, batch=1, episodes=2, threshold=1.2, promoted=2.0, accesses=3)
 OWNERS = {"a1": "anna", "a2": "anna", "b1": "bert", "b2": "bert"}
 TOPICS = (
     "a flight to Oslo, an aisle seat, the airport and the plane",
@@ -91,12 +91,12 @@ class Lives(RuleBasedStateMachine):
         self.now += 3_600
         self._context(name).flush()
         memory = self._memory(name)
-        assert memory.upkeep(self.now) == 0, "what is done is not due any more"
+        assert memory.maintain(self.now) == 0, "what is done is not due any more"
         check(memory)
         known = {index for context, index in tiers(memory) if context == name}
         closed = {index for index in self.said[name] if index != self.storage.load(name)[0].open_page}
         assert known == closed, "the memory knows each closed page that is left, and no other"
-        assert memory.heard(name) >= max(closed, default=0), "what is there was heard"
+        assert memory.acknowledged(name) >= max(closed, default=0), "what is there was acknowledged"
         reached.update(tiers(memory).values())
         reached["hand-over"] += 1
 
@@ -174,7 +174,7 @@ class Lives(RuleBasedStateMachine):
         for page in list(self.said[name]):
             self._drop(name, page)
         self.last[name] = None
-        assert self._memory(name).heard(name) == 0, "it is as if it had never been heard of"
+        assert self._memory(name).acknowledged(name) == 0, "it is as if it had never been heard of"
         reached["erase context"] += 1
 
     @rule(name=st.none() | contexts)

@@ -13,7 +13,7 @@ from memci.storage import Storage
 from memci.testing.llm.scripted import Asked, Said, ScriptedChat
 from memci.testing.memory.pages import told
 
-SMALL = Rules(capacity=4, handover=2, promoted=1.0, accesses=1)
+SMALL = Rules(capacity=4, batch=2, promoted=1.0, accesses=1)
 """so that a few pages go all roads"""
 NOON = 1_714_824_000.0
 """2024-05-04 12:00 UTC"""
@@ -109,28 +109,28 @@ def page(index: int, text: str = "", *, context: str = "alice", at: float | None
     return told(index, said, "yes, all right", context=context, at=NOON + 60 * index if at is None else at)
 
 
-def tell(memory: TieredMemory, *pages: PageRecord, upkeep: bool = True) -> None:
+def tell(memory: TieredMemory, *pages: PageRecord, maintain: bool = True) -> None:
     """Keep pages, and admit them."""
     for each in pages:
         keeping(memory._storage)(each)
         memory.admit(each)
-        if upkeep:
-            memory.upkeep()
+        if maintain:
+            memory.maintain()
 
 
 def drained(memory: TieredMemory, clock: Clock | None = None, *, rounds: int = 50) -> int:
     """Do all jobs that are due, and those that come of them; return how many that were."""
     done = 0
     for _ in range(rounds):
-        memory.upkeep()
+        memory.maintain()
         before = memory.work().waiting
-        while memory.improve():
+        while memory.run_job():
             done += 1
         if memory.work().waiting == before:
             if clock is None or not before:
                 break
             clock.now += 700.0
-    memory.upkeep()
+    memory.maintain()
     return done
 
 

@@ -6,7 +6,7 @@ from model_kit import DAY, NOON, drained, obliging, page, shown, tell
 from memci.memory.tiers.rules import Rules
 
 SECRET = "zanzibarqua"
-WIDE = Rules(capacity=4, handover=2, promoted=1.0, accesses=1, threshold=0.2)
+WIDE = Rules(capacity=4, batch=2, promoted=1.0, accesses=1, threshold=0.2)
 """so that all pages are in few episodes"""
 
 
@@ -22,7 +22,7 @@ def lived(memory, clock, *, secrets=(5,), count=16):
     for index in range(1, count + 1):
         text = f"violins and quokka{index:02}" + (f" married in {SECRET}" if index in secrets else "")
         tell(memory, page(index, text, at=NOON + DAY * (index > count // 2) + 60 * index))
-        while memory.improve():
+        while memory.run_job():
             pass
     memory.search(f"violins {SECRET}", k=20)
     drained(memory, clock)

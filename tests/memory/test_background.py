@@ -167,10 +167,10 @@ def test_steps_tell_the_memory_page_by_page(submitted):
     for index in range(1, 11):
         assert busy.step()
         assert {each for _, each in memory.pages} == set(range(1, index + 1))
-    assert memory.upkeeps == 0
+    assert memory.maintained == 0
     assert not busy.step()
 
-    assert memory.upkeeps == 1
+    assert memory.maintained == 1
     assert heard_of(memory) == owed(storage)
     context.close()
 
@@ -213,7 +213,7 @@ def test_step_after_close_does_nothing(submitted):
     context.close()
 
     assert not busy.step()
-    assert (memory.calls, memory.upkeeps) == ([], 0)
+    assert (memory.calls, memory.maintained) == ([], 0)
 
 
 def test_reader_asks_for_nothing(submitted):
@@ -235,12 +235,12 @@ def test_appending_waits_for_no_step(submitted):
     context = talk(chat(memory=memory, window=20_000), range(1, 11))
     busy, inside, go_on = submitted[0], threading.Event(), threading.Event()
 
-    def upkeep(now=None):
+    def maintain(now=None):
         inside.set()
         assert go_on.wait(20)
         return 0
 
-    memory.upkeep = upkeep
+    memory.maintain = maintain
 
     def steps():
         while busy.step():

@@ -14,7 +14,7 @@ from memci.memory.backend import Scope
 from memci.memory.tiers.rules import Rules
 from memci.storage import FilesystemStorage
 
-RULES = Rules(capacity=4, handover=2, promoted=1.0, accesses=1)
+RULES = Rules(capacity=4, batch=2, promoted=1.0, accesses=1)
 """so that facts, the profile, events and the graph come of a few pages"""
 SECRET = "zanzibarqua"
 OTHER = "wombatqua"
@@ -77,7 +77,7 @@ def lived(storage, **given):
             context.flush()
     for _ in range(3):
         memory.search(f"{SECRET} violin {OTHER}", k=20)
-    memory.upkeep(2e9)
+    memory.maintain(2e9)
     return context, memory
 
 
@@ -172,7 +172,7 @@ def test_no_byte_of_an_erased_context_is_left(storage, tells):
     assert receipt.memory == "done"
     assert tells(SECRET) == []
     memory = TieredMemory(storage, owner="anna", rules=RULES)
-    assert memory.heard("alice") == 0
+    assert memory.acknowledged("alice") == 0
     assert {name for name, _ in tiers(memory)} == {"bob"}
     assert memory.search(OTHER).pages
     check(memory)

@@ -262,7 +262,7 @@ def test_memory_that_heard_more_than_there_is_is_told_anew():
     memory = Told()
     before = chat(memory=memory)
     talk(before, range(1, 8)).flush()
-    assert memory.heard("alice") == 6
+    assert memory.acknowledged("alice") == 6
 
     storage = Patient()
     context = talk(chat(storage, memory=memory, window=20_000), range(11, 16))

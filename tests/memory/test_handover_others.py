@@ -139,7 +139,7 @@ class Away:
     def _fail(self, *arguments, **given):
         raise StorageUnavailable("the memory is away")
 
-    observe = admit = heard = search = erase = upkeep = _fail
+    observe = admit = acknowledged = search = erase = maintain = _fail
 
     def close(self):
         pass

@@ -6,7 +6,7 @@ from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page
 
 from memci.errors import AnswerRejected, CeilingReached, InvalidSetting, ModelRefused, ModelUnavailable
 from memci.memory import TieredMemory
-from memci.memory.backend import Improving
+from memci.memory.backend import JobRunner
 from memci.memory.tiers.rules import Rules
 
 
@@ -29,10 +29,10 @@ def test_memory_with_a_model_says_so(storage):
     plain = TieredMemory(storage, owner="bert")
     reading = TieredMemory(storage, owner="anna", chat=lambda *_, **__: None, read_only=True)
 
-    assert isinstance(memory, Improving)
-    assert [each.improves for each in (memory, plain, reading)] == [True, False, False]
-    assert not plain.improve()
-    assert not reading.improve()
+    assert isinstance(memory, JobRunner)
+    assert [each.has_model for each in (memory, plain, reading)] == [True, False, False]
+    assert not plain.run_job()
+    assert not reading.run_job()
     with pytest.raises(InvalidSetting):
         TieredMemory(storage, owner="anna", chat="gpt")
     with pytest.raises(InvalidSetting):
@@ -57,7 +57,7 @@ def test_no_call_waits_for_the_model(storage):
 
     tell(memory, *(page(index) for index in range(1, 30)))
     memory.search("violins")
-    memory.upkeep()
+    memory.maintain()
     memory.summaries("alice", [1, 2])
 
     assert chat.calls == []
@@ -70,14 +70,14 @@ def test_page_is_described_once(storage):
     tell(memory, page(1, "I have moved the booking OI5L9G to May 27, " + "since my sister marries " * 20))
     assert memory.summaries("alice", [1]) == {}
 
-    assert memory.improve() is False
+    assert memory.run_job() is False
 
     (summary,) = memory.summaries("alice", [1, 2]).values()
     assert summary.title == "About I have moved the booking OI5L9G · May 27"
     assert summary.lines[0].startswith("Told of I have moved")
     assert len(summary.lines) == 2
     memory.admit(page(1, "I have moved the booking OI5L9G to May 27, " + "since my sister marries " * 20))
-    assert memory.improve() is False
+    assert memory.run_job() is False
     assert steps(chat) == ["page"]
     assert memory.summaries("somebody", [1]) == {}
 
@@ -88,7 +88,7 @@ def test_all_roads_are_gone(storage):
     memory, chat = modelled(storage, clock=clock)
     for index in range(1, 13):
         tell(memory, page(index))
-        while memory.improve():
+        while memory.run_job():
             pass
     tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(13, 19)))
     memory.search("violins quokka03")
@@ -117,7 +117,7 @@ def test_handed_over_page_has_the_title_of_its_note(storage):
     memory, _ = modelled(storage)
     for index in range(1, 5):
         tell(memory, page(index, f"{('wombat', 'tiger', 'lion', 'zebra')[index - 1]} alone"))
-        memory.improve()
+        memory.run_job()
     drained(memory)
 
     found = rows(memory, "SELECT page, summary, chain FROM memory_page WHERE tier = 2 ORDER BY id")
@@ -144,7 +144,7 @@ def test_hand_over_does_not_wait_for_ever(storage):
 
     for index in range(1, 20):
         tell(memory, page(index))
-        memory.improve()
+        memory.run_job()
 
     assert list(tiers(memory).values()).count("short") < 2 * SMALL.capacity
     assert list(tiers(memory).values()).count("mid") > 0
@@ -161,8 +161,8 @@ def test_step_that_always_fails_is_set_aside(storage, step, error):
     """After five tries a job is set aside and its step done without the model; all others are done, nothing is lost."""
     clock = Clock()
     memory, chat = modelled(storage, failing(step, error), clock=clock)
-    tell(memory, *(page(index) for index in range(1, 7)), upkeep=False)
-    tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(7, 18)), upkeep=False)
+    tell(memory, *(page(index) for index in range(1, 7)), maintain=False)
+    tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(7, 18)), maintain=False)
 
     drained(memory, clock)
 
@@ -183,17 +183,17 @@ def test_step_that_fails_for_a_while_is_done_later(storage):
     clock = Clock()
     memory, chat = modelled(storage, failing("page", ModelRefused("page", "no"), times=3), clock=clock)
     tell(memory, page(1))
-    assert memory.improve() is False
+    assert memory.run_job() is False
     clock.now += 29
-    assert memory.improve() is False
+    assert memory.run_job() is False
     assert len(chat.calls) == 1
 
     clock.now += 2
-    assert memory.improve() is False
+    assert memory.run_job() is False
     clock.now += 61
-    memory.improve()
+    memory.run_job()
     clock.now += 121
-    memory.improve()
+    memory.run_job()
 
     assert len(chat.calls) == 4
     assert memory.summaries("alice", [1])
@@ -209,7 +209,7 @@ def test_model_that_is_away_is_left_alone(storage, error):
     tell(memory, *(page(index) for index in range(1, 4)))
 
     for _ in range(600):
-        memory.improve()
+        memory.run_job()
         clock.now += 1.0
 
     assert 3 <= len(chat.calls) <= 6
@@ -232,9 +232,9 @@ def test_job_that_is_done_twice_changes_nothing_the_second_time(storage):
     """All jobs brought back after they were done, as after a kill before they were taken out, change nothing."""
     clock = Clock()
     memory, _ = modelled(storage, clock=clock)
-    tell(memory, *(page(index) for index in range(1, 7)), upkeep=False)
-    tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(7, 14)), upkeep=False)
-    memory.upkeep()
+    tell(memory, *(page(index) for index in range(1, 7)), maintain=False)
+    tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(7, 14)), maintain=False)
+    memory.maintain()
     with memory._store.change() as connection:
         connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM memory_job WHERE 0")
         connection.execute(
@@ -283,7 +283,7 @@ def test_step_that_can_be_done_in_no_form_is_let_be(storage):
         raise RuntimeError("a bug")
 
     clock = Clock()
-    rules = Rules(capacity=4, handover=2, promoted=1.0, facts=fails)
+    rules = Rules(capacity=4, batch=2, promoted=1.0, facts=fails)
     memory, chat = modelled(storage, failing("analysis", RuntimeError("another")), clock=clock, rules=rules)
     tell(memory, *(page(index) for index in range(1, 5)))
 
@@ -311,7 +311,7 @@ def test_improving_ends(storage):
     due = memory.work().waiting
 
     count = 1
-    while memory.improve():
+    while memory.run_job():
         count += 1
 
     assert count <= due + 5

@@ -80,9 +80,9 @@ def test_topics_keep_their_words_apart(storage):
     def answer(asked):
         return mixing(asked) if asked.step == "topics" else obliging(asked)
 
-    memory, _ = modelled(storage, answer, rules=Rules(capacity=2, handover=2, threshold=9, promoted=99))
-    tell(memory, page(1, f"violins {SECRET}", at=NOON), page(2, "aardvark digs", at=NOON + DAY), upkeep=False)
-    memory.upkeep()
+    memory, _ = modelled(storage, answer, rules=Rules(capacity=2, batch=2, threshold=9, promoted=99))
+    tell(memory, page(1, f"violins {SECRET}", at=NOON), page(2, "aardvark digs", at=NOON + DAY), maintain=False)
+    memory.maintain()
     drained(memory)
     assert len(items(memory, "episode")) == 2
 
@@ -103,7 +103,7 @@ def test_chain_goes_with_the_pages_that_it_took_words_from(storage):
             return obliging(asked)
         return said if "quokka03" in asked.text else said | {"continues": False, "chain": ""}
 
-    memory, _ = modelled(storage, answer, rules=Rules(capacity=3, handover=3, threshold=9, promoted=99))
+    memory, _ = modelled(storage, answer, rules=Rules(capacity=3, batch=3, threshold=9, promoted=99))
     tell(memory, page(1, f"violins {SECRET}"), page(2, "aardvark digs"), page(3, "quokka03"))
     drained(memory)
     assert len(items(memory, "chain")) == 2
@@ -159,7 +159,7 @@ def test_profile_is_not_brought_back_by_an_analysis_that_was_under_way(storage):
             return said | {"traits": [said["traits"][0] | {"reason": f"asks for {SECRET}"}]}
         return said
 
-    memory, _ = modelled(storage, answer, clock=clock, rules=Rules(capacity=2, handover=2, promoted=1.0, threshold=9))
+    memory, _ = modelled(storage, answer, clock=clock, rules=Rules(capacity=2, batch=2, promoted=1.0, threshold=9))
     tell(memory, page(1, f"violins {SECRET}"), page(2, "violins too"))
     drained(memory, clock)
     assert "profile" in derived(memory, SECRET)
@@ -193,13 +193,13 @@ def test_what_is_to_be_remembered_is_known_once_its_page_is(storage, chat):
     memory = modelled(storage)[0] if chat else TieredMemory(storage, owner="anna", rules=SMALL, clock=Clock())
     memory.learn("Anna's sister lives in Oslo.", context="alice", index=3)
     memory.learn("She was told so.", context="alice", index=3, about="assistant")
-    memory.upkeep()
+    memory.maintain()
     assert learned(memory) == set()
     memory.close()
     memory = modelled(storage)[0] if chat else TieredMemory(storage, owner="anna", rules=SMALL, clock=Clock())
 
     tell(memory, page(3))
-    memory.upkeep()
+    memory.maintain()
 
     assert learned(memory) == {
         ("Anna's sister lives in Oslo.", "user", 3),
@@ -209,7 +209,7 @@ def test_what_is_to_be_remembered_is_known_once_its_page_is(storage, chat):
     assert fact.text == "Anna's sister lives in Oslo."
     assert (fact.at, fact.turn) == (page(3).at, 2)
     memory.learn("Anna's sister lives in OSLO!", context="alice", index=3)
-    memory.upkeep()
+    memory.maintain()
     assert len(learned(memory)) == 2
 
 
@@ -221,7 +221,7 @@ def test_what_is_to_be_remembered_goes_with_its_page(storage, tells):
         memory.learn(f"{SECRET} of {index}", context="alice", index=index)
     memory.learn(f"{SECRET} elsewhere", context="bob", index=1)
     tell(memory, page(2))
-    memory.upkeep()
+    memory.maintain()
     assert learned(memory)
     assert tells(SECRET)
 
@@ -254,7 +254,7 @@ def test_what_is_to_be_remembered_is_checked(storage, monkeypatch):
         memory.learn("three", context="alice", index=1)
 
     tell(memory, page(1))
-    memory.upkeep()
+    memory.maintain()
     assert max(len(text) for text, _, _ in learned(memory)) <= 240
     assert not any("<" in text or "\n" in text for text, _, _ in learned(memory))
 

@@ -1,4 +1,4 @@
-"""Improving while something else happens: an erasure, a search, another page, the end of the memory."""
+"""Jobs of a model while something else happens: an erasure, a search, another page, the end of the memory."""
 
 import contextlib
 import threading
@@ -47,14 +47,14 @@ def test_erasure_wins_over_a_call_that_is_under_way(tmp_path, step):
                 keeping(storage)(told(each.index, "gone", context="alice"))
 
         memory, chat = modelled(storage, in_flight(step, erase), clock=clock)
-        tell(memory, *pages, upkeep=False)
-        memory.upkeep()
+        tell(memory, *pages, maintain=False)
+        memory.maintain()
         memory.search("violins")
         for _ in range(3):
-            while memory.improve():
+            while memory.run_job():
                 pass
             memory.search("violins")
-            memory.upkeep()
+            memory.maintain()
 
         assert step in steps(chat)
         kept = rows(memory, "SELECT body FROM memory_item UNION ALL SELECT body FROM memory_job")
@@ -73,8 +73,8 @@ def test_page_that_is_replaced_under_way_is_told_as_it_is_now(storage, step):
         memory.observe(new)
 
     memory, chat = modelled(storage, in_flight(step, replace), clock=clock)
-    tell(memory, *(page(index, f"violins numbat{index:02}") for index in range(1, 8)), upkeep=False)
-    memory.upkeep()
+    tell(memory, *(page(index, f"violins numbat{index:02}") for index in range(1, 8)), maintain=False)
+    memory.maintain()
     memory.search("violins")
     drained(memory, clock)
     memory.search("violins aardvark")
@@ -126,7 +126,7 @@ def test_profile_that_changes_under_way_is_not_overwritten(storage):
     """If the profile is another one when an analysis comes back, it is asked again with that one."""
 
     def analyse():
-        TieredMemory(storage, owner="anna", rules=Rules(capacity=4, handover=2, promoted=1.0)).upkeep()
+        TieredMemory(storage, owner="anna", rules=Rules(capacity=4, batch=2, promoted=1.0)).maintain()
 
     memory, _ = modelled(storage, in_flight("analysis", analyse))
     tell(memory, *(page(index, f"I like violins quokka{index:02} a lot") for index in range(1, 9)))
@@ -144,7 +144,7 @@ def test_settle_is_waited_for_before_anything_is_written(storage):
     tell(memory, page(1))
     seen = []
 
-    memory.improve(lambda: seen.append((len(chat.calls), memory.summaries("alice", [1]))))
+    memory.run_job(lambda: seen.append((len(chat.calls), memory.summaries("alice", [1]))))
 
     assert seen == [(1, {})]
     assert memory.summaries("alice", [1])
@@ -161,7 +161,7 @@ def test_memory_is_usable_while_a_model_answers(storage):
 
     memory, _ = modelled(storage, slow)
     tell(memory, page(1))
-    thread = threading.Thread(target=memory.improve)
+    thread = threading.Thread(target=memory.run_job)
     thread.start()
     assert asked.wait(10)
 
@@ -183,7 +183,7 @@ def test_memory_that_is_closed_under_way_loses_nothing(tmp_path):
     memory, _ = modelled(storage, in_flight("page", storage.close), clock=clock)
     tell(memory, page(1))
     with pytest.raises(StorageError):
-        memory.improve()
+        memory.run_job()
 
     clock.now += 700
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as again:
@@ -199,9 +199,9 @@ def test_owners_have_jobs_of_their_own():
     bert, other = modelled(storage, owner="bert")
     tell(anna, page(1))
 
-    assert not bert.improve()
+    assert not bert.run_job()
     assert bert.work().waiting == 0
     assert other.calls == []
-    anna.improve()
+    anna.run_job()
     assert len(chat.calls) == 1
     assert bert.summaries("alice", [1]) == {}

@@ -162,7 +162,7 @@ def test_pages_beyond_the_bound_are_skipped(monkeypatch):
     monkeypatch.setattr("memci.memory.repository.job_queue.MOST", 3)
     memory, _ = modelled(EphemeralStorage())
 
-    tell(memory, *(page(index) for index in range(1, 6)), upkeep=False)
+    tell(memory, *(page(index) for index in range(1, 6)), maintain=False)
 
     assert memory.work().waiting == 3
     assert memory.work().skipped == 2
@@ -192,7 +192,7 @@ def test_file_of_version_1_is_brought_to_version_2(tmp_path, make):
         assert memory.work().waiting == 0
 
         tell(memory, page(2))
-        while memory.improve():
+        while memory.run_job():
             pass
 
         assert [each.step for each in chat.calls] == ["page"]
@@ -241,9 +241,9 @@ def test_two_handles_share_the_jobs(tmp_path):
     with closing_all(one, other):
         memory, chat = modelled(one)
         helper, second = modelled(other)
-        tell(memory, *(page(index) for index in range(1, 4)), upkeep=False)
+        tell(memory, *(page(index) for index in range(1, 4)), maintain=False)
 
-        more = [each.improve() for each in (memory, helper, memory)]
+        more = [each.run_job() for each in (memory, helper, memory)]
 
         assert more == [True, True, False]
         assert len(chat.calls) == 2
@@ -258,8 +258,8 @@ def test_two_processes_share_the_jobs(tmp_path):
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
         memory, _ = modelled(storage)
-        tell(memory, *(page(index) for index in range(1, 25)), upkeep=False)
-        memory.upkeep()
+        tell(memory, *(page(index) for index in range(1, 25)), maintain=False)
+        memory.maintain()
         memory.close()
     program = (
         "import sys; sys.path[:0] = [sys.argv[2]]\n"
@@ -268,7 +268,7 @@ def test_two_processes_share_the_jobs(tmp_path):
         "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
         "memory, chat = modelled(storage)\n"
         "for _ in range(200):\n"
-        "    memory.improve()\n"
+        "    memory.run_job()\n"
         "print(steps(chat).count('page'))\n"
     )
     command = [sys.executable, "-c", program, path, str(Path(__file__).parent)]

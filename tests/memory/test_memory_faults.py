@@ -19,7 +19,7 @@ from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import saying, told
 from tests.faults.bombs import Bomb
 
-RULES = Rules(capacity=3, handover=2, episodes=2, threshold=1.2, promoted=1.0, accesses=1)
+RULES = Rules(capacity=3, batch=2, episodes=2, threshold=1.2, promoted=1.0, accesses=1)
 BOMBS = int(os.environ.get("MEMCI_BOMBS", "12"))
 """lines of an act at which a bomb goes off, spread over those that it executes for the first time"""
 NOW = 2e9
@@ -43,7 +43,7 @@ def made(storage, count=9):
 
 def handed_over(storage):
     memory = made(storage)
-    memory.upkeep(NOW)
+    memory.maintain(NOW)
     return memory
 
 
@@ -55,7 +55,7 @@ ACTS = {
     "observe": (made, lambda memory: memory.observe(next_page(10))),
     "observe anew": (handed_over, lambda memory: memory.observe(page(4, "submarine"))),
     "admit": (made, lambda memory: memory.admit(next_page(10))),
-    "upkeep": (made, lambda memory: memory.upkeep(NOW)),
+    "maintain": (made, lambda memory: memory.maintain(NOW)),
     "search": (handed_over, lambda memory: memory.search("quokka05 flight")),
     "erase": (handed_over, lambda memory: memory.erase(Scope("alice", (3, 8)))),
     "erase context": (handed_over, lambda memory: memory.erase(Scope("alice"))),
@@ -94,14 +94,14 @@ def test_interrupted_act_is_done_by_whoever_repeats_it(act, kind):
         storage = EphemeralStorage()
         memory, bomb = prepared(storage), Bomb(line, kind)
         error = bomb.around(lambda memory=memory: call(memory))
-        assert isinstance(error, kind) or act == "upkeep", f"{bomb.place}: it was swallowed"
+        assert isinstance(error, kind) or act == "maintain", f"{bomb.place}: it was swallowed"
         if number % 2:
             die(storage)
             memory = TieredMemory(storage, owner="anna", rules=RULES, clock=lambda: NOW)
         check(memory)
 
         call(memory)
-        memory.upkeep(NOW) if act == "upkeep" else None
+        memory.maintain(NOW) if act == "maintain" else None
 
         check(memory)
         assert state(memory) == expected, f"{bomb.place}, {'a fresh handle' if number % 2 else 'the same handle'}"
@@ -110,7 +110,7 @@ def test_interrupted_act_is_done_by_whoever_repeats_it(act, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("act", ["observe", "upkeep", "erase"])
+@pytest.mark.parametrize("act", ["observe", "maintain", "erase"])
 def test_killed_process_leaves_before_or_after(tmp_path, act):
     """A process that is killed within an act leaves a file that the next one goes on with."""
     lines, expected = known(act)
@@ -135,7 +135,7 @@ def test_killed_process_leaves_before_or_after(tmp_path, act):
             memory.close()
 
 
-@pytest.mark.parametrize("act", ["observe", "upkeep", "erase"])
+@pytest.mark.parametrize("act", ["observe", "maintain", "erase"])
 def test_full_disk_changes_nothing(tmp_path, act):
     """Without room an act is done, or is StorageFull and leaves what was; with room again the same handle does it."""
     prepared, call = ACTS[act]
@@ -160,7 +160,7 @@ def test_full_disk_changes_nothing(tmp_path, act):
         memory.erase(Scope("filler"))
         call(memory)
 
-        assert unchanged or not full or act == "upkeep", "upkeep goes as far as it can"
+        assert unchanged or not full or act == "maintain", "maintenance goes as far as it can"
         assert state(memory) == known(act)[1] != before
         check(memory)
 
@@ -174,7 +174,11 @@ def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
         other = apsw.Connection(str(path))
         other.execute("BEGIN IMMEDIATE")
 
-        for call in (lambda: memory.observe(next_page(10)), lambda: memory.upkeep(NOW), lambda: memory.erase(Scope())):
+        for call in (
+            lambda: memory.observe(next_page(10)),
+            lambda: memory.maintain(NOW),
+            lambda: memory.erase(Scope()),
+        ):
             with pytest.raises(StorageBusy) as caught:
                 call()
             assert caught.value.retryable
@@ -183,7 +187,7 @@ def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
         other.execute("ROLLBACK")
         other.close()
         memory.observe(next_page(10))
-        memory.upkeep(NOW)
+        memory.maintain(NOW)
         check(memory)
         assert saying(memory, "quokka10") == [("alice", 10)]
 

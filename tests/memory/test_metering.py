@@ -9,19 +9,19 @@ def test_ceiling_holds_for_a_day(storage):
     """When the tokens of a day are spent no call is made until the next UTC day, by no handle."""
     clock = Clock()
     memory, chat = modelled(storage, clock=clock, ceiling=500)
-    tell(memory, *(page(index) for index in range(1, 9)), upkeep=False)
-    while memory.improve():
+    tell(memory, *(page(index) for index in range(1, 9)), maintain=False)
+    while memory.run_job():
         pass
     made = len(chat.calls)
     other, second = modelled(storage, clock=clock, ceiling=500)
 
     assert 0 < made < 8
-    assert not memory.improve()
-    assert not other.improve()
+    assert not memory.run_job()
+    assert not other.run_job()
     assert second.calls == []
     assert memory.work().waiting >= 8 - made
     clock.now += DAY
-    while other.improve():
+    while other.run_job():
         pass
     assert second.calls
     assert sum(each.tokens for each in other.work().spent.values()) > 500
@@ -31,15 +31,15 @@ def test_ceiling_ends_with_the_day(storage):
     """What the ceiling held back is due when the next day begins, not later."""
     clock = Clock(NOON + DAY / 2 - 1)
     memory, chat = modelled(storage, clock=clock, ceiling=300)
-    tell(memory, *(page(index) for index in range(1, 9)), upkeep=False)
-    while memory.improve():
+    tell(memory, *(page(index) for index in range(1, 9)), maintain=False)
+    while memory.run_job():
         pass
     for _ in range(5):
-        memory.improve()
+        memory.run_job()
     made = len(chat.calls)
 
     clock.now += 1
-    memory.improve()
+    memory.run_job()
 
     assert len(chat.calls) == made + 1
 
@@ -49,7 +49,7 @@ def test_ceiling_holds_within_a_job(storage):
     memory, chat = modelled(storage, lambda asked: {"title": "x" * 800}, ceiling=500)
     tell(memory, page(1))
 
-    assert not memory.improve()
+    assert not memory.run_job()
 
     assert len(chat.calls) == 2
     assert waiting(memory) == [("page", 1, 0)]
@@ -64,7 +64,7 @@ def test_what_was_spent_is_kept_by_step(storage):
 
     memory, chat = modelled(storage, answer)
     tell(memory, page(1))
-    while memory.improve():
+    while memory.run_job():
         pass
     memory.close()
 
@@ -90,7 +90,7 @@ def test_provider_that_reports_no_usage_is_counted_by_the_texts(storage):
 
     memory = TieredMemory(storage, owner="anna", rules=SMALL, chat=silent, clock=Clock(), counter=len)
     tell(memory, page(1))
-    memory.improve()
+    memory.run_job()
 
     spent = memory.work().spent["page"]
 

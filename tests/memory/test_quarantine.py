@@ -48,7 +48,7 @@ def test_quarantined_page_is_found_by_words_and_is_in_no_tier(storage):
     new = page(5, f"{SECRET} aardvark")
     keeping(storage)(new)
     memory.admit(new)
-    memory.upkeep()
+    memory.maintain()
     drained(memory, clock)
 
     (hit,) = [each for each in memory.search(SECRET).pages if each.index == 5]
@@ -62,8 +62,8 @@ def test_quarantined_page_is_found_by_words_and_is_in_no_tier(storage):
 
 def test_next_page_is_no_successor_of_a_quarantined_one(storage):
     """A page that a model says goes on from a quarantined one begins a chain of its own."""
-    memory, _ = modelled(storage, rules=Rules(capacity=2, handover=1))
-    tell(memory, page(1), page(2), upkeep=False)
+    memory, _ = modelled(storage, rules=Rules(capacity=2, batch=1))
+    tell(memory, page(1), page(2), maintain=False)
     drained(memory)
     assert tiers(memory) == {("alice", 1): "mid", ("alice", 2): "short"}
 
@@ -81,7 +81,7 @@ def test_quarantine_needs_no_model(storage):
     for index in range(1, 13):
         tell(memory, page(index, f"I live in {SECRET} with quokka{index:02}" if index == 4 else f"I have {index} dogs"))
     memory.search(f"dogs {SECRET}", k=20)
-    memory.upkeep()
+    memory.maintain()
     assert derived(memory, SECRET)
 
     memory.quarantine("alice", 4)
@@ -97,7 +97,7 @@ def test_quarantine_needs_no_model(storage):
 def test_quarantined_page_in_the_queue_is_not_handed_over(storage):
     """A page that is quarantined before anything was derived from it never enters an episode, an event or a day."""
     memory, _ = modelled(storage)
-    tell(memory, *(page(index, f"violins {SECRET if index == 2 else index}") for index in range(1, 4)), upkeep=False)
+    tell(memory, *(page(index, f"violins {SECRET if index == 2 else index}") for index in range(1, 4)), maintain=False)
 
     memory.quarantine("alice", 2)
     assert memory.work().waiting == 2

@@ -14,7 +14,7 @@ from memci.memory.tiers.rules import Rules
 from memci.storage import FilesystemStorage, Storage
 from memci.testing.memory.conformance import DurableMemoryConformance, MemoryConformance
 
-SMALL = Rules(capacity=4, handover=2, episodes=3)
+SMALL = Rules(capacity=4, batch=2, episodes=3)
 """so that pages move on within a few of them"""
 
 

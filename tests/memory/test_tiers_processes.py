@@ -35,17 +35,17 @@ def test_failed_analysis_marks_nothing(storage):
     assert items(memory, "fact") == {}
 
     memory.rules = Rules(**rules)
-    memory.upkeep(9e5)
+    memory.maintain(9e5)
 
     assert rows(memory, marked) == [(4,)]
 
 
 def test_hot_episode_does_not_starve_another(storage):
-    """Every episode that is hot is analysed in one upkeep, not only the hottest (P06)."""
-    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, handover=1, threshold=9, promoted=1.0))
+    """Every episode that is hot is analysed in one maintenance, not only the hottest (P06)."""
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, batch=1, threshold=9, promoted=1.0))
     fill(memory, 5)
 
-    memory.upkeep(9e5)
+    memory.maintain(9e5)
 
     assert rows(memory, "SELECT count(*) FROM memory_page WHERE tier = 2 AND analyzed = 0") == [(0,)]
 
@@ -88,7 +88,7 @@ def test_damaged_tables_are_told_and_never_begun_anew(tmp_path, damage):
     with contextlib.closing(FilesystemStorage(tmp_path / "agent")) as storage:
         memory = TieredMemory(storage, owner="anna", rules=SMALL)
         if damage == "emptied":  # as if it had been deleted: it is told again
-            assert memory.heard("alice") == 0
+            assert memory.acknowledged("alice") == 0
             fill(memory, 6)
             assert saying(memory, "quokka03") == [("alice", 3)]
         else:
@@ -110,10 +110,10 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path):
         "from memci.memory import TieredMemory; from memci.memory.consolidation.maintenance import Rules\n"
         "from memci.testing.memory.pages import told; from machine_kit import keeping\n"
         "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
-        "memory = TieredMemory(storage, owner='anna', rules=Rules(capacity=4, handover=2, episodes=3))\n"
+        "memory = TieredMemory(storage, owner='anna', rules=Rules(capacity=4, batch=2, episodes=3))\n"
         "for index in range(1, 13):\n"
         "    page = told(index, f'{sys.argv[2]}quokka{index:02}', 'a topic', context=sys.argv[2])\n"
-        "    keeping(storage)(page); memory.admit(page); memory.search('topic'); memory.upkeep(float(index))\n"
+        "    keeping(storage)(page); memory.admit(page); memory.search('topic'); memory.maintain(float(index))\n"
     )
     path = tmp_path / "agent.db"
     here = str(Path(__file__).parent)
@@ -124,7 +124,7 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path):
         memory = TieredMemory(storage, owner="anna", rules=SMALL)
         check(memory)
         for name in ("one", "two"):
-            assert memory.heard(name) == 12
+            assert memory.acknowledged(name) == 12
             assert all(saying(memory, f"{name}quokka{index:02}") == [(name, index)] for index in range(1, 13))
 
 
@@ -153,7 +153,7 @@ def test_reading_writes_nothing(tmp_path):
     with contextlib.closing(SQLiteStorage(path, read_only=True)) as storage:
         memory = TieredMemory(storage, owner="anna", rules=SMALL)
         assert saying(memory, "quokka02") == [("alice", 2)]
-        assert memory.upkeep(9e5) == 0
+        assert memory.maintain(9e5) == 0
         with pytest.raises(StorageReadOnly):
             memory.observe(told(99, "new"))
         with pytest.raises(StorageReadOnly):
@@ -165,12 +165,12 @@ def test_reading_writes_nothing(tmp_path):
 
 def test_page_that_its_store_lost_is_not_told_of(memory, storage):
     """A page whose bytes the store can't show any more is left out of an answer, and of a hand-over."""
-    fill(memory, 2, upkeep=False)
+    fill(memory, 2, maintain=False)
     memory.admit(told(3, "never stored wombat"))
     memory.admit(told(1, "in no context numbat", context="nobody"))
 
     assert {("alice", 3), ("nobody", 1)}.isdisjoint(found(memory, "wombat numbat"))
-    memory.upkeep(1.0)
+    memory.maintain(1.0)
     check(memory)
     assert saying(memory, "quokka02") == [("alice", 2)]
 

@@ -61,7 +61,7 @@ def test_batch_is_handed_over_as_one(memory):
     fill(memory, 1, start=4)
 
     assert list(tiers(memory).values()) == ["mid", "mid", "short", "short"]
-    assert memory.upkeep(3e5) == 0
+    assert memory.maintain(3e5) == 0
 
 
 @pytest.mark.parametrize("step", ["topics", "continuity", "embedder"])
@@ -71,21 +71,21 @@ def test_hand_over_that_fails_loses_nothing(storage, step):
     def fails(*_):
         raise RuntimeError("the model is away")
 
-    broken = Rules(capacity=4, handover=2, **({} if step == "embedder" else {step: fails}))
+    broken = Rules(capacity=4, batch=2, **({} if step == "embedder" else {step: fails}))
     embedder = Counting()
     if step == "embedder":
         embedder.__class__ = type("Failing", (Counting,), {"__call__": fails})
     memory = TieredMemory(storage, owner="anna", rules=broken, embedder=embedder)
-    fill(memory, 4, upkeep=False)
+    fill(memory, 4, maintain=False)
 
     with contextlib.suppress(RuntimeError):
-        memory.upkeep(1.0)
+        memory.maintain(1.0)
 
     check(memory)
     assert len(tiers(memory)) == 4
     assert all(saying(memory, f"quokka{index:02}") for index in range(1, 5))
-    again = TieredMemory(storage, owner="anna", rules=Rules(capacity=4, handover=2))
-    again.upkeep(2.0)
+    again = TieredMemory(storage, owner="anna", rules=Rules(capacity=4, batch=2))
+    again.maintain(2.0)
     check(again)
     assert list(tiers(again).values()) == ["mid", "mid", "short", "short"]
 
@@ -93,14 +93,14 @@ def test_hand_over_that_fails_loses_nothing(storage, step):
 @pytest.mark.parametrize("order", ["heat", "lfu"])
 def test_newest_episode_is_not_evicted_as_it_enters(storage, order):
     """However often the others were read, an episode that just came stays; the coldest of the others goes (P05)."""
-    rules = Rules(capacity=1, handover=1, episodes=2, order=order, threshold=9)
+    rules = Rules(capacity=1, batch=1, episodes=2, order=order, threshold=9)
     memory = TieredMemory(storage, owner="anna", rules=rules, clock=lambda: 1e6)
     fill(memory, 2)
     for _ in range(5):
         memory.search("quokka01")
     for _ in range(9):
         memory.search("quokka02")
-    memory.upkeep(5e5)
+    memory.maintain(5e5)
 
     fill(memory, 1, start=3)
 
@@ -110,10 +110,10 @@ def test_newest_episode_is_not_evicted_as_it_enters(storage, order):
 
 def test_evicted_page_is_found_and_says_so(storage):
     """What an evicted episode held is found by its words as before, and says that it is in none any more (P09)."""
-    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, handover=1, episodes=1, threshold=9))
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=1, batch=1, episodes=1, threshold=9))
     fill(memory, 4)
-    memory.upkeep(9e5)
-    memory.upkeep(9e5)
+    memory.maintain(9e5)
+    memory.maintain(9e5)
 
     hits = {index: memory.search(f"quokka{index:02}").pages[0] for index in range(1, 5)}
 
@@ -125,9 +125,9 @@ def test_evicted_page_is_found_and_says_so(storage):
 
 def test_eviction_goes_on_and_on(storage):
     """Many rounds of eviction leave what must be true of the tiers, and no error (P21)."""
-    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, handover=1, episodes=2, threshold=9))
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, batch=1, episodes=2, threshold=9))
     fill(memory, 25)
-    memory.upkeep(9e5)
+    memory.maintain(9e5)
 
     check(memory)
     assert len(items(memory, "episode")) == 2
@@ -175,7 +175,7 @@ def test_links_are_stored_and_stay_whole_when_a_page_goes(memory):
 
 def test_chain_does_not_survive_its_last_page_in_another(memory):
     """After the page that was handed over last is gone, a new one is no successor of itself, nor of it (P09, P19)."""
-    rules = Rules(capacity=1, handover=1)
+    rules = Rules(capacity=1, batch=1)
     memory.rules = rules
     fill(memory, 1)
     memory.erase(Scope("alice", (1,)))
@@ -216,7 +216,7 @@ def test_owner_that_comes_again_is_another(storage):
 
 def test_search_rewrites_only_what_it_found(memory):
     """A search writes nothing before there are episodes, then a row per episode that it found; no file grows (P08)."""
-    fill(memory, 3, upkeep=False)
+    fill(memory, 3, maintain=False)
     counted = connection(memory).total_changes()
     memory.search("quokka01")
     assert connection(memory).total_changes() == counted
@@ -236,7 +236,7 @@ def test_page_is_embedded_once_and_a_question_once(storage):
     embedder = Counting()
     memory = TieredMemory(storage, owner="anna", rules=SMALL, embedder=embedder)
     fill(memory, 9)
-    memory.upkeep(9e5)
+    memory.maintain(9e5)
     own = [text for text in embedder.texts if "quokka" in text]
     assert own
     assert len(own) == len(set(own)), "no text of a page is embedded twice"

@@ -5,15 +5,15 @@ from machine_kit import keeping
 from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import told
 
-SMALL = Rules(capacity=4, handover=2, episodes=3)
+SMALL = Rules(capacity=4, batch=2, episodes=3)
 """so that pages move on within a few of them"""
 
 
-def fill(memory, count, *, start=1, topic="topic", context="alice", now=None, upkeep=True):
+def fill(memory, count, *, start=1, topic="topic", context="alice", now=None, maintain=True):
     """Admit *count* pages of one topic, each with a word of its own."""
     for index in range(start, start + count):
         page = told(index, f"{topic} quokka{index:02}", f"{topic} yes", context=context, at=1e5 + index)
         keeping(memory._storage)(page)
         memory.admit(page)
-        if upkeep:
-            memory.upkeep(now or 2e5 + index)
+        if maintain:
+            memory.maintain(now or 2e5 + index)

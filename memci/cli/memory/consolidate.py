@@ -174,15 +174,15 @@ class _Jobs:
 
     def __call__(self, memory: TieredMemory) -> None:
         """Let *memory* do what is due, with its model if it has one, until nothing is due."""
-        memory.upkeep()
-        due = memory.improves and memory.work().waiting > 0
+        memory.maintain()
+        due = memory.has_model and memory.work().waiting > 0
         while due:
-            due = memory.improve()
+            due = memory.run_job()
             self._done += 1
             total = self._done + memory.work().waiting
             self._progress.update(self._task, visible=True, completed=self._done, total=total)
-        if memory.improves:
-            memory.upkeep()
+        if memory.has_model:
+            memory.maintain()
 
 
 def _told(storage: Storage, context: str, memory: TieredMemory, look_after: Callable[[TieredMemory], None]) -> str:
@@ -194,7 +194,7 @@ def _told(storage: Storage, context: str, memory: TieredMemory, look_after: Call
         for _ in range(ATTEMPTS):
             window = opened(storage, Wanted(context, read_only=True, searchable=True)).window
             handover = Handover(storage, window, memory)
-            while handover.tell(BATCH if memory.improves else _ALL) and memory.improves:
+            while handover.tell(BATCH if memory.has_model else _ALL) and memory.has_model:
                 look_after(memory)
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile
                 break

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...errors import EmbeddingFailed
 from ...storage import Storage
 from ..backend import PageRecord
-from ..owner import Change, Overtaken, Owner
+from ..owner import Change, Conflict, Owner
 from ..repository.items import dumped, packed, put, unpacked
 from ..repository.reading import raw_pages
 from ..repository.store import MemoryStore
@@ -79,13 +79,13 @@ def hand_over(
         change: The transaction in which it is written.
 
     Raises:
-        Overtaken: If the queue, or what a model said of its pages, changed meanwhile.
+        Conflict: If the queue, or what a model said of its pages, changed meanwhile.
     """
     ids = [row[0] for row in store.read_rows(_QUEUE, owner.name, SHORT, rules.capacity)]
     if len(ids) < rules.capacity:
         return 0
-    told = notes_of(store, ids[: max(1, rules.handover)])
-    batch = _queued(storage, store, ids[: max(1, rules.handover)], told, embedder)
+    told = notes_of(store, ids[: max(1, rules.batch)])
+    batch = _queued(storage, store, ids[: max(1, rules.batch)], told, embedder)
     grouped = (topics or rules.topics)([each.text for each in batch])
     if topics is not None:
         grouped = [_of_its_own(topic, [each.text for each in batch]) for topic in grouped]
@@ -93,7 +93,7 @@ def hand_over(
     with (change or owner.change)() as connection:
         waiting = [row[0] for row in store.read_rows(_QUEUE, owner.name, SHORT, len(batch))]
         if waiting != [each.id for each in batch] or not notes.still(connection, told):
-            raise Overtaken
+            raise Conflict
         for each in batch:
             connection.execute(
                 "UPDATE memory_page SET tier = ?, summary = ?, keywords = ? WHERE id = ?",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...messages import Message
 from ...storage import Storage
 from ..backend import PageRecord
-from ..owner import Change, Overtaken, Owner
+from ..owner import Change, Conflict, Owner
 from ..repository.items import dumped, put
 from ..repository.job_queue import enqueue
 from ..repository.reading import QUARANTINED, raw_pages, there
@@ -92,7 +92,7 @@ def notice(
         change: The transaction in which it is written.
 
     Raises:
-        Overtaken: If what it was reckoned from changed meanwhile.
+        Conflict: If what it was reckoned from changed meanwhile.
     """
     rows = store.read_rows(_WAITING, owner.name, MOST)
     if len(rows) < INTERVAL:
@@ -119,7 +119,7 @@ def notice(
         )
         same = same and all(owner.tiers.days.get(day) == known.get(day) for day in days)
         if not ground or not same or not _as_before(connection, talks) or not there(connection, older):
-            raise Overtaken
+            raise Conflict
         from_ = _sources(connection, pages, told, found)
         for event in found:
             key = put(connection, owner.nr, "event", dumped(event), pages=from_[event])

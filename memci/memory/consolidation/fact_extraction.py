@@ -4,9 +4,9 @@
     accessed ten times                  ──▶  its pages tell concepts and relations
 
 The first road is MemoryOS's, the second the three-layer design's. Every hot episode is analysed, not only the hottest.
-The pages that were sent are marked when facts and profile both came back, in the same transaction; a step that fails
-changes nothing, and is tried again at the next upkeep, five times at most. What was erased, or changed, while a step
-was reckoned is never written. This module knows nothing of how facts or concepts are found.
+The pages that were sent are marked when facts and profile both came back, in the same transaction. A step that fails
+changes nothing and is tried again at the next maintenance, five times at most. What was erased or changed while a step
+was computed is never written. This module knows nothing of how facts or concepts are found.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ...errors import MemciError
 from ...storage import Storage
 from ..backend import PageRecord
-from ..owner import Change, Overtaken, Owner
+from ..owner import Change, Conflict, Owner
 from ..repository.items import drop, dumped, put
 from ..repository.reading import FACTS, GRAPH, QUARANTINED, raw_pages
 from ..repository.store import MemoryStore, fetched
@@ -66,7 +66,7 @@ def analyse(storage: Storage, store: MemoryStore, owner: Owner, rules: Rules, no
     for key in hot(store, owner, rules, now, skipped):
         try:
             return learn(storage, store, owner, rules, now, key)
-        except Overtaken:
+        except Conflict:
             return 1
         except Exception as error:  # noqa: BLE001 -- a step may be anybody's: its failure changes nothing
             _failed(owner, key, error)
@@ -119,7 +119,7 @@ def learn(
         change: The transaction in which it is written.
 
     Raises:
-        Overtaken: If a page or the profile changed meanwhile.
+        Conflict: If a page or the profile changed meanwhile.
     """
     with store.lock:
         owner.refresh()
@@ -135,7 +135,7 @@ def learn(
     with (change or owner.change)() as connection:
         left = fetched(connection, f"{_UNTOLD} LIMIT ?", key, FACTS | QUARANTINED, SENT)
         if not {row[0] for row in left}.issuperset(ids) or not _same(profile, owner.tiers.profile):
-            raise Overtaken
+            raise Conflict
         numbers = {record.key: id_ for id_, record in pages}
         for fact in learned.facts:
             claimed = [numbers[page] for page in fact.pages or ((fact.context, fact.index),) if page in numbers] or ids
@@ -156,7 +156,7 @@ def promote(storage: Storage, store: MemoryStore, owner: Owner, rules: Rules) ->
     for key in used(store, owner, rules):
         try:
             count += relate(storage, store, owner, rules, key)
-        except Overtaken:  # what is left of it is due still
+        except Conflict:  # what is left of it is due still
             continue
         except Exception as error:  # noqa: BLE001 -- likewise
             _failed(owner, key, error)
@@ -184,7 +184,7 @@ def relate(
     """Let the pages of an episode that are new tell the graph; return how many did. Arguments are those of `learn`.
 
     Raises:
-        Overtaken: If a page changed meanwhile.
+        Conflict: If a page changed meanwhile.
     """
     ids = [row[0] for row in store.read_rows(f"{_UNTOLD} LIMIT ?", key, GRAPH | QUARANTINED, SENT)]
     if not ids:
@@ -201,7 +201,7 @@ def relate(
     with (change or owner.change)() as connection:
         left = {row[0] for row in fetched(connection, f"{_UNTOLD} LIMIT ?", key, GRAPH | QUARANTINED, SENT)}
         if not left.issuperset(ids):
-            raise Overtaken
+            raise Conflict
         for relation in told:
             if relation.page in numbers:
                 claimed = [numbers[relation.page]]
@@ -255,7 +255,7 @@ def _same(some: Profile, other: Profile) -> bool:
 
 
 def _failed(owner: Owner, episode: int, error: Exception) -> None:
-    """Note that a step failed for an episode: it is tried again at a later upkeep, a few times."""
+    """Note that a step failed for an episode: it is tried again at a later maintenance, a few times."""
     level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
     _LOG.log(level, "analysing an episode failed: %s", type(error).__name__)
     owner.failures[episode] = owner.failures.get(episode, 0) + 1

@@ -18,7 +18,7 @@ import apsw
 from ...errors import CeilingReached, ModelUnavailable, StorageError
 from ...llm.model import ChatModel
 from ...storage import Storage
-from ..owner import Change, Overtaken, Owner, owner_of
+from ..owner import Change, Conflict, Owner, owner_of
 from ..repository import job_queue as jobs
 from ..repository.job_queue import Job
 from ..repository.store import MemoryStore, fetched
@@ -118,8 +118,8 @@ class _Trial:
         job, at_once = self._job, False
         try:
             self._do(step, self._meter, lambda connection: jobs.finish(connection, job))
-        except Overtaken:
-            error, at_once = "Overtaken", True
+        except Conflict:
+            error, at_once = "Conflict", True
         except (ModelUnavailable, CeilingReached) as away:
             _LOG.debug("jobs wait for the model: %s", type(away).__name__)
             with self._noted() as connection:
@@ -148,7 +148,7 @@ class _Trial:
                 self._do(step, None, lambda connection: jobs.set_aside(connection, job, error))
             except StorageError:
                 raise
-            except Overtaken:  # what is left to do is left to another job
+            except Conflict:  # what is left to do is left to another job
                 undone = False
             except Exception as failure:  # noqa: BLE001 -- likewise
                 _LOG.debug("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
@@ -164,7 +164,7 @@ class _Trial:
             self._settle()
             with self._owner.change() as connection:
                 if self._owner.nr != self._number:  # the owner was erased, and is not to come back by this
-                    raise Overtaken
+                    raise Conflict
                 yield connection
                 over(connection)
                 self._count(connection)

@@ -5,10 +5,10 @@
     an episode is hot  ──▶  facts and the profile; used often: its concepts enter the graph
     too many episodes  ──▶  the coldest leave; their pages stay findable by words
 
-Each step reckons first and is one transaction then: a process that dies between two has lost nothing, and one whose
-ground was changed by another process begins anew. Where a model is to do a step, it is left to a job: upkeep itself
-never waits for a model. There are no hidden timers: `upkeep` is called by the worker, by a job, by tests. This module
-knows nothing of searching.
+Each step computes first and then writes in one transaction. A process that dies between two steps loses nothing, and a
+step whose data was changed by another process starts again. A step that a model does is left to a job: maintenance
+never waits for a model. There are no hidden timers: the worker, a job or a test calls `maintain`. This module knows
+nothing of searching.
 """
 
 import logging
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from ...errors import EmbeddingFailed
 from ...storage import Storage
 from ..ingest import SELECT_PAGE
-from ..owner import Overtaken, Owner, owner_of
+from ..owner import Conflict, Owner, owner_of
 from ..repository import job_queue as jobs
 from ..repository.items import drop
 from ..repository.reading import QUARANTINED
@@ -36,7 +36,7 @@ from .fact_extraction import analyse, hot, know, promote, used
 _LOG = logging.getLogger("memci")
 
 
-def upkeep(
+def maintain(
     storage: Storage,
     store: MemoryStore,
     name: str,
@@ -121,12 +121,12 @@ def saved(store: MemoryStore, owner: Owner, now: float) -> int:
 def _again(step: Callable[[], int]) -> int:
     try:
         return step()
-    except Overtaken:  # another process was faster: whoever called looks again
+    except Conflict:  # another process was faster: whoever called looks again
         return 0
 
 
 def _embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder) -> None:
-    """Embed what has no vector yet; an embedder that fails is asked again at the next upkeep."""
+    """Embed what has no vector yet; an embedder that fails is asked again at the next maintenance."""
     try:
         while embed(storage, store, owner, embedder):
             pass
@@ -135,7 +135,7 @@ def _embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedde
 
 
 def _evict(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> int:
-    """Let the coldest episodes go, if there are too many; never one that changed since the last upkeep."""
+    """Let the coldest episodes go, if there are too many; never one that changed since the last maintenance."""
     with store.lock:
         owner.refresh()
         changed, owner.tiers.changed = owner.tiers.changed, set()

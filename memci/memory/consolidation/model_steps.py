@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..backend import PageRecord
-from ..owner import Overtaken
+from ..owner import Conflict
 from ..repository.items import dumped, put
 from ..repository.job_queue import Job
 from ..repository.reading import QUARANTINED, raw_pages, there
@@ -83,7 +83,7 @@ def _page(bench: Bench, job: Job) -> None:
     from_ = sources(texts, [job.subject], sent)
     with bench.change() as connection:
         if not there(connection, read):
-            raise Overtaken
+            raise Conflict
         notes.keep(connection, bench.owner.nr, note, from_)
         connection.execute(
             "UPDATE memory_page SET summary = ?, keywords = ? WHERE id = ? AND summary <> ''",
@@ -160,7 +160,7 @@ def _episode(bench: Bench, job: Job) -> None:
         now = owner.tiers.episodes.get(key)
         left = fetched(connection, "SELECT id, summary FROM memory_page WHERE episode = ? ORDER BY id", key)
         if now is None or left != members or now.summary != episode.summary:
-            raise Overtaken
+            raise Conflict
         after = replace(after, warmth=now.warmth, version=now.version + 1)
         put(connection, owner.nr, "episode", dumped(after, without=["embedding"]), id=key, vector=after.embedding)
         owner.tiers.keep(key, after)
@@ -222,7 +222,7 @@ def _day(bench: Bench, job: Job) -> None:
     after = model.day(bench.chat, day, own, on_rejected=bench.chat.rejected)
     with bench.change() as connection:
         if owner.tiers.days.get(date) != (job.subject, day) or not there(connection, ids):
-            raise Overtaken
+            raise Conflict
         put(connection, owner.nr, "day", dumped(after), id=job.subject)
         owner.tiers.days[date] = job.subject, after
 
@@ -256,7 +256,7 @@ def _strategy(bench: Bench, job: Job) -> None:
         profile = owner.tiers.profile
         same = (profile.strategy, profile.strategy_turns) == (before.strategy, before.strategy_turns)
         if not same or not there(connection, ids):
-            raise Overtaken
+            raise Conflict
         treated = replace(profile.treated(strategy, tags), strategy_turns=profile.strategy_turns)
         keep_profile(connection, owner, treated if strategy else profile, ids)
 

@@ -14,7 +14,7 @@ import apsw
 
 from ...errors import CorruptRecord
 from ...storage import Storage
-from ...workers import breathe
+from ...workers import yield_to_calls
 from ..backend import PageRecord
 from .page_source import raw_page
 from .store import MemoryStore, fetched
@@ -30,7 +30,7 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
     assert not store.writing, "whoever reads pages waits for the store, which may wait for whoever writes: read first"
     heads: dict[str, int] = {}
     for id_ in ids:
-        breathe()
+        yield_to_calls()
         for context, index, turn in store.read_rows(
             "SELECT c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
             "WHERE g.id = ?",

@@ -1,4 +1,4 @@
-"""Embedding: a vector for each passage, where the embedder knows meanings; made in the background, by upkeep.
+"""Embedding: a vector for each passage, where the embedder knows meanings; made in the background, by maintenance.
 
     passages without a vector of this model  ──▶  embedded, a batch at a time  ──▶  rows of the store, an index in RAM
 
@@ -36,7 +36,7 @@ def embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder
     """Embed some passages that have no vector yet, and return how many; 0 if all have one.
 
     Raises:
-        EmbeddingFailed: If the embedder fails; the passages are tried again at the next upkeep.
+        EmbeddingFailed: If the embedder fails; the passages are tried again at the next maintenance.
     """
     if not embedder.semantic:
         return 0

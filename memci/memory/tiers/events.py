@@ -21,7 +21,7 @@ from ...text.language.keywords import keywords
 from ...text.language.moods import Mood, feelings, mood, mood_of
 from ...text.language.sentences import sentences
 from ...text.summarize import extract, one_line
-from ...workers import breathe
+from ...workers import yield_to_calls
 from ..backend import PageRecord
 
 INTERVAL = 5
@@ -124,7 +124,7 @@ def events(pages: Sequence[PageRecord], *, least: float = LEAST) -> list[Event]:
     for page in pages:
         own: list[Event] = []
         for _, message in _own(page):
-            breathe()
+            yield_to_calls()
             who = str(message.get("name") or message["role"])
             for sentence in sentences(text_of(message)[:_SCANNED]):
                 weight = importance(sentence)

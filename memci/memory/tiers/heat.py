@@ -113,7 +113,7 @@ def coldest(
         now: In seconds since 1970 UTC.
         order: "heat": the lowest lifetime heat goes first; "lfu": the least often accessed.
         weights: For the heat.
-        changed: Ids of episodes that changed since the last upkeep: they stay, even if too many are left then.
+        changed: Ids of episodes that changed since the last maintenance: they stay, even if too many are left then.
     """
     excess = len(episodes) - capacity
     kept = frozenset(changed)

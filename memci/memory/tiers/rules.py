@@ -26,8 +26,8 @@ class Rules:
 
     capacity: int = 10
     """pages of the short-term queue"""
-    handover: int = 3
-    """pages that leave it at once when it is full: a quarter, as the three-layer design's 50 of 200"""
+    batch: int = 3
+    """pages that leave it together when it is full: a quarter, as the three-layer design's 50 of 200"""
     episodes: int = 2000
     """how many there may be (the paper: 200)"""
     threshold: float = 0.6

@@ -78,8 +78,8 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         assert not memory.search("zeppelin")
         assert memory.search("zeppelin").pages == ()
         assert memory.search("zeppelin").query == "zeppelin"
-        assert memory.heard("alice") == 0
-        assert memory.upkeep(1.0) == 0
+        assert memory.acknowledged("alice") == 0
+        assert memory.maintain(1.0) == 0
         for scope in (Scope(), Scope("alice"), Scope("alice", (1,))):
             assert memory.erase(scope).pages == 0
 
@@ -93,7 +93,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
             if admits:
                 memory.admit(page)
         first = memory.search("zeppelin")
-        memory.upkeep(5.0)
+        memory.maintain(5.0)
         memory.observe(page)
 
         assert [page.index for page in first.pages] == [1]
@@ -109,7 +109,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         memory.admit(page)
 
         assert found(memory, "zeppelin") == [("alice", 3)]
-        assert memory.heard("alice") in {0, 3}
+        assert memory.acknowledged("alice") in {0, 3}
 
     def test_page_with_other_entries_replaces_the_first(self, memory: MemoryBackend, tell: Tell) -> None:
         """Of a page that is told anew with other entries the new words are found, the old ones are not."""
@@ -141,7 +141,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         tell(3, "zeppelin")
 
         assert found(memory, "zeppelin") == [("alice", 3)]
-        assert memory.heard("alice") in {0, 3}
+        assert memory.acknowledged("alice") in {0, 3}
 
     def test_quotes_are_never_found(self, memory: MemoryBackend, tell: Tell) -> None:
         """An answer that quotes another page is not taken in: what it says is found where it was said."""
@@ -157,19 +157,19 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
             tell(index, f"page {index}")
         tell(7, "elsewhere", context="bob")
 
-        assert memory.heard("alice") in {0, 3}
-        assert memory.heard("bob") in {0, 7}
-        assert memory.heard("carol") == 0
+        assert memory.acknowledged("alice") in {0, 3}
+        assert memory.acknowledged("bob") in {0, 7}
+        assert memory.acknowledged("carol") == 0
 
-    def test_upkeep_loses_nothing(self, memory: MemoryBackend, tell: Tell) -> None:
-        """Whatever upkeep moves, each page is found by its own words; when nothing is due, nothing moves."""
+    def test_maintenance_loses_nothing(self, memory: MemoryBackend, tell: Tell) -> None:
+        """Whatever maintenance moves, each page is found by its own words; when nothing is due, nothing moves."""
         for index in range(1, 31):
             memory.admit(tell(index, f"topic{index % 4} quokka{index:02}", f"wombat{index:02}", at=index * 60.0))
             if index % 7 == 0:
-                memory.upkeep(index * 60.0)
-        memory.upkeep(9_000.0)
+                memory.maintain(index * 60.0)
+        memory.maintain(9_000.0)
 
-        assert memory.upkeep(9_000.0) == 0
+        assert memory.maintain(9_000.0) == 0
         for index in range(1, 31):
             assert saying(memory, f"quokka{index:02}") == [("alice", index)]
             assert saying(memory, f"wombat{index:02}") == [("alice", index)]
@@ -184,7 +184,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
 
         assert found(memory, "zeppelin") == found(memory, "wombat quokka") == [("alice", 1)]
         assert found(stranger, "zeppelin") == found(stranger, "wombat quokka") == [("alice", 2)]
-        assert (memory.heard("alice"), stranger.heard("alice")) in {(1, 2), (0, 2), (1, 0), (0, 0)}
+        assert (memory.acknowledged("alice"), stranger.acknowledged("alice")) in {(1, 2), (0, 2), (1, 0), (0, 0)}
         stranger.erase(Scope("alice"))
         stranger.erase(Scope())
         assert found(memory, "zeppelin") == [("alice", 1)]
@@ -217,7 +217,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
 
         def look() -> None:
             for i in range(12):
-                memory.upkeep(float(i))
+                memory.maintain(float(i))
                 memory.search("zeppelin", k=9)
 
         work = [guarded(lambda name=name: write(name)) for name in pages] + [guarded(look)] * 2  # type: ignore[misc]
@@ -269,14 +269,14 @@ class DurableMemoryConformance(MemoryConformance):
         """What was told is found after close() and opening again, in the same order, and counts as heard."""
         for index in range(1, 20):
             memory.admit(tell(index, f"zeppelin {index}", f"quokka{index} lives", at=index * DAY))
-        memory.upkeep(30 * DAY)
+        memory.maintain(30 * DAY)
         before = [_shown(page) for page in memory.search("zeppelin 7", k=9).pages]
         memory.close()
 
         again = reopen()
 
         assert [_shown(page) for page in again.search("zeppelin 7", k=9).pages] == before
-        assert again.heard("alice") == 19
+        assert again.acknowledged("alice") == 19
         again.close()
 
     def test_handles_see_each_other(
@@ -288,7 +288,7 @@ class DurableMemoryConformance(MemoryConformance):
             page = told(index, f"zeppelin quokka{index}")
             keep(page)
             (memory, other)[index % 2].admit(page)
-            (memory, other)[index % 3 % 2].upkeep(float(index))
+            (memory, other)[index % 3 % 2].maintain(float(index))
             assert found(memory, "zeppelin")
             assert len(found(other, "zeppelin")) == index
 

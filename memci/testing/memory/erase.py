@@ -46,19 +46,19 @@ class MemoryErasure:
         assert memory.erase(Scope("alice")).pages == 2
 
         assert sorted(found(memory, "zeppelin")) == [("bob", 1), ("bob", 2)]
-        assert memory.heard("alice") == 0
-        assert memory.heard("bob") in {0, 2}
+        assert memory.acknowledged("alice") == 0
+        assert memory.acknowledged("bob") in {0, 2}
         assert memory.erase(Scope("alice")).pages == 0
 
     def test_everything_is_erased(self, memory: MemoryBackend, tell: Tell) -> None:
         """An empty scope is all that the owner has; the memory can be used afterwards."""
         for name in ("alice", "bob"):
             memory.admit(tell(1, f"I like zeppelins, says {name}", context=name))
-        memory.upkeep(9.0)
+        memory.maintain(9.0)
 
         assert memory.erase(Scope()).pages == 2
 
         assert not memory.search("zeppelins")
-        assert memory.heard("alice") == memory.heard("bob") == 0
+        assert memory.acknowledged("alice") == memory.acknowledged("bob") == 0
         tell(2, "the zeppelin lands")
         assert found(memory, "zeppelin") == [("alice", 2)]

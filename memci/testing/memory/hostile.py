@@ -42,7 +42,7 @@ class MemoryUnderAttack:
 
         (hit, *_) = memory.search("zeppelin").pages
         memory.admit(page)
-        memory.upkeep(9.0)
+        memory.maintain(9.0)
         memory.search(text or "x")
 
         assert (hit.index, hit.entry) == (1, 1)
@@ -53,7 +53,7 @@ class MemoryUnderAttack:
     def test_hostile_name_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, name: str) -> None:
         """Whatever the `name` of a message is, it is taken, and told as who said it."""
         memory.admit(tell(1, "the zeppelin lands", "it starts", names=[name, name]))
-        memory.upkeep(9.0)
+        memory.maintain(9.0)
 
         (hit, *_) = memory.search("zeppelin").pages
 

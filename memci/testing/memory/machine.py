@@ -1,6 +1,6 @@
 """A hypothesis machine that drives a memory beside a dict of pages.
 
-    observe, admit, tell anew, erase a page, a context, all, upkeep   ──▶  each page that is left is found by its word
+    observe, admit, tell anew, erase a page, a context, all, maintain   ──▶  each page that is left is found by its word
     after every step                                                  ──▶  no word is found that no page says (any more)
 
 Every page gets a word that no other page has, and another one when it is told anew. Each run takes contexts that no run
@@ -76,15 +76,15 @@ class MemoryMachine(RuleBasedStateMachine):
         name = f"{context} {self.run}"
         named = {key for key in self.pages if key[0] == name}
         assert self.backend.erase(Scope(name)).pages == len(named), "what went is counted"
-        assert self.backend.heard(name) == 0, "it is as if it had never been heard of"
+        assert self.backend.acknowledged(name) == 0, "it is as if it had never been observed"
         self._drop(named)
 
     @rule(hours=st.integers(0, 2_000))
-    def upkeep(self, hours: int) -> None:
+    def maintain(self, hours: int) -> None:
         """Let it do what is due."""
         self.now += 3600.0 * hours
-        self.backend.upkeep(self.now)
-        assert self.backend.upkeep(self.now) == 0, "what is done is not due any more"
+        self.backend.maintain(self.now)
+        assert self.backend.maintain(self.now) == 0, "what is done is not due any more"
 
     @precondition(lambda self: self.pages or self.gone)
     @rule(data=st.data())
@@ -103,7 +103,8 @@ class MemoryMachine(RuleBasedStateMachine):
             self._finds_not(word)
         for name in {context for context, _ in self.pages}:
             highest = max(index for context, index in self.pages if context == name)
-            assert self.backend.heard(name) == 0 or self.backend.heard(name) >= highest, "what is there was heard"
+            acknowledged = self.backend.acknowledged(name)
+            assert acknowledged == 0 or acknowledged >= highest, "what is there was acknowledged"
         for name in ("one", "two"):
             self.backend.erase(Scope(f"{name} {self.run}"))
 

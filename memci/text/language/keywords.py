@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ...workers import breathe
+from ...workers import yield_to_calls
 from .terms import is_single, terms
 
 SCANNED = 20_000
@@ -79,7 +79,7 @@ def keywords(texts: Iterable[str], idf: Callable[[str], float] | None = None, li
     scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]
     grams = _grams(scanned)
     for text in scanned:
-        breathe()
+        yield_to_calls()
         for surface, count, weight in _candidates(text, grams):
             key = folded(surface)
             if key:
@@ -187,7 +187,7 @@ def _grams(texts: Sequence[str]) -> Counter[str]:
     for text in texts:
         if text.isascii():
             continue
-        breathe()
+        yield_to_calls()
         for match in re.finditer(f"[{_HAN}]{{2,}}", text):
             for piece in _GRAMMAR.split(match[0]):
                 for start in range(len(piece) - 1):

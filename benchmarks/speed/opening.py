@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from memci import Context, SQLiteStorage
-from memci.storage.protocol import Place
+from memci.storage.protocol import PageState
 
 
 def opening(path: Path, *, times: int = 20, recalls: int = 200) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def opening(path: Path, *, times: int = 20, recalls: int = 200) -> dict[str, Any
             took.append(time.perf_counter_ns() - began)
     store = SQLiteStorage(path, durability="fast")
     context = Context.open(store, id="bench")
-    shown = {page.index for page in store.pages("bench", place=Place.ACTIVE)}
+    shown = {page.index for page in store.pages("bench", state=PageState.ACTIVE)}
     highest = max(shown)
     chosen = [index for index in Random(1).sample(range(1, highest), min(recalls, highest - 1)) if index not in shown]
     reads = []

@@ -17,7 +17,7 @@ from ..context.context import Context
 from ..errors import CorruptRecord, InvalidSetting
 from ..messages import text_of
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, Place
+from ..storage.protocol import ContextRecord, PageState
 from .output import Output, visible
 from .stores import chosen, existing, file_problems, problems_of, summary
 from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
@@ -124,7 +124,7 @@ def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> 
 
 
 def _print_context(output: Output, storage: Storage, record: ContextRecord, *, pages: bool) -> None:
-    erased = [row.index for row in storage.pages(record.id, place=Place.ERASED)]
+    erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]
     with Context.open(storage, id=record.id, read_only=True) as context:
         report = context.report()
         listed = list(context.pages()) if pages else None

@@ -17,7 +17,7 @@ from dataclasses import replace
 from ..errors import StorageError
 from ..memory.backend import FoundPage, JobRunner, MemoryBackend, NullMemory, Recollection, Work
 from ..storage import Storage
-from ..storage.protocol import Place
+from ..storage.protocol import PageState
 from ..text.summarize import Summary
 from ..tools.search_memory import Wish
 from ..window.window import Window
@@ -246,7 +246,7 @@ class Remembering:
         if not handover.own(page.context, page.index):
             return None if self._past else page
         row = handover.row(page.index)
-        if row is None or row.place in (Place.UNDONE, Place.ERASED):
+        if row is None or row.state in (PageState.UNDONE, PageState.ERASED):
             return None
         return replace(page, context=handover.window.record.id)
 

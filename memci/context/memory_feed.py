@@ -16,7 +16,7 @@ from ..errors import CorruptRecord
 from ..memory.backend import MemoryBackend, PageRecord, Scope
 from ..memory.repository.page_source import record_of
 from ..storage import Storage
-from ..storage.protocol import PageRow, Place
+from ..storage.protocol import PageRow, PageState
 from ..window.outbox import delivered, indexes
 from ..window.window import Window
 
@@ -124,10 +124,10 @@ class Handover:
         if row is None or row.end is None:  # as the store has it: the window may have been read long ago
             return
         context, _ = self.key(row)
-        if context != record.id and row.place is not Place.ERASED:
+        if context != record.id and row.state is not PageState.ERASED:
             return  # the other context tells of it
-        kept = row.place is Place.UNDONE and self._forked(row)  # a fork has it still; here it is not shown
-        if row.place in (Place.UNDONE, Place.ERASED) and not kept:
+        kept = row.state is PageState.UNDONE and self._forked(row)  # a fork has it still; here it is not shown
+        if row.state in (PageState.UNDONE, PageState.ERASED) and not kept:
             self.memory.erase(Scope(context, (index,)))
             return
         try:
@@ -138,14 +138,14 @@ class Handover:
             _LOG.warning("page #%d can't be read: the memory goes on without it", index)
             told = PageRecord(record.id, index, row.turn, ())
         self.memory.observe(told)
-        if row.place is Place.UNLOADED:
+        if row.state is PageState.UNLOADED:
             self.memory.admit(told)
 
     def _forked(self, row: PageRow) -> bool:
         """Tell whether a fork of this context shares a page. O(contexts in the store)."""
         forks = [each for each in self._storage.contexts() if each.parent == self.window.record.id]
         return any(
-            other.place not in (Place.UNDONE, Place.ERASED)
+            other.state not in (PageState.UNDONE, PageState.ERASED)
             for fork in forks
             if row.first < fork.base
             for other in self._storage.pages(fork.id, first=row.index, last=row.index)

@@ -14,12 +14,12 @@ from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, EditionRow, EntryRow, Erasure, OpRow, PageRow, Place, Transition
+from ..storage.protocol import ContextRecord, EditionRow, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
 from ..window import snapshot as moments
 from ..window.snapshot import Moment
 from ..window.state import Memo
 
-_GONE = (Place.UNDONE, Place.ERASED)
+_GONE = (PageState.UNDONE, PageState.ERASED)
 
 
 class Past:
@@ -61,7 +61,7 @@ class Past:
         self._active = {row.index: row for row in (*(moment.active if moment else ()), *opened)}
         self._listed = frozenset(moment.contents.listed) if moment is not None else frozenset[int]()
         last = opened[-1].index if opened else (moment and then.open_page)
-        if last and next(storage.pages(context, first=last, last=last)).place in _GONE:
+        if last and next(storage.pages(context, first=last, last=last)).state in _GONE:
             last = None
         state = self._state(Memo.loads(then.state), next_page).dumps()
         self.record = then._replace(head=head, turn=turn, next_page=next_page, open_page=last or None, state=state)
@@ -78,16 +78,16 @@ class Past:
         return self.record.revision if context == self._context else 0
 
     def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
-        """Yield the pages as they were, by index. O(pages yielded) by index or by `Place.ACTIVE`."""
+        """Yield the pages as they were, by index. O(pages yielded) by index or by `PageState.ACTIVE`."""
         end = self.record.next_page - 1 if last is None else min(last, self.record.next_page - 1)
-        if place is Place.ACTIVE:
+        if state is PageState.ACTIVE:
             indexes = [index for index in sorted(self._active) if first <= index <= end]
             rows = (row for index in indexes for row in self.storage.pages(context, first=index, last=index))
         else:
             rows = (row for row in self.storage.pages(context, first=first, last=end))
-        return (row for row in map(self._then, rows) if place is None or row.place is place)
+        return (row for row in map(self._then, rows) if state is None or row.state is state)
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
@@ -154,7 +154,7 @@ class Past:
         What was shown fitted then, whatever providers reported since: its budget is the widest that it can have had.
         """
         gone = {
-            place: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, place=place)) for place in _GONE
+            state: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, state=state)) for state in _GONE
         }
         return replace(
             memo,
@@ -164,8 +164,8 @@ class Past:
             relist=tuple(index for index in memo.relist if index < next_page),
             waiting=(),  # perhaps of later calls; a search of the entries finds the earlier ones
             task=memo.task if memo.task is not None and memo.task < next_page else None,
-            undone=gone[Place.UNDONE],
-            erased=gone[Place.ERASED],
+            undone=gone[PageState.UNDONE],
+            erased=gone[PageState.ERASED],
         )
 
     def _first(self, record: ContextRecord) -> ContextRecord:
@@ -178,13 +178,13 @@ class Past:
         return moment.record._replace(settings=moment.was or moment.record.settings, state=state)
 
     def _then(self, row: PageRow) -> PageRow:
-        if row.place in _GONE:
+        if row.state in _GONE:
             return row
         recalled = row.last_recalled_turn
         if recalled is not None and recalled > self._turn:
             row = row._replace(last_recalled_turn=self._turn)
         was = self._active.get(row.index)
         if was is None:
-            return row._replace(place=Place.ARCHIVED if row.index in self._listed else Place.UNLOADED)
+            return row._replace(state=PageState.ARCHIVED if row.index in self._listed else PageState.UNLOADED)
         end = None if row.index == self.record.open_page else min(row.end or self.record.head, self.record.head)
-        return row._replace(first=was.first, end=end, cut=was.cut, place=Place.ACTIVE, archived_turn=None)
+        return row._replace(first=was.first, end=end, cut=was.cut, state=PageState.ACTIVE, archived_turn=None)

@@ -20,7 +20,7 @@ from ..errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message, tool_calls
 from ..storage import Storage
 from ..storage.codec import ERASED, decode, digest
-from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, Place, Transition
+from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
 from ..window import snapshot as moments
 from ..window.draft import StoredPage
 from ..window.editions import line, standing_sentences
@@ -33,7 +33,7 @@ from .reader import Reader
 
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
-    """What an erasure removed, by place."""
+    """How many rows an erasure removed, by kind."""
 
     contexts: int
     """removed whole"""
@@ -190,7 +190,7 @@ def _readable(storage: Storage, context: str) -> Iterator[Message]:
 
 def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
     gone = storage.erase(erasure)
-    marked = sum(row.place is Place.ERASED for each in erasure.transitions for row in each.pages)
+    marked = sum(row.state is PageState.ERASED for each in erasure.transitions for row in each.pages)
     return ErasureReceipt(
         gone.contexts,
         gone.pages + marked,
@@ -274,13 +274,13 @@ def _without(
             continue
         left = (each for span in row.spans(record.head) for each in storage.entries(record.id, *span))
         if all(each.seq in seqs or each.codec == ERASED for each in left):
-            gone[row.index] = row._replace(place=Place.ERASED, end=record.head if row.end is None else row.end)
+            gone[row.index] = row._replace(state=PageState.ERASED, end=record.head if row.end is None else row.end)
         else:
             touched.append(row)
     contents = window.common.archive.contents.without(frozenset(gone), window.memo.nonce, window.weigh)
     pages = [_tombstones(window, read_back(window, reader, row), seqs) for row in touched]
     contents = _retold(window, contents, {page.row.index: page for page in pages})
-    views = tuple(view for page in pages if page.row.place is Place.ACTIVE for view in _reweighed(window, page))
+    views = tuple(view for page in pages if page.row.state is PageState.ACTIVE for view in _reweighed(window, page))
     memo = replace(
         window.memo,
         pins=tuple(index for index in window.memo.pins if index not in gone),
@@ -295,7 +295,7 @@ def _without(
         revision=record.revision + 1,
         open_page=None if record.open_page in gone else record.open_page,
     )
-    active = [row for row in storage.pages(record.id, place=Place.ACTIVE) if row.index not in gone]
+    active = [row for row in storage.pages(record.id, state=PageState.ACTIVE) if row.index not in gone]
     edition = moments.dumps(contents, after, active)
     transition = Transition(record.head, after, pages=tuple(gone.values()), views=views, edition=edition)
     return transition, (*gone, *(row.index for row in touched))

@@ -108,7 +108,8 @@ def _entry(entry: EntryRow) -> str:
 
 
 def _page(page: PageRow) -> str:
-    return line_of({"kind": "page", **page._asdict(), "place": page.place.name.lower()})
+    fields = {"place" if name == "state" else name: value for name, value in page._asdict().items()}
+    return line_of({"kind": "page", **fields, "place": page.state.name.lower()})
 
 
 def _chat(storage: Storage, record: ContextRecord) -> Iterator[str]:

@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
-from ..storage.protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Place, Transition
+from ..storage.protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..text.sanitize import confined
 from ..window import snapshot as moments
@@ -259,8 +259,8 @@ def _page(number: int, page: "Page", rows: _Rows) -> PageRow:
         raise _wrong(number, f"page #{page.index} is open, or the open page of the context, but not both")
     if page.continues is not None and page.continues >= page.index:
         raise _wrong(number, f"page #{page.index} can't continue #{page.continues}, which is not before it")
-    fields = page.model_dump(exclude={"kind"})
-    return PageRow(**{**fields, "place": Place[page.place.upper()]})
+    fields = page.model_dump(exclude={"kind", "place"})
+    return PageRow(**fields, state=PageState[page.place.upper()])
 
 
 def _edition(number: int, edition: "Edition", rows: _Rows) -> EditionRow:

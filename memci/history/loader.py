@@ -23,7 +23,7 @@ from ..errors import BudgetExceeded, InvalidSetting, MemciError, StorageBusy, Wr
 from ..messages import Message
 from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, PageRow, Place, Transition
+from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..tokens import TokenCounter, counter_for, message_tokens
 from ..tools.recall_page import RECALL_PAGE
@@ -189,7 +189,7 @@ def _window(
 def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:
     """Put the active pages, as the store has them, and *contents* into *window*. O(messages in the window)."""
     record = window.record
-    rows = sorted(storage.pages(record.id, place=Place.ACTIVE), key=lambda row: row.spans(record.head))
+    rows = sorted(storage.pages(record.id, state=PageState.ACTIVE), key=lambda row: row.spans(record.head))
     rows.sort(key=lambda row: row.index == record.open_page)
     entries = reader.all_entries(rows, record.head)
     for row in rows:

@@ -13,7 +13,7 @@ from ..chapters.pages import Entry
 from ..chapters.toolgroups import late_result
 from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls
-from ..storage.protocol import EntryRow, PageRow, Place
+from ..storage.protocol import EntryRow, PageRow, PageState
 from ..tools.recall_page import PageText
 from ..window.draft import StoredPage
 from ..window.window import Window
@@ -59,7 +59,7 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
         if type(entry) is not int:
             raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
         row = reader.holding(row, entry, record)
-    page = window.active.page(row.index) if row.place is Place.ACTIVE else None
+    page = window.active.page(row.index) if row.state is PageState.ACTIVE else None
     if page is not None:
         nodes = list(page)
         told = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)

@@ -16,7 +16,7 @@ from ..errors import CorruptRecord, Erased, PageNotFound, Undone
 from ..messages import Message, tool_calls
 from ..storage import Storage
 from ..storage.codec import decode
-from ..storage.protocol import ContextRecord, EntryRow, PageRow, Place
+from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class PageInfo:
     pinned: bool
 
 
-_NAMES: dict[Place, Literal["active", "folded", "unloaded", "undone", "erased"]] = {
-    Place.ACTIVE: "active",
-    Place.ARCHIVED: "folded",
-    Place.UNLOADED: "unloaded",
-    Place.UNDONE: "undone",
-    Place.ERASED: "erased",
+_NAMES: dict[PageState, Literal["active", "folded", "unloaded", "undone", "erased"]] = {
+    PageState.ACTIVE: "active",
+    PageState.ARCHIVED: "folded",
+    PageState.UNLOADED: "unloaded",
+    PageState.UNDONE: "undone",
+    PageState.ERASED: "erased",
 }
 
 
@@ -63,9 +63,9 @@ class Reader:
         if type(index) is not int or not 1 <= index <= last:
             raise PageNotFound(index, (1, last) if last else None)
         for row in self._storage.pages(self._context, first=index, last=index):
-            if row.place is Place.UNDONE:
+            if row.state is PageState.UNDONE:
                 raise Undone(f"page #{index}")
-            if row.place is Place.ERASED:
+            if row.state is PageState.ERASED:
                 raise Erased(f"page #{index}")
             return row
         raise CorruptRecord(self._context, -1, f"page #{index} was given out and is not in the store")
@@ -153,8 +153,8 @@ class Reader:
         """Yield every message that was ever appended and neither taken back nor erased with its page, in order."""
         gone = [
             span
-            for place in (Place.UNDONE, Place.ERASED)
-            for row in self._storage.pages(self._context, place=place)
+            for state in (PageState.UNDONE, PageState.ERASED)
+            for row in self._storage.pages(self._context, state=state)
             for span in row.spans(record.head)
         ]
         gone.sort()
@@ -170,4 +170,4 @@ def _where(
 ) -> Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]:
     if row.index == record.open_page:
         return "open"
-    return "archived" if row.place is Place.ARCHIVED and row.index in titles else _NAMES[row.place]
+    return "archived" if row.state is PageState.ARCHIVED and row.index in titles else _NAMES[row.state]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from ..errors import MemciError
 from ..storage import Storage
 from ..storage.codec import decode
-from ..storage.protocol import ContextRecord, PageRow, Place
+from ..storage.protocol import ContextRecord, PageRow, PageState
 from ..window import snapshot as moments
 
 
@@ -91,7 +91,7 @@ def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
 
 
 def _listed(edition: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
-    archived = {row.index for row in rows if row.place is Place.ARCHIVED}
+    archived = {row.index for row in rows if row.state is PageState.ARCHIVED}
     try:
         listed = moments.contents(edition, nonce="", weigh=None).listed if edition is not None else []
     except (ValueError, KeyError, TypeError) as error:

@@ -29,7 +29,7 @@ from ..messages import Message
 from ..segments.budget import ClosedPage, Plan, Unit, fit
 from ..storage import Storage
 from ..storage.codec import digest
-from ..storage.protocol import EntryRow, OpRow, PageRow, Place, Transition
+from ..storage.protocol import EntryRow, OpRow, PageRow, PageState, Transition
 from ..text.summarize import Summary
 from ..window import snapshot as moments
 from ..window.draft import Draft, StoredPage
@@ -41,7 +41,7 @@ from .page_reader import read_back
 from .reader import Reader
 
 _LOG = logging.getLogger("memci")
-_GONE = (Place.UNDONE, Place.ERASED)
+_GONE = (PageState.UNDONE, PageState.ERASED)
 
 
 class Writer:
@@ -148,7 +148,7 @@ class Writer:
         if not self._read_only:  # what only reads shows it, and stores nothing
             self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), made.contents)
         window.turn_over(made, record)
-        left = tuple(row.index for row in made.changed if row.place is Place.ARCHIVED)
+        left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
         self._notify(Event("edition", record.id, left, window.tokens))
         if made.unloaded:
             self._notify(Event("unload", record.id, made.unloaded, window.tokens))
@@ -231,7 +231,7 @@ class Writer:
         )
         gone = frozenset(row.index for row in rows)
         marked = tuple(
-            row._replace(place=Place.UNDONE, end=record.head if row.end is None else row.end) for row in rows
+            row._replace(state=PageState.UNDONE, end=record.head if row.end is None else row.end) for row in rows
         )
         memo = replace(
             window.memo,
@@ -252,11 +252,11 @@ class Writer:
         record = self._window.record
         for index in range(record.next_page - 1, 0, -1):
             for row in self._storage.pages(record.id, first=index, last=index):
-                if row.place in _GONE:
+                if row.state in _GONE:
                     continue
                 origin = row.continues or row.index
                 others = self._storage.pages(record.id, first=origin)
-                return [each for each in others if origin in (each.index, each.continues) and each.place not in _GONE]
+                return [each for each in others if origin in (each.index, each.continues) and each.state not in _GONE]
         raise PageNotFound("newest", (1, record.next_page - 1) if record.next_page > 1 else None)
 
     def _row(self, index: int) -> PageRow:
@@ -313,7 +313,7 @@ class Writer:
         if contents is not None:
             rows = dict(window.rows)
             rows.update((row.index, row) for row in transition.pages)
-            active = [row for row in rows.values() if row.place is Place.ACTIVE]
+            active = [row for row in rows.values() if row.state is PageState.ACTIVE]
             was = unwritten and unwritten.was
             transition = transition._replace(edition=moments.dumps(contents, transition.record, active, was=was))
         if unwritten is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, PageRow, Place
+from ..storage.protocol import ContextRecord, PageRow, PageState
 from ..text.summarize import extract
 from .backend import Concept, Work
 from .owner import Owner, owner_of
@@ -227,10 +227,10 @@ def waiting(memory: TieredMemory, context: str) -> int:
         if row.index == record.open_page or shared(row):
             continue
         tier = tiers.get(row.index)
-        if row.place is Place.ERASED or (row.place is Place.UNDONE and row.first >= forked):
+        if row.state is PageState.ERASED or (row.state is PageState.UNDONE and row.first >= forked):
             count += tier is not None
         else:
-            count += tier is None or (row.place is Place.UNLOADED and tier == OBSERVED)
+            count += tier is None or (row.state is PageState.UNLOADED and tier == OBSERVED)
     return count
 
 

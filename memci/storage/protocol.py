@@ -26,8 +26,8 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 
-class Place(IntEnum):
-    """Where a page is. A page is in exactly one place."""
+class PageState(IntEnum):
+    """Where a page is. A page has exactly one state."""
 
     ACTIVE = 0
     """verbatim in the window"""
@@ -69,7 +69,7 @@ class PageRow(NamedTuple):
     """None while the page is open: it reaches to the head"""
     turn: int
     """the turn that it opened in"""
-    place: Place = Place.ACTIVE
+    state: PageState = PageState.ACTIVE
     cut: tuple[int, int] | None = None
     """entries [a, b) of this run were split off and belong to other pages"""
     continues: int | None = None
@@ -170,7 +170,7 @@ class Erasure(NamedTuple):
 
 
 class Erased(NamedTuple):
-    """How many rows went, by place."""
+    """How many rows were removed, by table."""
 
     contexts: int = 0
     entries: int = 0
@@ -210,11 +210,11 @@ class Storage(Protocol):
         ...
 
     def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
-        """Yield the pages with index *first* to *last* (inclusive), by index; of one *place* if it is given.
+        """Yield the pages with index *first* to *last* (inclusive), by index; only those in *state* if it is given.
 
-        O(pages yielded) by index; by `Place.ACTIVE` O(pages in the window), whatever the size of the archive.
+        O(pages yielded) by index; by `PageState.ACTIVE` O(pages in the window), whatever the size of the archive.
         """
         ...
 

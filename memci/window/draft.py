@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..messages import Message
-from ..storage.protocol import PageRow, Place
+from ..storage.protocol import PageRow, PageState
 
 
 class Draft(NamedTuple):
@@ -48,7 +48,7 @@ class Edition:
     listed: dict[int, PageRow]
     """the pages that it lists"""
     changed: tuple[PageRow, ...]
-    """all pages that changed their place"""
+    """all pages whose state changed"""
     archived: tuple[int, ...] = ()
     """closed pages that leave the window"""
     split: tuple[MessageNode, MessageNode] | None = None
@@ -63,5 +63,5 @@ class Edition:
     @property
     def fates(self) -> tuple[int, ...]:
         """Pages that the memory has to be told of: unloaded, or open with a part split off that closed before it."""
-        growing = tuple(row.index for row in self.changed if row.place is Place.ACTIVE and row.end is None)
+        growing = tuple(row.index for row in self.changed if row.state is PageState.ACTIVE and row.end is None)
         return self.unloaded + growing

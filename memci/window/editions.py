@@ -19,7 +19,7 @@ from ..chapters.toolgroups import late_result
 from ..chapters.unload import OverCeiling, UnloadRule
 from ..messages import Message, text_of
 from ..segments.budget import Plan
-from ..storage.protocol import PageRow, Place
+from ..storage.protocol import PageRow, PageState
 from ..text.language.instructions import instructions
 from ..text.summarize import Summary, extract, one_line, titled
 from .draft import Edition, StoredPage
@@ -67,14 +67,14 @@ def edition(
     worse = {line.index for line in better}
     contents = before.silent.without(frozenset(gone | again | back | worse), nonce, window.weigh)
     for index in gone:
-        changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
+        changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     for page in pinned:
         rows.pop(page.row.index, None)
-        changed[page.row.index] = page.row._replace(place=Place.ACTIVE)
+        changed[page.row.index] = page.row._replace(state=PageState.ACTIVE)
 
     leaving: list[StoredPage] = []
     for index in plan.archive:
-        row = window.rows[index]._replace(place=Place.ARCHIVED, archived_turn=turn)
+        row = window.rows[index]._replace(state=PageState.ARCHIVED, archived_turn=turn)
         view = window.active.page(index)
         assert view is not None, "a plan archives pages of the window"
         leaving.append(StoredPage(row, view.base, tuple(view)))
@@ -99,7 +99,7 @@ def edition(
     lines += better
     lines.sort(key=lambda line: line.index)
     for page in (*leaving, *recalled):
-        row = page.row._replace(place=Place.ARCHIVED)
+        row = page.row._replace(state=PageState.ARCHIVED)
         rows[row.index] = changed[row.index] = row
     contents, unloaded = revised(
         contents,
@@ -111,7 +111,7 @@ def edition(
         weigh=window.weigh,
     )
     for index in unloaded:
-        changed[index] = rows.pop(index)._replace(place=Place.UNLOADED)
+        changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     return Edition(
         contents=ContentsPage((*contents.blocks, *standing.blocks)),
         listed=rows,
@@ -144,7 +144,7 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
     """Return the row of the page that *run* becomes, and the row of the open page without it."""
     open_row = window.rows[window.record.open_page or 0]
     start, end = run[0].seq, run[-1].seq + 1
-    row = PageRow(index, start, end, open_row.turn, Place.ARCHIVED, continues=open_row.index, archived_turn=turn)
+    row = PageRow(index, start, end, open_row.turn, PageState.ARCHIVED, continues=open_row.index, archived_turn=turn)
     cut = (open_row.cut[0] if open_row.cut else start, end)
     return row, open_row._replace(cut=cut)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ..chapters import contents_json as wire
 from ..chapters.contents import ContentsPage
 from ..messages import Message
-from ..storage.protocol import ContextRecord, PageRow, Place
+from ..storage.protocol import ContextRecord, PageRow, PageState
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def loads(
         turn=turn,
     )
     active = tuple(
-        PageRow(index, first, end, opened, Place.ACTIVE, None if cut is None else (cut[0], cut[1]), continues)
+        PageRow(index, first, end, opened, PageState.ACTIVE, None if cut is None else (cut[0], cut[1]), continues)
         for index, first, end, opened, cut, continues in fields["active"]
     )
     return Moment(wire.made(fields["contents"], nonce=nonce, weigh=weigh), then, active, fields["was"])

@@ -23,7 +23,7 @@ from ..segments.budget import Limits, State, Unit
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
-from ..storage.protocol import ContextRecord, PageRow, Place
+from ..storage.protocol import ContextRecord, PageRow, PageState
 from ..tokens import REQUEST_TOKENS, TokenCounter, tools_tokens
 from .state import RATIOS, WAITING, Memo
 
@@ -292,7 +292,7 @@ class Window:
         for node in active.messages:
             node.clip = clips.get(node.seq, node.clip)
         for row in edition.changed:
-            if row.place is Place.ACTIVE:
+            if row.state is PageState.ACTIVE:
                 self.rows[row.index] = row
             else:
                 self.rows.pop(row.index, None)

@@ -11,7 +11,7 @@ from memci.chapters.contents import Block, ContentsPage, Line
 from memci.chapters.messagelist import MessageNode
 from memci.chapters.pages import Entry
 from memci.chapters.system import NOTICE, SystemChapter
-from memci.storage.protocol import PageRow, Place
+from memci.storage.protocol import PageRow, PageState
 
 
 def node(seq: int, tokens: int = 1) -> MessageNode:
@@ -178,7 +178,7 @@ def test_archive_chapter_shows_an_edition_as_its_list():
         ]
         contents = ContentsPage(tuple(blocks))
 
-        chapter.show(contents, {index: PageRow(index, 0, 1, 0, Place.ARCHIVED) for index in indexes})
+        chapter.show(contents, {index: PageRow(index, 0, 1, 0, PageState.ARCHIVED) for index in indexes})
 
         assert [each.view for each in chapter.messages] == [block.message for block in blocks]
         assert chapter.messages.tokens == contents.tokens

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage
 from memci.chapters.unload import NeverRecalled, OverCeiling, Stale, last_used
-from memci.storage.protocol import PageRow, Place
+from memci.storage.protocol import PageRow, PageState
 
 TURN = 50
 
@@ -27,7 +27,7 @@ def rows(draw) -> list[PageRow]:
                 index * 2,
                 index * 2 + 2,
                 min(index, archived),
-                Place.ARCHIVED,
+                PageState.ARCHIVED,
                 archived_turn=archived,
                 recall_count=recalls,
                 last_recalled_turn=last,
@@ -38,7 +38,7 @@ def rows(draw) -> list[PageRow]:
 
 def page(index: int, archived: int, recalls: int = 0, last: int | None = None) -> PageRow:
     return PageRow(
-        index, 0, 1, 0, Place.ARCHIVED, archived_turn=archived, recall_count=recalls, last_recalled_turn=last
+        index, 0, 1, 0, PageState.ARCHIVED, archived_turn=archived, recall_count=recalls, last_recalled_turn=last
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from memci import Context
 from memci.errors import InvalidSetting, PageNotFound, WriteConflict
 from memci.memory import NullMemory
-from memci.storage.protocol import Place
+from memci.storage.protocol import PageState
 
 from .kit import (
     ON_DISK,
@@ -193,7 +193,7 @@ def test_unloading_in_the_parent_leaves_the_fork_listing(storage):
     assert "unloaded" in where(context).values()
     assert where(again(storage, id="bob", memory=NullMemory())) == listed
     assert not list(
-        again(storage, id="bob", memory=NullMemory())._parts.reader._storage.pages("bob", place=Place.UNLOADED)
+        again(storage, id="bob", memory=NullMemory())._parts.reader._storage.pages("bob", state=PageState.UNLOADED)
     )
 
 

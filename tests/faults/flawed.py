@@ -18,7 +18,7 @@ from memci.storage.protocol import (
     Erasure,
     OpRow,
     PageRow,
-    Place,
+    PageState,
     Storage,
     Transition,
 )
@@ -66,9 +66,9 @@ class Split:
             self._inner.commit(Transition(record.head, record._replace(revision=record.revision + 1)))
 
     def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
-        return self._inner.pages(context, first=first, last=last, place=place)
+        return self._inner.pages(context, first=first, last=last, state=state)
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None

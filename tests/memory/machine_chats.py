@@ -1,7 +1,7 @@
 """Contexts whose pages leave the window soon, and what their memory must have been told of them. It tests nothing."""
 
 from memci import Context, EphemeralStorage
-from memci.storage.protocol import Place
+from memci.storage.protocol import PageState
 
 SMALL_WINDOW = {"window": 700, "reply": 100, "contents_tokens": 90, "never_recalled": 2, "nonce": "1f9a03c2"}
 
@@ -35,12 +35,12 @@ def talk(context, numbers, **given):
     return context
 
 
-def places(storage, context="alice"):
-    return {row.index: row.place for row in storage.pages(context)}
+def states(storage, context="alice"):
+    return {row.index: row.state for row in storage.pages(context)}
 
 
 def unloaded(storage, context="alice"):
-    return [index for index, place in places(storage, context).items() if place is Place.UNLOADED]
+    return [index for index, state in states(storage, context).items() if state is PageState.UNLOADED]
 
 
 def owed(storage, context="alice"):
@@ -50,10 +50,10 @@ def owed(storage, context="alice"):
         return {
             row.index: (
                 [message for _, message in _entries(storage, context, row, reader)],
-                row.place is Place.UNLOADED,
+                row.state is PageState.UNLOADED,
             )
             for row in storage.pages(context)
-            if row.place not in (Place.UNDONE, Place.ERASED) and row.index != record.open_page
+            if row.state not in (PageState.UNDONE, PageState.ERASED) and row.index != record.open_page
         }
 
 

@@ -13,7 +13,7 @@ from memci.memory.repository.store import MemoryStore, _shared
 from memci.memory.tiered_memory import TieredMemory
 from memci.storage import Storage
 from memci.storage.codec import ERASED, digest, encode
-from memci.storage.protocol import ContextRecord, EntryRow, PageRow, Place, Transition
+from memci.storage.protocol import ContextRecord, EntryRow, PageRow, PageState, Transition
 
 
 def keeping(storage: Storage) -> Callable[[PageRecord], None]:
@@ -29,7 +29,7 @@ def keeping(storage: Storage) -> Callable[[PageRecord], None]:
         )
         end = head + len(entries)
         after = record._replace(head=end, next_page=max(record.next_page, page.index + 1), revision=record.revision + 1)
-        row = PageRow(page.index, head, end, page.turn, Place.UNLOADED)
+        row = PageRow(page.index, head, end, page.turn, PageState.UNLOADED)
         storage.commit(Transition(head, after, entries, (row,)))
 
     return keep

@@ -26,7 +26,7 @@ from memci.memory.repository.page_source import record_of
 from memci.memory.repository.store import MemoryStore
 from memci.memory.tiers.heat import Warmth
 from memci.memory.tiers.rules import Rules
-from memci.storage.protocol import Place
+from memci.storage.protocol import PageState
 
 RULES = Rules(capacity=2, batch=1, episodes=2, threshold=1.2, promoted=2.0, accesses=3)
 OWNERS = {"a1": "anna", "a2": "anna", "b1": "bert", "b2": "bert"}
@@ -235,10 +235,10 @@ class Lives(RuleBasedStateMachine):
         for name in order:
             record = self.storage.load(name)[0]
             for row in self.storage.pages(name):
-                if row.place not in (Place.UNDONE, Place.ERASED) and row.index != record.open_page:
+                if row.state not in (PageState.UNDONE, PageState.ERASED) and row.index != record.open_page:
                     page = record_of(self.storage, name, row, record.head)
                     anew.observe(page)
-                    if row.place is Place.UNLOADED:
+                    if row.state is PageState.UNLOADED:
                         anew.admit(page)
         queries = [*TOPICS, "what of the airport?", "who is ill?"]
         for query in queries:

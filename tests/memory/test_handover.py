@@ -3,14 +3,14 @@
 import contextlib
 
 import pytest
-from machine_chats import chat, heard_of, owed, places, talk, turn, unloaded, word
+from machine_chats import chat, heard_of, owed, states, talk, turn, unloaded, word
 from machine_kit import Told, check, die, tiers
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageError, StorageUnavailable
 from memci.memory import TieredMemory
 from memci.storage import FilesystemStorage
-from memci.storage.protocol import Place
+from memci.storage.protocol import PageState
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def finds(context, number):
 def test_what_left_the_window_is_found_and_comes_back(each_storage):
     """Every page that is not in the window is found by its word, with its index, and is recalled byte for byte."""
     context = talk(chat(each_storage), range(1, 21))
-    shown = {index for index, place in places(each_storage).items() if place is Place.ACTIVE}
+    shown = {index for index, place in states(each_storage).items() if place is PageState.ACTIVE}
     assert len(unloaded(each_storage)) > 5
 
     for index in range(1, 21):
@@ -99,12 +99,12 @@ def test_page_that_is_pinned_again_is_not_searched(storage):
 
     context.pin(first)
     context.archive()
-    assert places(storage)[first] is Place.ACTIVE
+    assert states(storage)[first] is PageState.ACTIVE
     assert ("alice", first) not in found(context, word(first))
 
     context.unpin(first)
     talk(context, range(25, 45))
-    assert places(storage)[first] is not Place.ACTIVE
+    assert states(storage)[first] is not PageState.ACTIVE
     assert found(context, word(first))[0] == ("alice", first)
 
 
@@ -118,7 +118,7 @@ def test_page_that_is_listed_again_is_found_as_before(storage):
     context.recall_page(first)
     context.archive()
     context.flush()
-    assert places(storage)[first] is Place.ARCHIVED
+    assert states(storage)[first] is PageState.ARCHIVED
     talk(context, range(15, 30))
     context.flush()
 
@@ -315,7 +315,7 @@ def test_parts_of_a_split_page_are_found_by_their_own_ordinals(storage):
         call = {"id": f"c{number}", "type": "function", "function": {"name": "row", "arguments": "{}"}}
         result = {"role": "tool", "tool_call_id": f"c{number}", "content": f"{word(number)} " + "row of it " * 20}
         context.append_turn({"role": "assistant", "content": None, "tool_calls": [call]}, result)
-    assert len(places(storage)) > 1, "it was split"
+    assert len(states(storage)) > 1, "it was split"
     talk(context, range(20, 30))
     context.flush()
 

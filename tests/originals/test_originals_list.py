@@ -13,7 +13,7 @@ from memci.chapters.unload import OverCeiling
 from memci.errors import InvalidSetting, PageNotFound
 from memci.segments.clipping import clipped
 from memci.settings import settings
-from memci.storage.protocol import PageRow, Place
+from memci.storage.protocol import PageRow, PageState
 from memci.tokens import counter_for, message_tokens
 
 from ..context.kit import calling, opened, result, talked, turn, words
@@ -226,9 +226,9 @@ def test_g13_ceiling_counts_what_is_rendered_and_every_rule_runs():
 def test_g13_least_recently_used_is_reckoned_in_turns():
     """What leaves first is decided by turns and indexes, by no clock."""
     pages = [
-        PageRow(1, 0, 1, 0, Place.ARCHIVED, archived_turn=1, recall_count=1, last_recalled_turn=9),
-        PageRow(2, 1, 2, 1, Place.ARCHIVED, archived_turn=5),
-        PageRow(3, 2, 3, 2, Place.ARCHIVED, archived_turn=5),
+        PageRow(1, 0, 1, 0, PageState.ARCHIVED, archived_turn=1, recall_count=1, last_recalled_turn=9),
+        PageRow(2, 1, 2, 1, PageState.ARCHIVED, archived_turn=5),
+        PageRow(3, 2, 3, 2, PageState.ARCHIVED, archived_turn=5),
     ]
 
     assert OverCeiling(100).order(pages) == OverCeiling(100).order(pages[::-1]) == [2, 3, 1]

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from memci.storage import EphemeralStorage
-from memci.storage.protocol import Place
+from memci.storage.protocol import PageState
 from memci.testing.storage.conformance import StorageConformance
 from memci.testing.storage.rows import appended, current
 
@@ -25,7 +25,7 @@ def test_memory_is_little_more_than_the_bodies() -> None:
 
     for i in range(1000):
         transition = appended(current(storage, "a"), b"%0400d" % i, b"%0400d" % -i)
-        storage.commit(transition._replace(pages=(transition.pages[0]._replace(place=Place.ARCHIVED),)))
+        storage.commit(transition._replace(pages=(transition.pages[0]._replace(state=PageState.ARCHIVED),)))
     gc.collect()  # the interpreter keeps a stock of freed tuples, which is not the store's
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

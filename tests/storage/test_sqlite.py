@@ -13,7 +13,7 @@ import pytest
 
 from memci.errors import HandlePoisoned, StorageBusy, StorageFull, StorageUnavailable
 from memci.storage import SQLiteStorage
-from memci.storage.protocol import Place
+from memci.storage.protocol import PageState
 from memci.testing.storage.conformance import DurableStorageConformance
 from memci.testing.storage.rows import append, appended, current
 
@@ -90,7 +90,7 @@ def test_active_pages_are_read_from_their_index(storage: SQLiteStorage) -> None:
     """A large archive costs nothing when the pages in the window are read."""
     for _ in range(30):
         transition = appended(current(storage, "a"), b"x")
-        storage.commit(transition._replace(pages=(transition.pages[0]._replace(place=Place.ARCHIVED),)))
+        storage.commit(transition._replace(pages=(transition.pages[0]._replace(state=PageState.ARCHIVED),)))
     append(storage, "a", b"x")
     steps = 0
 
@@ -101,7 +101,7 @@ def test_active_pages_are_read_from_their_index(storage: SQLiteStorage) -> None:
 
     storage._connection.set_progress_handler(count, 1)
 
-    active = list(storage.pages("a", place=Place.ACTIVE))
+    active = list(storage.pages("a", state=PageState.ACTIVE))
 
     assert [page.index for page in active] == [31]
     assert steps < 60

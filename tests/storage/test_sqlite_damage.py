@@ -10,7 +10,7 @@ import pytest
 from memci import Context
 from memci.errors import CorruptRecord, MemciError, StorageError
 from memci.storage import SQLiteStorage
-from memci.storage.protocol import OpRow, Place, Transition
+from memci.storage.protocol import OpRow, PageState, Transition
 from memci.testing.storage.rows import append, appended, current
 
 
@@ -98,7 +98,7 @@ def test_flipped_bytes_of_entries_are_told_or_harmless(tmp_path: Path) -> None:
 
 def read(storage: SQLiteStorage) -> list[object]:
     names = ("c0", "c1", "c2")
-    return [(storage.load(n), list(storage.entries(n)), list(storage.pages(n, place=Place.ACTIVE))) for n in names]
+    return [(storage.load(n), list(storage.entries(n)), list(storage.pages(n, state=PageState.ACTIVE))) for n in names]
 
 
 def test_file_is_sound_for_any_sqlite(storage: SQLiteStorage, path: Path) -> None:

@@ -12,14 +12,14 @@ from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
 from ...storage import Storage
 from ...storage.codec import ERASED, decode
-from ...storage.protocol import PageRow, Place
+from ...storage.protocol import PageRow, PageState
 from ..backend import PageRecord
 
 SEARCH = "search_memory"
 """the tool whose answers only quote what is in the memory already"""
 
 
-def raw_page(storage: Storage, context: str, index: int, head: int) -> tuple[PageRecord, Place] | None:
+def raw_page(storage: Storage, context: str, index: int, head: int) -> tuple[PageRecord, PageState] | None:
     """Return page *index* of *context* and where it is, None if there is no such page. O(its messages).
 
     Args:
@@ -32,7 +32,7 @@ def raw_page(storage: Storage, context: str, index: int, head: int) -> tuple[Pag
         StorageError: If it can't be read.
     """
     for row in storage.pages(context, first=index, last=index):
-        return record_of(storage, context, row, head), row.place
+        return record_of(storage, context, row, head), row.state
     return None
 
 

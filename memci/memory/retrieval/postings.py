@@ -32,7 +32,7 @@ WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageState:
     """Where a passage is: enough to read it again."""
 
     page: int

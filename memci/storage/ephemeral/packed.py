@@ -2,7 +2,7 @@
 
     entries   |digest tokens clip end codec|digest tokens …     29 bytes per entry, addressed by its place
     bodies    [ 64 bodies end to end | 64 bodies … ]  tail       `end` is where a body ends in its run
-    pages     |first end turn cut … place|first …                37 bytes per page, addressed by index
+    pages     |first end turn cut … state|first …                37 bytes per page, addressed by index
 
 The places of a fork count from its base: what is before belongs to its parent. Reading makes the rows anew. This module
 knows nothing of contexts beside one another.
@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable
 from struct import Struct
 
-from ..protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Place, Transition
+from ..protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, PageState, Transition
 
 _ENTRY = Struct("<16sIIIB")
 _pack_entry = _ENTRY.pack
@@ -24,7 +24,7 @@ RUN = 64
 """bodies that are kept end to end"""
 _LARGE = 4096
 """bytes from which a body is kept on its own, so that a run is never much to copy"""
-_ACTIVE = int(Place.ACTIVE)  # an IntEnum is slow to reach and to compare
+_ACTIVE = int(PageState.ACTIVE)  # an IntEnum is slow to reach and to compare
 _GONE = bytes(16)
 
 Packed = tuple[
@@ -114,7 +114,7 @@ class Kept:
     def pack(self, transition: Transition) -> Packed:
         """Return what is to be kept as bytes. Nothing is touched yet: what can't be packed leaves no trace."""
         entries, runs, bodies, large = self._pack_entries(transition.entries, len(self.tail))
-        pages = [(page.index, page.place == _ACTIVE, _pack_page(page)) for page in transition.pages]
+        pages = [(page.index, page.state == _ACTIVE, _pack_page(page)) for page in transition.pages]
         editions = list(transition.history)
         if transition.edition is not None:
             record = transition.record
@@ -221,18 +221,18 @@ def _pack_page(page: PageRow) -> bytes:
         _NONE if page.archived_turn is None else page.archived_turn,
         page.recall_count,
         _NONE if page.last_recalled_turn is None else page.last_recalled_turn,
-        page.place,
+        page.state,
     )
 
 
 def _read_page(index: int, packed: bytes) -> PageRow:
-    first, end, turn, a, b, continues, archived, recalls, recalled, place = _PAGE.unpack(packed)
+    first, end, turn, a, b, continues, archived, recalls, recalled, state = _PAGE.unpack(packed)
     return PageRow(
         index=index,
         first=first,
         end=None if end == _NONE else end,
         turn=turn,
-        place=Place(place),
+        state=PageState(state),
         cut=None if a == _NONE else (a, b),
         continues=None if continues == _NONE else continues,
         archived_turn=None if archived == _NONE else archived,

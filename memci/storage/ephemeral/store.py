@@ -12,7 +12,7 @@ from threading import Lock, RLock
 
 from ...errors import CorruptRecord, HandlePoisoned, InvalidSetting
 from ..locks import busy, check_seconds
-from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
+from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import check, check_revision, check_text
 from .packed import Kept
 
@@ -60,7 +60,7 @@ class EphemeralStorage:
         return None
 
     def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
         """Yield pages by index, as the protocol says; the active ones as they were at the call."""
         with self._lock:
@@ -68,10 +68,10 @@ class EphemeralStorage:
             if kept is None:
                 return iter(())
             start, end = max(first, 1), kept.highest + 1 if last is None else min(last, kept.highest) + 1
-            if place is Place.ACTIVE:
+            if state is PageState.ACTIVE:
                 active = [kept.page(i) for i in sorted(kept.active) if start <= i < end]
                 return (page for page in active if page is not None)
-            return self._scan_pages(kept, start, end, place)
+            return self._scan_pages(kept, start, end, state)
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
@@ -201,13 +201,13 @@ class EphemeralStorage:
             kept = self._contexts[kept.record.parent]
         return kept, end
 
-    def _scan_pages(self, kept: Kept, start: int, end: int, place: Place | None) -> Iterator[PageRow]:
+    def _scan_pages(self, kept: Kept, start: int, end: int, state: PageState | None) -> Iterator[PageRow]:
         for batch in range(start, end, _BATCH):
             with self._lock:
                 self._find("")
                 pages = [kept.page(index) for index in range(batch, min(batch + _BATCH, end))]
             for page in pages:
-                if page is not None and (place is None or page.place is place):
+                if page is not None and (state is None or page.state is state):
                     yield page
 
     def _scan_entries(self, kept: Kept, first: int, end: int, containing: bytes | None) -> Iterator[EntryRow]:

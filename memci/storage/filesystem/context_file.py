@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import Final
 
 from ...errors import CorruptRecord
-from ..protocol import ContextRecord, EditionRow, OpRow, PageRow, Place, Transition
+from ..protocol import ContextRecord, EditionRow, OpRow, PageRow, PageState, Transition
 from .rows import Line, edition_line, entry_line, line, op_line, page_line, read_line, read_lines, view_line, whole
 
 SCHEMA_VERSION: Final = 1
@@ -107,8 +107,8 @@ class Kept:
             editions=self.editions | {row.revision: row for row in transition.history},
         )
         for page in transition.pages:
-            (after.rows if page.place is Place.ACTIVE else after.active).pop(page.index, None)
-            (after.active if page.place is Place.ACTIVE else after.rows)[page.index] = page
+            (after.rows if page.state is PageState.ACTIVE else after.active).pop(page.index, None)
+            (after.active if page.state is PageState.ACTIVE else after.rows)[page.index] = page
         pages = _pages_of(transition) if transition.entries else {}
         for row in transition.entries:
             made = read_line(folder, entry_line(folder, row, pages.get(row.seq, record.open_page or 0)))

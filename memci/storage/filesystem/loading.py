@@ -10,7 +10,7 @@ This module knows nothing of the other files.
 from typing import Final
 
 from ...errors import CorruptRecord, SchemaTooNew
-from ..protocol import ContextRecord, Place
+from ..protocol import ContextRecord, PageState
 from .context_file import FIELDS, KINDS, SCHEMA_VERSION, Kept, folder_name
 from .files import Files
 from .rows import Line, read_edition, read_line, read_lines, read_op, read_page
@@ -88,7 +88,7 @@ def _take(kept: Kept, found: Line) -> None:
         kept.entries[fields["seq"]] = found
     elif "page" in fields:
         page = read_page(context, fields)
-        (kept.active if page.place is Place.ACTIVE else kept.rows)[page.index] = page
+        (kept.active if page.state is PageState.ACTIVE else kept.rows)[page.index] = page
     elif "view" in fields:
         kept.views[fields["view"]] = (fields["tokens"], fields["clip"])
     elif "op" in fields:

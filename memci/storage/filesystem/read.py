@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ...errors import CorruptRecord, StorageBusy
-from ..protocol import EditionRow, EntryRow, OpRow, PageRow, Place
+from ..protocol import EditionRow, EntryRow, OpRow, PageRow, PageState
 from .context_file import PAGES_PER_FILE, Kept, op_file, page_file, view_file
 from .files import Files
 from .loading import CONTEXTS, loads
@@ -97,11 +97,11 @@ class Reading:
             raise self._corrupt(0, f"{name} is not what was written: whether op {op_id!r:.60} is known can't be told")
         return None
 
-    def pages(self, first: int, last: int | None, place: Place | None) -> Iterator[PageRow]:
-        """Yield the pages *first* to *last*, by index, of one *place* if it is given."""
+    def pages(self, first: int, last: int | None, state: PageState | None) -> Iterator[PageRow]:
+        """Yield the pages *first* to *last*, by index, of one *state* if it is given."""
         kept, highest = self.kept, max(self.kept.record.next_page - 1, 0)
         hurt = "active" in kept.hurt or "rows" in kept.hurt
-        if place is Place.ACTIVE:
+        if state is PageState.ACTIVE:
             yield from (kept.active[i] for i in sorted(kept.active) if first <= i and (last is None or i <= last))
             if hurt:
                 raise self._corrupt(0, "the row of a page in its context.jsonl is not what was written")
@@ -123,7 +123,7 @@ class Reading:
                 row = news.get(index) or rows.get(index)
                 if row is None and damaged and index <= highest:
                     raise self._corrupt(0, f"the row of page #{index} is missing or not what was written")
-                if row is not None and place in {None, row.place}:
+                if row is not None and state in {None, row.state}:
                     yield row
 
     def entries(self, first: int, end: int) -> Iterator[EntryRow]:

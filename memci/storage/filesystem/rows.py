@@ -21,7 +21,7 @@ import orjson
 
 from ...errors import CorruptRecord
 from ..codec import digest
-from ..protocol import EditionRow, EntryRow, OpRow, PageRow, Place
+from ..protocol import EditionRow, EntryRow, OpRow, PageRow, PageState
 
 Fields = dict[str, Any]
 """of one line: their sum vouches for the types"""
@@ -126,9 +126,10 @@ def read_entry(context: str, found: Line) -> EntryRow:
 
 def page_line(folder: str, row: PageRow) -> bytes:
     """Return the line of *row*."""
-    fields: Fields = row._asdict()
-    fields = {"page": fields.pop("index"), **fields, "place": row.place.name.lower()}
-    return line(folder, _short(fields, PageRow._field_defaults | {"end": None, "place": ""}))
+    stored = {"index": "page", "state": "place"}
+    fields: Fields = {stored.get(name, name): value for name, value in row._asdict().items()}
+    fields["place"] = row.state.name.lower()
+    return line(folder, _short(fields, PageRow._field_defaults | {"end": None}))
 
 
 def read_page(context: str, fields: Fields) -> PageRow:
@@ -140,7 +141,7 @@ def read_page(context: str, fields: Fields) -> PageRow:
             fields["first"],
             fields.get("end"),
             fields["turn"],
-            Place[fields["place"].upper()],
+            PageState[fields["place"].upper()],
             None if cut is None else (cut[0], cut[1]),
             fields.get("continues"),
             fields.get("archived_turn"),

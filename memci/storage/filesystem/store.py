@@ -26,7 +26,7 @@ from typing import Final, NoReturn, TypeVar
 
 from ...errors import StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
+from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import check, check_text
 from .context_file import Kept, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, dumps, finish, involved, loads, scrub, stage
@@ -110,11 +110,11 @@ class FilesystemStorage:
                     return commit(self._files, transition, full=self._full)
 
     def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
         """Yield pages by index, as the protocol says; one that changes meanwhile as it was, or as it is."""
         reading = self._reading(context)
-        return iter(()) if reading is None else self._usable(reading.pages(max(first, 1), last, place))
+        return iter(()) if reading is None else self._usable(reading.pages(max(first, 1), last, state))
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None

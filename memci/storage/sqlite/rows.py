@@ -17,7 +17,7 @@ import orjson
 
 from ...errors import CorruptRecord
 from ..codec import digest
-from ..protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Place
+from ..protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, PageState
 from ..validation import MAX_PAGE
 
 MAX_REVISION: Final = 2**40 - 1
@@ -119,7 +119,7 @@ def page_columns(nr: int, page: PageRow) -> Row:
         page.first,
         page.end,
         page.turn,
-        int(page.place),
+        int(page.state),
         cut_first,
         cut_end,
         page.continues,
@@ -133,12 +133,12 @@ def page_columns(nr: int, page: PageRow) -> Row:
 def read_page(context: str, row: Row) -> PageRow:
     """Return the page in *row*, or raise CorruptRecord."""
     *columns, written = row
-    key, first, end, turn, place, cut_first, cut_end, continues, archived, recalls, recalled = columns
+    key, first, end, turn, state, cut_first, cut_end, continues, archived, recalls, recalled = columns
     index = key & MAX_PAGE
     if not _matches(written, columns):
         raise CorruptRecord(context, first, f"page #{index} is not what was written")
     cut = None if cut_first is None else (cut_first, cut_end)
-    return PageRow(index, first, end, turn, Place(place), cut, continues, archived, recalls, recalled)
+    return PageRow(index, first, end, turn, PageState(state), cut, continues, archived, recalls, recalled)
 
 
 def op_columns(nr: int, op: OpRow) -> Row:

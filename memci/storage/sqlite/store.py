@@ -22,7 +22,7 @@ import apsw
 
 from ...errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, Place, Transition
+from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import MAX_PAGE, check, check_text
 from .batch import BATCH_ROWS, read_batch
 from .connection import FULL, Durability, Journal, damage, open_file, storage_error
@@ -48,7 +48,7 @@ SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATC
 _SELECT_PAGES_ACTIVE = f"""
 SELECT {PAGE_COLUMNS} FROM page INDEXED BY page_active
 WHERE place = 0 AND id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
-_SELECT_PAGES_PLACE = f"""
+_SELECT_PAGES_OF_STATE = f"""
 SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {BATCH_ROWS}"""
 
 _P = ParamSpec("_P")
@@ -130,12 +130,12 @@ class SQLiteStorage:
         return known
 
     def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, place: Place | None = None
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
         """Yield pages by index, as the protocol says; a page that comes while iterating may be among them."""
         nr = self._number(context)[0]
         end = MAX_PAGE if last is None else min(last, MAX_PAGE)
-        return self._scan_pages(context, nr, max(first, 1), end + 1, place) if nr else iter(())
+        return self._scan_pages(context, nr, max(first, 1), end + 1, state) if nr else iter(())
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
@@ -314,15 +314,15 @@ class SQLiteStorage:
         found = self._run(context, 0, rows, SELECT_HEAD, context)
         return found[0] if found else (0, 0, 0, None, 0)
 
-    def _scan_pages(self, context: str, nr: int, first: int, end: int, place: Place | None) -> Iterator[PageRow]:
+    def _scan_pages(self, context: str, nr: int, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
         while first < end:
             bounds = nr << 32 | first, (nr << 32) + end
-            if place is Place.ACTIVE:
+            if state is PageState.ACTIVE:
                 found = self._run(context, 0, rows, _SELECT_PAGES_ACTIVE, *bounds)
-            elif place is None:
+            elif state is None:
                 found = self._run(context, 0, rows, _SELECT_PAGES, *bounds)
             else:
-                found = self._run(context, 0, rows, _SELECT_PAGES_PLACE, *bounds, int(place))
+                found = self._run(context, 0, rows, _SELECT_PAGES_OF_STATE, *bounds, int(state))
             for row in found:
                 page = read_page(context, row)
                 first = page.index + 1

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ...errors import HandlePoisoned, WriteConflict
-from ...storage.protocol import Erasure, OpRow, PageRow, Place, Storage, Transition
+from ...storage.protocol import Erasure, OpRow, PageRow, PageState, Storage, Transition
 from .durable import StorageDurability
 from .editions import StorageEditions
 from .erase import StorageErasure
@@ -67,7 +67,7 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
 
         assert storage.load("nobody") is None
         assert list(storage.pages("nobody")) == []
-        assert list(storage.pages("nobody", place=Place.ACTIVE)) == []
+        assert list(storage.pages("nobody", state=PageState.ACTIVE)) == []
         assert list(storage.entries("nobody", 0, 10)) == []
 
     def test_load_keeps_the_edition_when_a_transition_has_none(self, storage: Storage) -> None:
@@ -110,33 +110,33 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
         ]
 
     def test_pages_of_a_range_and_a_place(self, storage: Storage) -> None:
-        """Pages are those from first to last, inclusive, and of one place if it is given."""
-        places = [Place(i % 4) for i in range(1, 601)]
-        pages = tuple(PageRow(i, 0, 0, 0, place) for i, place in enumerate(places, 1))
+        """Pages are those from first to last, inclusive, and of one state if it is given."""
+        states = [PageState(i % 4) for i in range(1, 601)]
+        pages = tuple(PageRow(i, 0, 0, 0, state) for i, state in enumerate(states, 1))
         storage.commit(Transition(0, current(storage, "a")._replace(next_page=601), pages=pages))
 
         for first, last in ((1, None), (1, 600), (3, 3), (256, 300), (600, 700), (601, None), (5, 2)):
-            for place in (None, *Place):
+            for state in (None, *PageState):
                 expected = (
-                    [p for p in pages[first - 1 : last] if place in (None, p.place)] if first <= (last or 601) else []
+                    [p for p in pages[first - 1 : last] if state in (None, p.state)] if first <= (last or 601) else []
                 )
-                assert list(storage.pages("a", first=first, last=last, place=place)) == expected
+                assert list(storage.pages("a", first=first, last=last, state=state)) == expected
 
     def test_page_is_replaced_whole(self, storage: Storage) -> None:
-        """A page that is committed again takes its new fields, and leaves its old place."""
+        """A page that is committed again takes its new fields, and leaves its old state."""
         append(storage, "a", b"1")
         append(storage, "a", b"2")
-        archived = PageRow(1, 0, 1, 0, Place.ARCHIVED, archived_turn=2)
+        archived = PageRow(1, 0, 1, 0, PageState.ARCHIVED, archived_turn=2)
 
         storage.commit(Transition(2, current(storage, "a"), pages=(archived,)))
 
-        assert list(storage.pages("a", place=Place.ARCHIVED)) == [archived]
-        assert [page.index for page in storage.pages("a", place=Place.ACTIVE)] == [2]
+        assert list(storage.pages("a", state=PageState.ARCHIVED)) == [archived]
+        assert [page.index for page in storage.pages("a", state=PageState.ACTIVE)] == [2]
 
         storage.commit(Transition(2, current(storage, "a"), pages=(PageRow(1, 0, 1, 0),)))
 
-        assert list(storage.pages("a", place=Place.ARCHIVED)) == []
-        assert [page.index for page in storage.pages("a", place=Place.ACTIVE)] == [1, 2]
+        assert list(storage.pages("a", state=PageState.ARCHIVED)) == []
+        assert [page.index for page in storage.pages("a", state=PageState.ACTIVE)] == [1, 2]
 
     def test_views_change_tokens_and_clip_alone(self, storage: Storage) -> None:
         """A view changes what a message costs, never what it says."""
@@ -226,17 +226,17 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
 
         assert bodies == [b"%d" % i for i in range(300)]
 
-    @pytest.mark.parametrize("place", [None, Place.ACTIVE])
-    def test_pages_can_change_while_reading(self, storage: Storage, place: Place | None) -> None:
+    @pytest.mark.parametrize("state", [None, PageState.ACTIVE])
+    def test_pages_can_change_while_reading(self, storage: Storage, state: PageState | None) -> None:
         """An iterator over pages gives every page that stays, while others are archived and added."""
         for _ in range(300):
             append(storage, "a", b"x")
 
         seen = []
-        for page in storage.pages("a", place=place):
+        for page in storage.pages("a", state=state):
             seen.append(page.index)
             if page.index % 10 == 0:
-                archived = page._replace(place=Place.ARCHIVED)
+                archived = page._replace(state=PageState.ARCHIVED)
                 storage.commit(Transition(current(storage, "a").head, current(storage, "a"), pages=(archived,)))
                 append(storage, "a", b"new")
             if page.index == 300:

@@ -15,7 +15,7 @@ import pytest
 
 from ...errors import StorageError, WriteConflict
 from ...storage.codec import ERASED_TEXT, decode
-from ...storage.protocol import Erased, Erasure, Place, Storage
+from ...storage.protocol import Erased, Erasure, PageState, Storage
 from .rows import append, appended, current, edit, erasing, everything, family, fork, forked, tombstone, with_op
 
 GONE = bytes(16)
@@ -64,7 +64,7 @@ class StorageErasure:
         pages = {name: list(storage.pages(name)) for name in "ab"}
         erasure = erasing(storage, "ab", ("a", 2))
         after_a, after_b = erasure.transitions
-        gone = pages["a"][0]._replace(place=Place.ERASED)
+        gone = pages["a"][0]._replace(state=PageState.ERASED)
         after_a = after_a._replace(pages=(gone,), edition="after", views=((1, 70, 64), (2, 4, 1)))
 
         storage.erase(erasure._replace(transitions=(after_a, after_b)))
@@ -73,7 +73,7 @@ class StorageErasure:
         assert again.load("a") == (after_a.record, "after")
         assert [(row.revision, row.text) for row in again.editions("a")] == [(after_a.record.revision, "after")]
         assert list(again.pages("a")) == [gone, *pages["a"][1:]]
-        assert list(again.pages("a", place=Place.ERASED)) == [gone]
+        assert list(again.pages("a", state=PageState.ERASED)) == [gone]
         assert [(row.tokens, row.clip) for row in again.entries("a", 1, 3)] == [(70, 64), (4, 1)]
         assert again.load("b") == (after_b.record, None)
         assert list(again.editions("b")) == []

@@ -8,7 +8,7 @@ import pytest
 
 from ...errors import InvalidSetting
 from ...storage.codec import ORJSON, STDLIB, digest
-from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, Place, Storage, Transition
+from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, PageState, Storage, Transition
 from .rows import append, appended, current, entry
 
 TWINS = (
@@ -71,16 +71,16 @@ class StorageExactness:
         pages = (
             PageRow(1, 0, 4, 0),
             PageRow(2, 4, None, 1, cut=(0, 9)),
-            PageRow(3, 5, 6, 2, Place.ARCHIVED, (5, 6), 2, 0, 0, 0),
-            PageRow(4, 6, 7, 3, Place.UNLOADED, None, 1, 8, 2**31, 9),
-            PageRow(5, 7, 7, 4, Place.UNDONE),
+            PageRow(3, 5, 6, 2, PageState.ARCHIVED, (5, 6), 2, 0, 0, 0),
+            PageRow(4, 6, 7, 3, PageState.UNLOADED, None, 1, 8, 2**31, 9),
+            PageRow(5, 7, 7, 4, PageState.UNDONE),
         )
         append(storage, "a", *[b"x"] * 7)
 
         storage.commit(Transition(7, current(storage, "a"), pages=pages[::-1]))
 
         assert list(storage.pages("a")) == list(pages)
-        assert all(type(page.place) is Place for page in storage.pages("a"))
+        assert all(type(page.state) is PageState for page in storage.pages("a"))
 
     def test_contexts_with_like_ids_are_apart(self, storage: Storage) -> None:
         """Ids that look alike are not alike."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ...errors import InvalidSetting, WriteConflict
-from ...storage.protocol import ContextRecord, Erased, Erasure, Place, Storage, Transition
+from ...storage.protocol import ContextRecord, Erased, Erasure, PageState, Storage, Transition
 from .model import Model
 from .rows import appended, everything, forked, tombstone, with_op
 
@@ -71,10 +71,8 @@ class StorageMachine(RuleBasedStateMachine):
         """Commit an edition: pages move, views change, no entry comes."""
         model = data.draw(st.sampled_from([model for model in self.models.values() if model.pages]))
         moved = data.draw(st.lists(st.sampled_from(list(model.pages.values())), unique=True, max_size=3))
-        place, turn = data.draw(st.sampled_from(Place)), data.draw(st.none() | st.integers(0, 9))
-        pages = tuple(
-            page._replace(place=place, archived_turn=turn, recall_count=page.recall_count + 1) for page in moved
-        )
+        to, turn = data.draw(st.sampled_from(PageState)), data.draw(st.none() | st.integers(0, 9))
+        pages = tuple(page._replace(state=to, archived_turn=turn, recall_count=page.recall_count + 1) for page in moved)
         record = model.following._replace(state=state)
         transition = Transition(record.head, record, (), pages, self._views(data, model), edition)
         assert self.store.commit(transition) is None
@@ -183,9 +181,9 @@ class StorageMachine(RuleBasedStateMachine):
             ops = list(self.store.ops(context))
             assert sorted(ops) == sorted(model.ops.values()), "ops are known"
             assert [op.first for op in ops] == sorted(op.first for op in ops), "ops come by their first seq"
-            for place in (None, Place.ACTIVE, Place.ARCHIVED):
-                pages = [page for _, page in sorted(model.pages.items()) if place in (None, page.place)]
-                assert list(self.store.pages(context, place=place)) == pages, "pages are where they were put last"
+            for state in (None, PageState.ACTIVE, PageState.ARCHIVED):
+                pages = [page for _, page in sorted(model.pages.items()) if state in (None, page.state)]
+                assert list(self.store.pages(context, state=state)) == pages, "pages are where they were put last"
 
     def _id(self, name: str) -> str:
         return f"{name} {self.run}"

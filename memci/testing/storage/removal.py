@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from ...errors import InvalidSetting, StorageError
-from ...storage.protocol import Erased, Erasure, PageRow, Place, Storage, Transition
+from ...storage.protocol import Erased, Erasure, PageRow, PageState, Storage, Transition
 from .rows import append, appended, bodies_of, current, edit, erasing, everything, family, fork, with_op
 
 _NOTHING: tuple[object, ...] = (None, 0, [], [], [], [])
@@ -94,7 +94,7 @@ class StorageRemoval:
         """Erased counts a fork's own entries only, pages that there are, all editions and all ops."""
         append(storage, "a", b"0", b"1", b"2")
         made = fork(storage, "a", "b", 2, b"b2", b"b3")
-        far = PageRow(9, 0, 1, 0, Place.ARCHIVED)
+        far = PageRow(9, 0, 1, 0, PageState.ARCHIVED)
         storage.commit(Transition(4, current(storage, "b")._replace(next_page=10), pages=(far,)))
         storage.commit(with_op(appended(current(storage, "b"), b"b4"), "op"))
         edit(storage, "b", "one")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem.context_file import folder_name
-from memci.storage.protocol import OpRow, PageRow, Place
+from memci.storage.protocol import OpRow, PageRow, PageState
 from memci.testing.storage.rows import appended, current
 
 
@@ -39,7 +39,7 @@ def fill(storage: FilesystemStorage, context: str, turns: int) -> None:
         made = appended(record, *(b'{"content":"%d %d %b"}' % (turn, i, b"word " * 9) for i in range(3)))
         op = OpRow(f"op {turn}", b"d" * 16, record.head, tuple((record.next_page, i) for i in range(3)))
         if turn:
-            archived = PageRow(record.next_page - 1, record.head - 3, record.head, turn, Place.ARCHIVED)
+            archived = PageRow(record.next_page - 1, record.head - 3, record.head, turn, PageState.ARCHIVED)
             view = ((record.head - 1, 5, 64),)
             made = made._replace(pages=(archived, *made.pages), views=view, edition=f'["edition {turn}"]')
         storage.commit(made._replace(op=op))

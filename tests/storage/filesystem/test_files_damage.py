@@ -8,7 +8,7 @@ import pytest
 from memci.errors import CorruptRecord, MemciError
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem.context_file import folder_name
-from memci.storage.protocol import ContextRecord, OpRow, Place
+from memci.storage.protocol import ContextRecord, OpRow, PageState
 from memci.testing.storage.rows import append, appended, current
 
 from .kit import fill, flip
@@ -20,7 +20,7 @@ def readings(storage: FilesystemStorage, context: str) -> list[object]:
     reads: list[Callable[[], object]] = [
         lambda: storage.load(context),
         lambda: storage.revision(context),
-        lambda: list(storage.pages(context, place=Place.ACTIVE)),
+        lambda: list(storage.pages(context, state=PageState.ACTIVE)),
         lambda: list(storage.editions(context)),
         lambda: list(storage.ops(context)),
         *(lambda i=i: list(storage.entries(context, i, i + 1)) for i in range(12)),  # type: ignore[misc]

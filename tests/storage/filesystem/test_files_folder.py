@@ -12,7 +12,7 @@ from memci.errors import HandlePoisoned, InvalidSetting, MemciError, SchemaTooNe
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem.context_file import folder_name
 from memci.storage.filesystem.erase import dumps, stage
-from memci.storage.protocol import ContextRecord, Erasure, PageRow, Place, Transition
+from memci.storage.protocol import ContextRecord, Erasure, PageRow, PageState, Transition
 from memci.testing.storage.rows import append, appended, current, entry
 
 from .kit import contents, everything, fill
@@ -176,7 +176,7 @@ def test_active_pages_are_read_from_one_file(storage: FilesystemStorage, path: P
         for file in (path / "contexts" / folder_name("a") / kind).iterdir():
             file.unlink()
 
-    active = list(storage.pages("a", place=Place.ACTIVE))
+    active = list(storage.pages("a", state=PageState.ACTIVE))
 
     assert [page.index for page in active] == [5]
 

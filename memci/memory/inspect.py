@@ -22,7 +22,7 @@ from .repository.store import MemoryStore
 from .repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .retrieval.knowledge import concepts
 from .tiered_memory import TieredMemory
-from .tiers.events import DailySummary, Event
+from .tiers.events import DailySummary, LifeEvent
 from .tiers.fact_lists import Knowledge
 from .tiers.graph import name_key
 from .tiers.profile import Profile
@@ -138,7 +138,7 @@ class Overview:
     """what was learned or retrieved last first"""
     assistant_facts: tuple[HeldFact, ...]
     profile: Profile
-    events: tuple[Event, ...]
+    events: tuple[LifeEvent, ...]
     """in the order in which they were noticed"""
     days: tuple[DailySummary, ...]
     """in order"""

@@ -20,7 +20,7 @@ from .retrieval.postings import WordIndex
 from .retrieval.vectors import VectorIndex
 from .tiers.chains import ChainSummary
 from .tiers.episodes import Episode
-from .tiers.events import DailySummary, Event
+from .tiers.events import DailySummary, LifeEvent
 from .tiers.fact_lists import Knowledge
 from .tiers.facts import Known
 from .tiers.graph import Graph
@@ -59,7 +59,7 @@ class Tiers:
     profile: Profile = field(default_factory=Profile)
     profile_id: int | None = None
     graph: Graph = field(default_factory=Graph)
-    events: dict[int, Event] = field(default_factory=dict)
+    events: dict[int, LifeEvent] = field(default_factory=dict)
     days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
 
     def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
@@ -214,7 +214,7 @@ class Owner:
             elif kind == "profile":
                 tiers.profile, tiers.profile_id = validated(Profile, body), id_
             elif kind == "event":
-                tiers.events[id_] = loaded(Event, body)
+                tiers.events[id_] = loaded(LifeEvent, body)
             elif kind == "day":
                 day = validated(DailySummary, body)
                 tiers.days[day.date] = id_, day

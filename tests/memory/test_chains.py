@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from memci.memory.backend import PageRecord
-from memci.memory.tiers.chains import MOST_POINTS, POINT_COLUMNS, ChainSummary, PageText, continuity, cosine, page_text
+from memci.memory.tiers.chains import (
+    MOST_POINTS,
+    POINT_COLUMNS,
+    ChainSummary,
+    PageFeatures,
+    continuity,
+    cosine,
+    page_text,
+)
 from memci.text.sanitize import width
 
 NORTH = np.array([1.0, 0.0], dtype=np.float32)
@@ -19,14 +27,14 @@ vectors = arrays.arrays(np.float32, 4, elements=st.floats(width=32))
 @pytest.mark.parametrize(
     ("before", "after", "continuous"),
     [
-        (PageText("", vector=NORTH), PageText("", vector=NORTH_EAST), True),
-        (PageText("", vector=NORTH), PageText("", vector=EAST), False),
-        (PageText("", keywords=("violin", "oslo")), PageText("", keywords=("Oslo", "violins")), True),
-        (PageText("", keywords=("violin",)), PageText("", keywords=("dog",)), False),
-        (PageText("", keywords=("上海",)), PageText("", keywords=("上海", "酒店")), True),
-        (PageText("", vector=NORTH, at=0.0), PageText("", vector=NORTH, at=7 * 3600.0), False),
-        (PageText("", vector=NORTH), PageText("", vector=NORTH, at=7 * 3600.0), True),
-        (PageText(""), PageText(""), False),
+        (PageFeatures("", vector=NORTH), PageFeatures("", vector=NORTH_EAST), True),
+        (PageFeatures("", vector=NORTH), PageFeatures("", vector=EAST), False),
+        (PageFeatures("", keywords=("violin", "oslo")), PageFeatures("", keywords=("Oslo", "violins")), True),
+        (PageFeatures("", keywords=("violin",)), PageFeatures("", keywords=("dog",)), False),
+        (PageFeatures("", keywords=("上海",)), PageFeatures("", keywords=("上海", "酒店")), True),
+        (PageFeatures("", vector=NORTH, at=0.0), PageFeatures("", vector=NORTH, at=7 * 3600.0), False),
+        (PageFeatures("", vector=NORTH), PageFeatures("", vector=NORTH, at=7 * 3600.0), True),
+        (PageFeatures(""), PageFeatures(""), False),
     ],
 )
 def test_continuity_is_likeness_without_a_long_gap(before, after, continuous):
@@ -38,7 +46,7 @@ def test_continuity_gap_is_a_setting():
     """Whoever talks once a day may say so."""
     rule = continuity(gap_seconds=2 * 86_400)
 
-    assert rule(PageText("", vector=NORTH, at=0.0), PageText("", vector=NORTH, at=86_400.0))
+    assert rule(PageFeatures("", vector=NORTH, at=0.0), PageFeatures("", vector=NORTH, at=86_400.0))
 
 
 @given(vectors, vectors)

@@ -1,13 +1,12 @@
-"""Heat: two of them, reckoned from what is stored, and never stale."""
+"""Heat: two of them, computed from what is stored, and never stale."""
 
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memci.memory.tiers.heat import EVALUATION, PAPER, PROMOTED, RELEASED, Heat, Hottest, Warmth, coldest, heat, recency
+from memci.memory.tiers.heat import PAPER, PROMOTED, Heat, Warmth, coldest, heat, recency
 
 times = st.floats(min_value=0, max_value=4e9)
 counts = st.integers(min_value=0, max_value=10_000)
@@ -18,12 +17,9 @@ def test_heat_is_the_weighted_sum_of_the_paper():
     assert heat(PAPER, 2, 3, 100.0, 100.0) == 6.0
 
 
-def test_presets_are_those_of_their_sources():
-    """Each preset has the numbers of its source."""
+def test_default_weights_are_those_of_the_paper():
+    """The default has the numbers of its source."""
     assert Heat(1, 1, 1, 1e7) == PAPER
-    assert Heat(1, 1, 1, 86_400) == RELEASED
-    assert (EVALUATION.alpha, EVALUATION.beta, EVALUATION.gamma) == (0.8, 0.8, 1e-4)
-    assert recency(0, 4e9, EVALUATION.tau_seconds) == 1
 
 
 def test_recency_after_one_time_constant_is_a_third():
@@ -31,7 +27,7 @@ def test_recency_after_one_time_constant_is_a_third():
     assert recency(0.0, 1e7, 1e7) == pytest.approx(1 / math.e)
 
 
-@given(times, times, st.sampled_from((PAPER, RELEASED, EVALUATION)))
+@given(times, times, st.sampled_from((PAPER, Heat(tau_seconds=86_400), Heat(tau_seconds=math.inf))))
 def test_recency_of_any_times_is_between_0_and_1(last, now, weights):
     """P12: also a visit in the future never counts for more than one just now."""
     assert 0 <= recency(last, now, weights.tau_seconds) <= 1
@@ -39,7 +35,7 @@ def test_recency_of_any_times_is_between_0_and_1(last, now, weights):
 
 @given(counts, counts, times, times, times)
 def test_heat_never_rises_by_waiting(visits, length, last, now, later):
-    """Heat falls, or stays, while nothing happens: a heap may rely on it."""
+    """Heat falls, or stays, while nothing happens."""
     now, later = sorted((now, later))
 
     assert heat(PAPER, visits, length, last, later) <= heat(PAPER, visits, length, last, now)
@@ -118,69 +114,3 @@ def test_eviction_takes_exactly_what_is_too_many(episodes, capacity, changed):
     assert not set(gone) & changed
     warmest = max((episodes[key].lifetime(1e9) for key in gone), default=0)
     assert all(episodes[key].lifetime(1e9) >= warmest for key in free if key not in gone)
-
-
-def test_the_hottest_that_cooled_down_gives_way():
-    """P12: no stale heat: what was on top an hour ago is looked at again, and the order is that of now."""
-    heap = Hottest()
-    heap.push(1, 2.0)
-    heap.push(2, 1.5)
-
-    top = heap.peek({1: 1.2, 2: 1.5}.__getitem__)
-
-    assert top == (2, 1.5)
-    assert heap.pop() == (2, 1.5)
-    assert heap.pop() == (1, 1.2)
-    assert heap.pop() is None
-
-
-class HottestMachine(RuleBasedStateMachine):
-    """The lazy heap against a plain dictionary."""
-
-    def __init__(self):
-        super().__init__()
-        self.heap = Hottest()
-        self.model: dict[int, tuple[float, int]] = {}
-
-    @rule(key=st.integers(0, 6), warmth=st.integers(0, 9), version=st.integers(0, 3))
-    def push(self, key, warmth, version):
-        self.heap.push(key, warmth, version)
-        if key not in self.model or version >= self.model[key][1]:
-            self.model[key] = (warmth, version)
-
-    @rule(key=st.integers(0, 6))
-    def discard(self, key):
-        self.heap.discard(key)
-        self.model.pop(key, None)
-
-    def best(self):
-        return min(((-warmth, key) for key, (warmth, _) in self.model.items()), default=None)
-
-    @rule()
-    def peek(self):
-        best = self.best()
-        assert self.heap.peek() == (best and (best[1], -best[0]))
-
-    @rule()
-    def peek_after_cooling(self):
-        self.model = {key: (warmth / 2, version) for key, (warmth, version) in self.model.items()}
-        current = {key: warmth for key, (warmth, _) in self.model.items()}
-        best = self.best()
-        assert self.heap.peek(current.__getitem__) == (best and (best[1], -best[0]))
-        for key, (warmth, version) in self.model.items():
-            self.heap.push(key, warmth, version)
-
-    @precondition(lambda self: self.model)
-    @rule()
-    def pop(self):
-        negative, key = self.best()
-        assert self.heap.pop() == (key, -negative)
-        del self.model[key]
-
-    @invariant()
-    def holds_together(self):
-        self.heap._check()
-        assert len(self.heap) == len(self.model)
-
-
-TestHottest = HottestMachine.TestCase

@@ -5,19 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.chains import PageText
+from memci.memory.tiers.chains import PageFeatures
 from memci.memory.tiers.topics import Theme, assigned, mean, topics
 
 words = st.lists(st.sampled_from(("dog", "vet", "flight", "oslo", "上海", "酒店")), max_size=3).map(tuple)
 vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
     lambda values: np.array(values, dtype=np.float32)
 )
-pages = st.builds(PageText, text=st.text(max_size=20), title=st.text(max_size=20), keywords=words, vector=vectors)
+pages = st.builds(PageFeatures, text=st.text(max_size=20), title=st.text(max_size=20), keywords=words, vector=vectors)
 batches = st.lists(pages, max_size=8)
 themes = st.builds(Theme, theme=st.text(max_size=10), keywords=words, content=st.text(max_size=10), vector=vectors)
 
-FLIGHT = [PageText("", "Flight to Oslo", ("flight", "oslo")), PageText("", "A seat on it", ("flight", "seat", "oslo"))]
-DOG = [PageText("", "My dog is ill", ("dog", "ill")), PageText("", "The bill of the vet", ("vet", "dog", "bill"))]
+FLIGHT = [
+    PageFeatures("", "Flight to Oslo", ("flight", "oslo")),
+    PageFeatures("", "A seat on it", ("flight", "seat", "oslo")),
+]
+DOG = [
+    PageFeatures("", "My dog is ill", ("dog", "ill")),
+    PageFeatures("", "The bill of the vet", ("vet", "dog", "bill")),
+]
 
 
 def places(found):
@@ -70,7 +76,7 @@ def test_topics_of_two_things_are_two_in_any_order(order):
 def test_topics_of_one_thing_are_one():
     """Pages that are all alike are one topic."""
     vector = np.array([1, 0], dtype=np.float32)
-    batch = [PageText("", f"page {number}", vector=vector) for number in range(4)]
+    batch = [PageFeatures("", f"page {number}", vector=vector) for number in range(4)]
 
     assert places(topics(batch)) == [(0, 1, 2, 3)]
 
@@ -78,7 +84,7 @@ def test_topics_of_one_thing_are_one():
 def test_topics_by_vectors_need_no_words():
     """Vectors alone tell two topics apart."""
     axes = np.eye(2, dtype=np.float32)
-    batch = [PageText("", f"page {number}", vector=axes[number % 2]) for number in range(6)]
+    batch = [PageFeatures("", f"page {number}", vector=axes[number % 2]) for number in range(6)]
 
     assert places(topics(batch)) == [(0, 2, 4), (1, 3, 5)]
 

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ...memory.backend import Concept, Work
 from ...memory.inspect import HeldFact, LinkedPages, Overview, PageKey, QueuedPage, WarmEpisode
-from ...memory.tiers.events import DailySummary, Event
+from ...memory.tiers.events import DailySummary, LifeEvent
 from ...memory.tiers.profile import Profile
 from ..output import visible
 
@@ -112,7 +112,7 @@ def facts_table(rows: Iterable[HeldFact]) -> Table:
     return table
 
 
-def events_table(rows: Iterable[Event]) -> Table:
+def events_table(rows: Iterable[LifeEvent]) -> Table:
     """Return a line per event."""
     table = _table("page", "when", "weight", "who", "what")
     for each in rows:

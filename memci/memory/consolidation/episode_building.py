@@ -24,7 +24,7 @@ from ..repository.reading import raw_pages
 from ..repository.store import MemoryStore
 from ..repository.tier import MID, SHORT
 from ..retrieval.embedder import Embedder, embedded
-from ..tiers.chains import ChainSummary, PageText, page_text
+from ..tiers.chains import ChainSummary, PageFeatures, page_text
 from ..tiers.episodes import Episode, best, merged, opened
 from ..tiers.provenance import sources, vocabulary
 from ..tiers.topics import Topic, Topics
@@ -46,7 +46,7 @@ class _Queued:
 
     id: int
     page: PageRecord
-    text: PageText
+    text: PageFeatures
     note: Note | None
 
 
@@ -131,7 +131,7 @@ def _queued(
     for id_, page in raw_pages(storage, store, ids):
         plain, note = plainly(page), told[id_][1] if id_ in told else None
         title, words = (plain.title, plain.keywords) if note is None else (note.title, note.keywords or plain.keywords)
-        found.append(_Queued(id_, page, PageText(page_text(page), title, words, None, page.at), note))
+        found.append(_Queued(id_, page, PageFeatures(page_text(page), title, words, None, page.at), note))
     try:
         vectors = embedded(embedder, [each.text.text for each in found])
     except EmbeddingFailed:  # words find them; they are embedded when an embedder answers again
@@ -142,7 +142,7 @@ def _queued(
     ]
 
 
-def _of_its_own(topic: Topic, batch: Sequence[PageText]) -> Topic:
+def _of_its_own(topic: Topic, batch: Sequence[PageFeatures]) -> Topic:
     """Return *topic* without what a model may have told of the pages of another one: those are no evidence of it."""
     said = {at: vocabulary("\n".join((page.title, page.text, *page.keywords))) for at, page in enumerate(batch)}
 
@@ -189,14 +189,14 @@ def _linked(
     return changed
 
 
-def _goes_on(before: PageText, last: int | None, page: _Queued, rules: Rules) -> bool:
+def _goes_on(before: PageFeatures, last: int | None, page: _Queued, rules: Rules) -> bool:
     """Tell whether a page goes on from the one before: as a model said of just these two, else by the rule."""
     if page.note is not None and page.note.continues is not None and page.note.after == last:
         return page.note.continues
     return rules.continuity(before, page.text)
 
 
-def _last(store: MemoryStore, owner: Owner) -> tuple[PageText | None, int | None, int | None]:
+def _last(store: MemoryStore, owner: Owner) -> tuple[PageFeatures | None, int | None, int | None]:
     """Return the page that was handed over last, its id and its chain."""
     found = store.read_rows(
         "SELECT g.id, g.chain, g.summary, g.keywords, g.at, v.vector FROM memory_owner AS o "
@@ -207,7 +207,7 @@ def _last(store: MemoryStore, owner: Owner) -> tuple[PageText | None, int | None
     if not found:
         return None, None, None
     id_, chain, title, words, at, vector = found[0]
-    return PageText("", title, tuple(json.loads(words or "[]")), unpacked(vector), at), id_, chain
+    return PageFeatures("", title, tuple(json.loads(words or "[]")), unpacked(vector), at), id_, chain
 
 
 def _joined(

@@ -24,7 +24,7 @@ from ..repository.items import dumped, put
 from ..repository.job_queue import enqueue
 from ..repository.reading import QUARANTINED, raw_pages, there
 from ..repository.store import MemoryStore, fetched
-from ..tiers.events import INTERVAL, LEAST, DailySummary, Event, conversation, day_of
+from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of
 from ..tiers.profile import Profile
 from ..tiers.traits import STRATEGY_MESSAGES
 from . import page_notes as notes
@@ -177,10 +177,10 @@ SELECT g.id, g.analyzed & 4 FROM memory_owner AS o JOIN memory_page AS g ON g.ow
 WHERE o.name = ? AND g.id > o.noticed ORDER BY g.id LIMIT ?"""
 
 
-def _events(pages: Told, told: Mapping[int, tuple[int, Note]], rules: Rules) -> list[Event]:
+def _events(pages: Told, told: Mapping[int, tuple[int, Note]], rules: Rules) -> list[LifeEvent]:
     """Return the events of *pages*, in order: those that a model noted, else those that the rules find."""
     plain = rules.events([record for id_, record in pages if id_ not in told])
-    found: list[Event] = []
+    found: list[LifeEvent] = []
     for id_, record in pages:
         if id_ in told:
             found += [event for event in told[id_][1].events if event.importance > LEAST]
@@ -190,11 +190,11 @@ def _events(pages: Told, told: Mapping[int, tuple[int, Note]], rules: Rules) -> 
 
 
 def _sources(
-    connection: apsw.Connection, pages: Told, told: Mapping[int, tuple[int, Note]], found: Sequence[Event]
-) -> dict[Event, list[int]]:
+    connection: apsw.Connection, pages: Told, told: Mapping[int, tuple[int, Note]], found: Sequence[LifeEvent]
+) -> dict[LifeEvent, list[int]]:
     """Return the pages that each event comes from: those of the note that told it, or its own."""
     numbers = {record.key: id_ for id_, record in pages}
-    from_: dict[Event, list[int]] = {}
+    from_: dict[LifeEvent, list[int]] = {}
     for event in found:
         page = numbers[event.context, event.index]
         if page in told:
@@ -206,7 +206,7 @@ def _sources(
 
 
 def _days(
-    name: str, known: Mapping[str, tuple[int, DailySummary]], pages: Told, found: Sequence[Event], rules: Rules
+    name: str, known: Mapping[str, tuple[int, DailySummary]], pages: Told, found: Sequence[LifeEvent], rules: Rules
 ) -> dict[str, tuple[DailySummary, Told]]:
     """Return what becomes of the days of *pages*, each with its pages. O(their characters)."""
     dated = [(day_of(record.at, rules.zone), id_, record) for id_, record in pages if record.at is not None]
@@ -224,7 +224,7 @@ def _keep_days(
     connection: apsw.Connection,
     owner: Owner,
     days: Mapping[str, tuple[DailySummary, Told]],
-    from_: Mapping[Event, Sequence[int]],
+    from_: Mapping[LifeEvent, Sequence[int]],
 ) -> list[int]:
     """Store *days*, and return the ids of those that are over, with the one that was the latest until now."""
     known = owner.tiers.days

@@ -23,7 +23,7 @@ from ..repository.items import dumped, put
 from ..repository.job_queue import Job
 from ..repository.reading import QUARANTINED, raw_pages, there
 from ..repository.store import fetched
-from ..tiers.chains import PageText, page_text
+from ..tiers.chains import PageFeatures, page_text
 from ..tiers.episodes import told
 from ..tiers.events import conversation, day_of
 from ..tiers.profile import Profile
@@ -118,7 +118,7 @@ WHERE g.id = ? ORDER BY b.page DESC LIMIT 1"""
 def _handover(bench: Bench, job: Job) -> None:  # noqa: ARG001 -- there is one queue
     means, chat = bench.means, bench.chat
 
-    def divided(batch: Sequence[PageText]) -> Sequence[Topic]:
+    def divided(batch: Sequence[PageFeatures]) -> Sequence[Topic]:
         assert chat is not None, "without a model the rules divide"
         return model.themes(chat, batch, on_rejected=chat.rejected) if len(batch) > 1 else means.rules.topics(batch)
 

@@ -18,7 +18,7 @@ from ..backend import PageRecord
 from ..repository.items import drop, dumped, put, validated
 from ..repository.store import MemoryStore, fetched
 from ..tiers.chains import page_text
-from ..tiers.events import Event
+from ..tiers.events import LifeEvent
 
 KIND = "note"
 
@@ -49,7 +49,7 @@ class Note:
     """the id of the page before it, that it was compared with"""
     chain: str = ""
     """what the pages that go on from one another are about, up to here; "" if nothing was said"""
-    events: tuple[Event, ...] = ()
+    events: tuple[LifeEvent, ...] = ()
     plain: Plain = Plain()
 
     @property

@@ -31,7 +31,7 @@ _JOINT = " · "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PageText:
+class PageFeatures:
     """What is compared of a page."""
 
     text: str
@@ -73,7 +73,7 @@ def cosine(some: Vector | None, other: Vector | None) -> float:
     return float(np.clip(one @ two / scale, -1.0, 1.0))
 
 
-Continuity = Callable[[PageText, PageText], bool]
+Continuity = Callable[[PageFeatures, PageFeatures], bool]
 """Tell whether a page goes on from the one before it: (before, after)."""
 
 
@@ -89,7 +89,7 @@ def continuity(
         gap_seconds: A page that comes later than this begins anew; without times there is no gap.
     """
 
-    def continues(before: PageText, after: PageText) -> bool:
+    def continues(before: PageFeatures, after: PageFeatures) -> bool:
         if before.at is not None and after.at is not None and abs(after.at - before.at) > gap_seconds:
             return False
         if cosine(before.vector, after.vector) >= least_cosine:

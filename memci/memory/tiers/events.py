@@ -1,7 +1,7 @@
 """Events: what happened, when, to whom, and how much it matters; days and conversations in short.
 
-    5 pages  ──▶  Event("I got married last Saturday!", 2024-05-04, "Mel", 0.7)      above 0.5: kept
-                  Event("Nice weather.", …, 0.15)                                    not kept
+    5 pages  ──▶  LifeEvent("I got married last Saturday!", 2024-05-04, "Mel", 0.7)      above 0.5: kept
+                  LifeEvent("Nice weather.", …, 0.15)                                    not kept
              ──▶  DailySummary(2024-05-04, …, key events, 5 conversations, 10 messages, users, mood)
     the end  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
 
@@ -36,7 +36,7 @@ _SCANNED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class LifeEvent:
     """Something that happened, in the words of whoever told it."""
 
     what: str
@@ -50,7 +50,7 @@ class Event:
     """in seconds since 1970 UTC; None: nobody said"""
 
 
-Events = Callable[[Sequence[PageRecord]], Sequence[Event]]
+Events = Callable[[Sequence[PageRecord]], Sequence[LifeEvent]]
 """Return the events of pages that are worth keeping."""
 
 
@@ -63,7 +63,7 @@ class DailySummary:
     agent: str = ""
     summary: str = ""
     """what it was about, in one line"""
-    key_events: tuple[Event, ...] = ()
+    key_events: tuple[LifeEvent, ...] = ()
     """what mattered most, in the order in which it was told"""
     conversations: int = 0
     """pages: a question and what came of it"""
@@ -85,7 +85,7 @@ class DailySummary:
         """The mood of the whole day."""
         return self.felt or mood_of(self.good, self.bad)
 
-    def updated(self, pages: Sequence[PageRecord], found: Sequence[Event]) -> "DailySummary":
+    def updated(self, pages: Sequence[PageRecord], found: Sequence[LifeEvent]) -> "DailySummary":
         """Return it with *pages* of the same day and the events *found* in them. O(characters of pages)."""
         spoken = [(page, message) for page in pages for _, message in _own(page)]
         good, bad = feelings(text_of(message) for _, message in spoken if message.get("role") == "user")
@@ -118,11 +118,11 @@ class ConversationSummary:
     notable_moments: tuple[str, ...]
 
 
-def events(pages: Sequence[PageRecord], *, least: float = LEAST) -> list[Event]:
+def events(pages: Sequence[PageRecord], *, least: float = LEAST) -> list[LifeEvent]:
     """Return what matters more than *least* in *pages*, in order, at most two of each page. O(characters)."""
-    found: list[Event] = []
+    found: list[LifeEvent] = []
     for page in pages:
-        own: list[Event] = []
+        own: list[LifeEvent] = []
         for _, message in _own(page):
             yield_to_calls()
             who = str(message.get("name") or message["role"])
@@ -131,7 +131,7 @@ def events(pages: Sequence[PageRecord], *, least: float = LEAST) -> list[Event]:
                 if weight > least:
                     when = None if page.at is None else page.at + 86_400 * _days_off(sentence)
                     what = one_line(sentence, WHAT_COLUMNS)
-                    own.append(Event(what, who, weight, page.context, page.index, when))
+                    own.append(LifeEvent(what, who, weight, page.context, page.index, when))
         best = sorted(dict.fromkeys(own), key=lambda event: -event.importance)[:PER_PAGE]
         found += [event for event in dict.fromkeys(own) if event in best]
     return found

@@ -7,7 +7,7 @@
                                               At `PROMOTED` or above, an episode is analysed (again).
 
 One counter for both would make the episode that was just found most valuable the next one to be evicted. Recency is at
-most 1, as much as a single visit: it breaks ties. Heat is reckoned from what is stored and is never stored itself.
+most 1, as much as a single visit: it breaks ties. Heat is computed from what is stored and is never stored itself.
 The paper writes N_visit, L_interaction and R_recency (arXiv 2506.06326).
 
 This module knows nothing of episodes, pages or where they are stored.
@@ -15,7 +15,7 @@ This module knows nothing of episodes, pages or where they are stored.
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -25,7 +25,7 @@ PROMOTED = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """What a visit, a page and recency weigh."""
+    """The weights of a visit, a page and recency."""
 
     alpha: float = 1.0
     beta: float = 1.0
@@ -36,10 +36,6 @@ class Heat:
 
 PAPER = Heat()
 """arXiv 2506.06326: alpha = beta = gamma = 1, tau = 1e7 seconds (116 days)"""
-RELEASED = Heat(tau_seconds=24 * 3600.0)
-"""the released MemoryOS package: weights of 1, a time constant of 24 hours"""
-EVALUATION = Heat(alpha=0.8, beta=0.8, gamma=1e-4, tau_seconds=math.inf)
-"""the LoCoMo evaluation of MemoryOS: it takes the decay between now and now, so its recency is always 1"""
 
 
 def recency(last_visit: float, now: float, tau_seconds: float) -> float:
@@ -124,79 +120,3 @@ def coldest(
         return (own.access_count if order == "lfu" else warmth, warmth, own.last_visit, key)
 
     return heapq.nsmallest(excess, (key for key in episodes if key not in kept), key=coldness) if excess > 0 else []
-
-
-class Hottest:
-    """A heap of ids, hottest on top, in which a change is one push: what it outdates is skipped when it comes up.
-
-        push(7, 4.0)  push(9, 3.0)  push(7, 1.0)      heap   7:4.0  9:3.0  7:1.0
-        peek() = (9, 3.0)                                    └ outdated, dropped
-
-    Equal heat: the lower id first.
-    """
-
-    __slots__ = ("_heap", "_live")
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int]] = []
-        """(-heat, id, version)"""
-        self._live: dict[int, tuple[float, int]] = {}
-        """id to (-heat, version): the entry that counts"""
-
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._live
-
-    def push(self, key: int, warmth: float, version: int = 0) -> None:
-        """Set the heat of *key*; a version below the one that is known changes nothing. O(log n) amortised."""
-        known = self._live.get(key)
-        if known is not None and version < known[1]:
-            return
-        self._live[key] = (-warmth, version)
-        heapq.heappush(self._heap, (-warmth, key, version))
-        self._compact()
-
-    def discard(self, key: int) -> None:
-        """Take *key* out, if it is there. O(1) amortised."""
-        self._live.pop(key, None)
-        self._compact()
-
-    def peek(self, current: Callable[[int], float] | None = None) -> tuple[int, float] | None:
-        """Return the hottest id and its heat, None if there is none. O(log n) amortised.
-
-        Args:
-            current: The heat of an id as it is now. Heat only falls between two pushes, so that a top which cooled
-                down is pushed again with what it has, until one stays on top.
-        """
-        while self._heap:
-            negative, key, version = self._heap[0]
-            if self._live.get(key) != (negative, version):
-                heapq.heappop(self._heap)
-                continue
-            now = -negative if current is None else min(current(key), -negative)
-            if now >= -negative:
-                return key, -negative
-            self._live[key] = (-now, version)
-            heapq.heapreplace(self._heap, (-now, key, version))
-        return None
-
-    def pop(self, current: Callable[[int], float] | None = None) -> tuple[int, float] | None:
-        """Take the hottest id out and return it with its heat, None if there is none. O(log n) amortised."""
-        top = self.peek(current)
-        if top is not None:
-            heapq.heappop(self._heap)
-            del self._live[top[0]]
-        return top
-
-    def _compact(self) -> None:
-        if len(self._heap) > 2 * len(self._live) + 16:
-            self._heap = [(negative, key, version) for key, (negative, version) in self._live.items()]
-            heapq.heapify(self._heap)
-
-    def _check(self) -> None:
-        entries = set(self._heap)
-        live = {(negative, key, version) for key, (negative, version) in self._live.items()}
-        assert live <= entries, "what counts is in the heap"
-        assert len(self._heap) <= 2 * len(self._live) + 17, "outdated entries are bounded"

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ...text.language.keywords import folded, jaccard, keywords
 from ...text.summarize import one_line
-from .chains import PageText, Vector, cosine
+from .chains import PageFeatures, Vector, cosine
 
 THEME_COLUMNS = 72
 CONTENT_LINES = 8
@@ -56,11 +56,11 @@ class Topic:
     """the mean of its pages' vectors, of unit length"""
 
 
-Topics = Callable[[Sequence[PageText]], Sequence[Topic]]
+Topics = Callable[[Sequence[PageFeatures]], Sequence[Topic]]
 """Divide a batch of pages into topics; each page belongs to exactly one."""
 
 
-def topics(batch: Sequence[PageText]) -> list[Topic]:
+def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
     """Return one or two topics of *batch*, that of the first page first; none for no pages. O(pages³)."""
     if not batch:
         return []
@@ -74,7 +74,7 @@ def topics(batch: Sequence[PageText]) -> list[Topic]:
     return [_topic(batch, group, likeness) for group in groups]
 
 
-def assigned(batch: Sequence[PageText], themes: Sequence[Theme]) -> list[Topic]:
+def assigned(batch: Sequence[PageFeatures], themes: Sequence[Theme]) -> list[Topic]:
     """Return the topics that a model named, each page with the one it is most like. O(pages · themes).
 
     A theme that no page is like is left out; without themes the pages are clustered.
@@ -115,7 +115,7 @@ def mean(vectors: Sequence[Vector | None], weights: Sequence[float] | None = Non
     return (total / length).astype(np.float32)
 
 
-def _words(page: PageText) -> tuple[str, ...]:
+def _words(page: PageFeatures) -> tuple[str, ...]:
     return page.keywords or keywords([page.text])
 
 
@@ -123,7 +123,7 @@ def _named(theme: Theme) -> tuple[str, ...]:
     return theme.keywords or keywords([theme.theme, theme.content])
 
 
-def _likenesses(batch: Sequence[PageText]) -> npt.NDArray[np.float64]:
+def _likenesses(batch: Sequence[PageFeatures]) -> npt.NDArray[np.float64]:
     words = [_words(page) for page in batch]
     likeness = np.zeros((len(batch), len(batch)))
     for one in range(len(batch)):
@@ -149,7 +149,7 @@ def _two_groups(likeness: npt.NDArray[np.float64]) -> list[list[int]]:
     return sorted(groups)
 
 
-def _topic(batch: Sequence[PageText], group: Sequence[int], likeness: npt.NDArray[np.float64] | None) -> Topic:
+def _topic(batch: Sequence[PageFeatures], group: Sequence[int], likeness: npt.NDArray[np.float64] | None) -> Topic:
     pages = [batch[position] for position in group]
     said = [page.title or one_line(page.text, THEME_COLUMNS) for page in pages if page.title or page.text.strip()]
     middle = group[0] if likeness is None else max(group, key=lambda each: (likeness[each, list(group)].sum(), -each))
@@ -159,7 +159,7 @@ def _topic(batch: Sequence[PageText], group: Sequence[int], likeness: npt.NDArra
     return Topic(theme, _common(pages), content, tuple(group), mean([page.vector for page in pages]))
 
 
-def _common(pages: Sequence[PageText]) -> tuple[str, ...]:
+def _common(pages: Sequence[PageFeatures]) -> tuple[str, ...]:
     """Return the keywords of *pages*: those of most pages, and of those the ones that stand in front."""
     scores: dict[str, float] = {}
     shown: dict[str, str] = {}

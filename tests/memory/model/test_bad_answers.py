@@ -20,9 +20,9 @@ from memci.memory.consolidation.prompts.pages import CHAIN_COLUMNS, MOST_EVENTS,
 from memci.memory.consolidation.prompts.strategy import MOST_TAGS, STRATEGY_COLUMNS, TAG_COLUMNS, StrategyAnswer
 from memci.memory.consolidation.prompts.topics import ThemesAnswer
 from memci.memory.tiers import episodes as extractive_episodes
-from memci.memory.tiers.chains import PageText
+from memci.memory.tiers.chains import PageFeatures
 from memci.memory.tiers.episodes import Episode
-from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, Event
+from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.profile import Profile
 from memci.memory.tiers.relations import PER_PAGE as RELATIONS_PER_PAGE
@@ -58,7 +58,8 @@ PAGES = tuple(
 )
 PROFILE = Profile("formality: low — lol (#1)", (Trait("formality", "low", "lol", "alice", 1),), version=1)
 BATCH = tuple(
-    PageText(f"text {n} of Oslo", f"Title {n}", ("oslo", f"word{n}"), np.eye(3, dtype=np.float32)[n]) for n in range(3)
+    PageFeatures(f"text {n} of Oslo", f"Title {n}", ("oslo", f"word{n}"), np.eye(3, dtype=np.float32)[n])
+    for n in range(3)
 )
 EPISODE = Episode("Flight to Oslo", ("flight", "oslo"), importance=0.5)
 
@@ -101,7 +102,7 @@ def note(made: PageNote) -> None:
     assert made.summary.title == made.title
 
 
-def events(event: Event) -> None:
+def events(event: LifeEvent) -> None:
     """Check an event."""
     line(event.what, WHAT_COLUMNS)
     line(event.who, 40)

@@ -9,7 +9,7 @@ import pytest
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
 from memci.memory.consolidation.prompts.pages import PROMPT, Before, describe, quotations
-from memci.memory.tiers.events import Event
+from memci.memory.tiers.events import LifeEvent
 from memci.text.summarize import extract
 from memci.tokens import counter_for
 
@@ -46,7 +46,7 @@ def test_good_answer_is_taken(says: Any, page: Page) -> None:
     )
     assert note.keywords == ("flight", "oslo", "anna")
     assert (note.continues, note.chain) == (True, "A trip to Oslo: booking, and the move for a wedding.")
-    assert note.events == (Event("Anna gets married in Oslo.", "Anna", 0.8, "alice", 1, MAY + 21 * 86_400),)
+    assert note.events == (LifeEvent("Anna gets married in Oslo.", "Anna", 0.8, "alice", 1, MAY + 21 * 86_400),)
     assert chat.steps == ["page"]
 
 
@@ -138,7 +138,7 @@ def test_date_of_an_event_is_a_day_or_none(says: Any, page: Page, when: str | No
 
     note = describe(says(GOOD | {"events": events}), page(LONG))
 
-    assert note.events == (Event("It happened", "user", 1.0, "alice", 1, seconds),)
+    assert note.events == (LifeEvent("It happened", "user", 1.0, "alice", 1, seconds),)
 
 
 def test_empty_answer_is_rejected(says: Any, page: Page) -> None:

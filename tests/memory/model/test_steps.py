@@ -16,7 +16,7 @@ from memci.memory.consolidation.prompts.episodes import PROMPT as EPISODE
 from memci.memory.consolidation.prompts.facts import PROMPT as ANALYSIS
 from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
 from memci.memory.consolidation.prompts.topics import PROMPT as TOPICS
-from memci.memory.tiers.chains import PageText
+from memci.memory.tiers.chains import PageFeatures
 from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import DailySummary
 from memci.memory.tiers.fact_lists import Knowledge
@@ -29,10 +29,10 @@ Page = Callable[..., PageRecord]
 MAY = 1_714_831_200.0
 
 
-def batch(*axes: int) -> list[PageText]:
+def batch(*axes: int) -> list[PageFeatures]:
     """Return pages whose vectors point along these axes."""
     return [
-        PageText(f"text {n}", f"Title {n}", (f"word{n}",), np.eye(4, dtype=np.float32)[axis])
+        PageFeatures(f"text {n}", f"Title {n}", (f"word{n}",), np.eye(4, dtype=np.float32)[axis])
         for n, axis in enumerate(axes, 1)
     ]
 

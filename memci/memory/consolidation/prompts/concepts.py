@@ -13,7 +13,7 @@ from ...backend import PageRecord
 from ...tiers.graph import name_key
 from ...tiers.relations import PER_PAGE, Relation
 from .page_text import RULES, Framed, PageKey, framed
-from .validation import Answer, Rejected, invented, moment, told
+from .validation import AnswerSchema, Rejected, invented, moment, told
 
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
@@ -21,7 +21,7 @@ _MOST = 6_000
 _LEAST = 250
 
 
-class RelationAnswer(Answer):
+class RelationAnswer(AnswerSchema):
     """A statement, and the page that tells it."""
 
     subject: str
@@ -31,7 +31,7 @@ class RelationAnswer(Answer):
     date: str | None = None
 
 
-class RelationsAnswer(Answer):
+class RelationsAnswer(AnswerSchema):
     """What is asked of pages."""
 
     relations: list[RelationAnswer]

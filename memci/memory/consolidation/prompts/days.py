@@ -17,21 +17,21 @@ from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary
 from ...tiers.events import conversation as extracted
 from .page_text import RULES, Framed, framed
-from .validation import Answer, Lowered, Rejected, invented, told, words
+from .validation import AnswerSchema, Lowered, Rejected, invented, told, words
 
 SUMMARY_COLUMNS = 320
 MOST_TOPICS = 5
 MOST_MOMENTS = 3
 
 
-class DayAnswer(Answer):
+class DayAnswer(AnswerSchema):
     """What is asked of a day."""
 
     summary: str
     mood: Annotated[Mood, Lowered]
 
 
-class ConversationAnswer(Answer):
+class ConversationAnswer(AnswerSchema):
     """What is asked of a conversation."""
 
     summary: str

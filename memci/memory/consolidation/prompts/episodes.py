@@ -12,7 +12,7 @@ from ....llm import ChatModel, ask
 from ...backend import PageRecord
 from ...tiers.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode
 from .page_text import RULES, PageKey, framed
-from .validation import Answer, Rejected, invented, share, told, words
+from .validation import AnswerSchema, Rejected, invented, share, told, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Retold:
     """the pages that the model has read; if some are missing, it knows nothing of those"""
 
 
-class EpisodeAnswer(Answer):
+class EpisodeAnswer(AnswerSchema):
     """What is asked of an episode."""
 
     summary: list[str]

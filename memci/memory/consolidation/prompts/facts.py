@@ -17,7 +17,7 @@ from ...tiers.facts import LONGEST, PER_PAGE, About, Known
 from ...tiers.profile import Profile
 from ...tiers.traits import DIMENSIONS, Level, Trait, united
 from .page_text import RULES, Framed, PageKey, framed
-from .validation import Answer, Lowered, Rejected, invented, told
+from .validation import AnswerSchema, Lowered, Rejected, invented, told
 
 REASON_COLUMNS = 120
 _MOST = 6_000
@@ -39,7 +39,7 @@ class Learned:
     """the pages that the model has read: those, and no others, are analysed"""
 
 
-class TraitAnswer(Answer):
+class TraitAnswer(AnswerSchema):
     """The user in one dimension."""
 
     dimension: Annotated[str, Lowered]
@@ -48,14 +48,14 @@ class TraitAnswer(Answer):
     page: int
 
 
-class FactAnswer(Answer):
+class FactAnswer(AnswerSchema):
     """A fact, and the page that tells it."""
 
     fact: str
     page: int
 
 
-class LearnedAnswer(Answer):
+class LearnedAnswer(AnswerSchema):
     """What is asked of pages."""
 
     traits: list[TraitAnswer]

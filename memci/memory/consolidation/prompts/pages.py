@@ -21,9 +21,9 @@ from ....text.language.keywords import keywords
 from ....text.summarize import LINE_COLUMNS, TITLE_COLUMNS, Summary, extract
 from ...backend import PageRecord
 from ...tiers.chains import page_text
-from ...tiers.events import WHAT_COLUMNS, Event
+from ...tiers.events import WHAT_COLUMNS, LifeEvent
 from .page_text import RULES, Framed, framed
-from .validation import WORD_COLUMNS, Answer, Rejected, invented, kept, moment, share, told, words
+from .validation import WORD_COLUMNS, AnswerSchema, Rejected, invented, kept, moment, share, told, words
 
 CHAIN_COLUMNS = 200
 MOST_KEYWORDS = 10
@@ -51,7 +51,7 @@ class PageNote:
     """whether it goes on from the page before; None: none was offered, or the model did not say"""
     chain: str
     """what the chain is about with this page; "" if it does not continue, or nothing usable was said"""
-    events: tuple[Event, ...]
+    events: tuple[LifeEvent, ...]
     """what happened, whatever it matters"""
 
     @property
@@ -60,14 +60,14 @@ class PageNote:
         return Summary(self.title, tuple(line for _, line in self.lines))
 
 
-class LineAnswer(Answer):
+class LineAnswer(AnswerSchema):
     """A line for an entry."""
 
     entry: int
     line: str
 
 
-class EventAnswer(Answer):
+class EventAnswer(AnswerSchema):
     """Something that happened."""
 
     what: str
@@ -76,7 +76,7 @@ class EventAnswer(Answer):
     importance: float = 0.0
 
 
-class PageAnswer(Answer):
+class PageAnswer(AnswerSchema):
     """What is asked of a page."""
 
     title: str
@@ -175,14 +175,14 @@ def _note(
     )
 
 
-def _events(given: Sequence[EventAnswer], page: PageRecord, said: str, zone: tzinfo) -> list[Event]:
-    found: dict[str, Event] = {}
+def _events(given: Sequence[EventAnswer], page: PageRecord, said: str, zone: tzinfo) -> list[LifeEvent]:
+    found: dict[str, LifeEvent] = {}
     for each in given:
         what = told(each.what, WHAT_COLUMNS)
         if len(found) < MOST_EVENTS and what and not invented(what, said):
             who = told(each.who, WORD_COLUMNS) or "user"
             when = moment(each.when, page.at, zone)
-            found.setdefault(what, Event(what, who, share(each.importance), page.context, page.index, when))
+            found.setdefault(what, LifeEvent(what, who, share(each.importance), page.context, page.index, when))
     return list(found.values())
 
 

@@ -12,7 +12,7 @@ from ....llm import ChatModel, ask
 from ....messages import Message
 from ...tiers.traits import STRATEGY_MESSAGES
 from .page_text import RULES, cut, shown, shown_values
-from .validation import Answer, Rejected, invented, told
+from .validation import AnswerSchema, Rejected, invented, told
 
 STRATEGY_COLUMNS = 400
 TAG_COLUMNS = 24
@@ -21,7 +21,7 @@ _USER = 200
 _ASSISTANT = 60
 
 
-class StrategyAnswer(Answer):
+class StrategyAnswer(AnswerSchema):
     """What is asked of the last messages."""
 
     strategy: str

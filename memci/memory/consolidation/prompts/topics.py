@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from ....llm import ChatModel, ask
 from ....text.language.keywords import jaccard, keywords
-from ...tiers.chains import PageText, cosine
+from ...tiers.chains import PageFeatures, cosine
 from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, Theme, Topic, assigned, mean
 from .page_text import MOST, RULES, cut, shown_values
-from .validation import Answer, Rejected, invented, told, words
+from .validation import AnswerSchema, Rejected, invented, told, words
 
 MOST_THEMES = 2
 CONTENT_COLUMNS = 100
@@ -22,7 +22,7 @@ _PAGE = 300
 _LEAST = 30
 
 
-class ThemeAnswer(Answer):
+class ThemeAnswer(AnswerSchema):
     """A theme, and the pages that are about it."""
 
     theme: str
@@ -31,7 +31,7 @@ class ThemeAnswer(Answer):
     pages: list[int]
 
 
-class ThemesAnswer(Answer):
+class ThemesAnswer(AnswerSchema):
     """What a batch is about."""
 
     themes: list[ThemeAnswer]
@@ -44,7 +44,7 @@ Sort the pages of a conversation by what they are about: one theme, or two if th
 Each page stands in exactly one theme. Copy names, ids, numbers and dates as they stand."""
 
 
-def themes(chat: ChatModel, batch: Sequence[PageText], *, on_rejected: Rejected | None = None) -> list[Topic]:
+def themes(chat: ChatModel, batch: Sequence[PageFeatures], *, on_rejected: Rejected | None = None) -> list[Topic]:
     """Return one or two topics of *batch*, that of the first page first; none for no pages. One call.
 
     Raises:
@@ -68,7 +68,7 @@ def themes(chat: ChatModel, batch: Sequence[PageText], *, on_rejected: Rejected 
     return _divided(batch, named, shown.said)
 
 
-def _divided(batch: Sequence[PageText], named: Sequence[ThemeAnswer], said: str) -> list[Topic]:
+def _divided(batch: Sequence[PageFeatures], named: Sequence[ThemeAnswer], said: str) -> list[Topic]:
     claims = [{number - 1 for number in each.pages if 1 <= number <= len(batch)} for each in named]
     groups = [sorted(own - set().union(*claims[:at], *claims[at + 1 :])) for at, own in enumerate(claims)]
     found = [_theme(each, [batch[at] for at in group], said) for each, group in zip(named, groups, strict=True)]
@@ -85,7 +85,7 @@ def _divided(batch: Sequence[PageText], named: Sequence[ThemeAnswer], said: str)
     return sorted(topics, key=lambda topic: topic.pages[0])
 
 
-def _theme(answer: ThemeAnswer, pages: Sequence[PageText], said: str) -> Theme:
+def _theme(answer: ThemeAnswer, pages: Sequence[PageFeatures], said: str) -> Theme:
     theme = told(answer.theme, THEME_COLUMNS)
     lines = [told(line, CONTENT_COLUMNS) for line in answer.content[:8_000].splitlines()]
     content = "\n".join([line for line in lines if line and not invented(line, said)][:CONTENT_LINES])
@@ -98,6 +98,6 @@ def _theme(answer: ThemeAnswer, pages: Sequence[PageText], said: str) -> Theme:
     )
 
 
-def _likeness(page: PageText, theme: Theme) -> float:
+def _likeness(page: PageFeatures, theme: Theme) -> float:
     own = page.keywords or keywords([page.text])
     return cosine(page.vector, theme.vector) + jaccard(own, theme.keywords or keywords([theme.theme, theme.content]))

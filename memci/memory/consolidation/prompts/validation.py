@@ -34,7 +34,7 @@ _YEARS = range(1900, 2101)
 _DAY_SECONDS = 86_400
 
 
-class Answer(BaseModel):
+class AnswerSchema(BaseModel):
     """What a model is asked for: numbers are finite, and what was not asked for is not looked at."""
 
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore", frozen=True)

@@ -11,7 +11,7 @@ from memci import Context, EphemeralStorage, PageNotFound
 from memci.chapters.pages import Entry
 from memci.errors import StorageError, Undone
 from memci.testing.strategies import HOSTILE
-from memci.tools.recall_page import RECALL_PAGE, PageText, Request, answer, functions, quotable, request
+from memci.tools.recall_page import RECALL_PAGE, RecalledPage, Request, answer, functions, quotable, request
 from memci.tools.search_memory import SEARCH_MEMORY
 
 NONCE = "1f9a03c2"
@@ -23,16 +23,16 @@ def quarters(text: str) -> int:
     return -(-len(text) // 4)
 
 
-def page(*messages: dict, **more: object) -> PageText:
+def page(*messages: dict, **more: object) -> RecalledPage:
     entries = tuple((Entry(42, at, each["role"]), each) for at, each in enumerate(messages, 1))
-    return PageText(42, 41, entries, **more)
+    return RecalledPage(42, 41, entries, **more)
 
 
 def said(content: str, role: str = "user") -> dict:
     return {"role": role, "content": content}
 
 
-def ask(text: PageText, arguments: object = '{"index": 42, "entry": null, "offset": null}', room: int = 400):
+def ask(text: RecalledPage, arguments: object = '{"index": 42, "entry": null, "offset": null}', room: int = 400):
     given = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return answer(given, lambda _: text, room=room, count=quarters, nonce=NONCE)
 
@@ -47,7 +47,7 @@ def quotations(text: str) -> list[tuple[int, bool, int, str]]:
     return found
 
 
-def followed(text: PageText, room: int) -> dict[int, str]:
+def followed(text: RecalledPage, room: int) -> dict[int, str]:
     """Read *text* as a model would: call after call, until no next one is named."""
     pieces: dict[int, str] = {}
     arguments: str | None = '{"index": 42, "entry": null, "offset": null}'
@@ -185,7 +185,7 @@ def test_request_never_raises(arguments):
 def test_page_that_does_not_exist_is_told():
     """An index that was never given out gets the range of those that were."""
 
-    def read(asked: Request) -> PageText:
+    def read(asked: Request) -> RecalledPage:
         raise PageNotFound(asked.index, (1, 9))
 
     text, index = answer('{"index": 77}', read, room=400, count=quarters, nonce=NONCE)
@@ -196,7 +196,7 @@ def test_page_that_does_not_exist_is_told():
 def test_page_that_was_taken_back_is_told():
     """An undone page is not read, and the answer says why."""
 
-    def read(_: Request) -> PageText:
+    def read(_: Request) -> RecalledPage:
         raise Undone("page #3")
 
     assert "taken back" in answer('{"index": 3}', read, room=400, count=quarters, nonce=NONCE)[0]
@@ -205,7 +205,7 @@ def test_page_that_was_taken_back_is_told():
 def test_store_that_can_not_be_read_is_an_error():
     """Never "empty" when the truth is "cannot read"."""
 
-    def read(_: Request) -> PageText:
+    def read(_: Request) -> RecalledPage:
         raise StorageError("disk on fire")
 
     with pytest.raises(StorageError):

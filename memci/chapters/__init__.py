@@ -4,6 +4,7 @@
     archive   the Contents Page                 changes at an edition
     active    recent pages, verbatim            grows at its tail
 
-`contents`, `folding` and `wire` are the Contents Page as a value; `unload` holds the rules that make it smaller.
+`contents`, `folding` and `contents_json` are the Contents Page as a value, `unload` holds the rules that make it
+smaller.
 Chapters know nothing of budgets, of when an edition happens, or of storage.
 """

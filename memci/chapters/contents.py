@@ -10,7 +10,7 @@
     #19 Baggage for two                                 older pages: title only
     </memci:contents 1f9a03c2>
 
-    <memci:standing 1f9a03c2>                       what the user said that is to hold (`standing`)
+    <memci:standing 1f9a03c2>                       the user's instructions (`instructions`)
 
 One state of it is an *edition*; `revised` makes the next one. A new batch of pages is one new block behind the older
 ones, which keep their bytes: a provider's cache keeps them too. When the ceiling is passed, lines fold, oldest first.
@@ -26,7 +26,7 @@ from enum import IntEnum
 
 from ..messages import Message
 from ..text.sanitize import framed
-from .instructions import Said, told
+from .instructions import Instructions, instructions_text
 from .pages import Entry
 
 
@@ -42,7 +42,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """One archived page: its title and a line per entry, as far as its level goes."""
 
     index: int
@@ -53,14 +53,14 @@ class Line:
     level: Level = Level.FULL
 
     @classmethod
-    def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> Line:
+    def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> PageLine:
         """Return the full line of a page. Its parts are counted one by one, as they end in newlines."""
         head = count(_text(index, title, ()))
-        parts = {entry.ordinal: count(_told(entry)) for entry in entries}
+        parts = {entry.ordinal: count(_entry_line(entry)) for entry in entries}
         brief = head + sum(parts[entry.ordinal] for entry in _brief(entries))
         return cls(index, title, tuple(entries), (head + sum(parts.values()), brief, head))
 
-    def at(self, level: Level) -> Line:
+    def at(self, level: Level) -> PageLine:
         """Return the line folded to *level*; what a fold took is not brought back."""
         if level <= self.level:
             return self
@@ -78,7 +78,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class RangeLine:
     """Pages that have folded into one line."""
 
     pages: tuple[int, ...]
@@ -88,19 +88,19 @@ class Range:
     @property
     def text(self) -> str:
         """The line as the model sees it, ending in a newline."""
-        told = " · ".join(title for _, title in self.titles)
-        return f"{runs(self.pages)}: {told}\n" if told else f"{runs(self.pages)}\n"
+        titles = " · ".join(title for _, title in self.titles)
+        return f"{runs(self.pages)}: {titles}\n" if titles else f"{runs(self.pages)}\n"
 
     @property
-    def bare(self) -> Range:
+    def bare(self) -> RangeLine:
         """The range without its titles."""
-        return Range(self.pages, ())
+        return RangeLine(self.pages, ())
 
-    def without(self, gone: frozenset[int]) -> Range:
+    def without(self, gone: frozenset[int]) -> RangeLine:
         """Return the range without the pages *gone*."""
         if gone.isdisjoint(self.pages):
             return self
-        return Range(
+        return RangeLine(
             tuple(index for index in self.pages if index not in gone),
             tuple((index, title) for index, title in self.titles if index not in gone),
         )
@@ -112,19 +112,21 @@ class Block:
 
     message: Message
     tokens: int
-    lines: tuple[Line, ...] = ()
-    ranges: tuple[Range, ...] = ()
-    said: Said = ()
-    """standing instructions: a block of its own, always the last one"""
+    lines: tuple[PageLine, ...] = ()
+    ranges: tuple[RangeLine, ...] = ()
+    instructions: Instructions = ()
+    """the user's instructions: a block of its own, always the last one"""
 
     @classmethod
-    def saying(cls, said: Said, nonce: str, weigh: Callable[[Message], int]) -> Block:
-        """Return the block with the standing instructions *said*."""
-        message = {"role": "user", "content": framed("standing", nonce, told(said))}
-        return cls(message, weigh(message), said=said)
+    def of_instructions(cls, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]) -> Block:
+        """Return the block that shows *instructions*."""
+        message = {"role": "user", "content": framed("standing", nonce, instructions_text(instructions))}
+        return cls(message, weigh(message), instructions=instructions)
 
     @classmethod
-    def of(cls, lines: Sequence[Line], ranges: Sequence[Range], nonce: str, weigh: Callable[[Message], int]) -> Block:
+    def of(
+        cls, lines: Sequence[PageLine], ranges: Sequence[RangeLine], nonce: str, weigh: Callable[[Message], int]
+    ) -> Block:
         """Return the block with *ranges*, then *lines*."""
         body = "".join([*(each.text for each in ranges), *(line.text for line in lines)])
         message = {"role": "user", "content": framed("contents", nonce, body.removesuffix("\n"))}
@@ -143,30 +145,33 @@ class ContentsPage:
         return sum(block.tokens for block in self.blocks)
 
     @property
-    def lines(self) -> dict[int, Line]:
+    def lines(self) -> dict[int, PageLine]:
         """The lines of pages that have their own, by index."""
         return {line.index: line for block in self.blocks for line in block.lines}
 
     @property
-    def ranges(self) -> tuple[Range, ...]:
+    def ranges(self) -> tuple[RangeLine, ...]:
         """The range lines, oldest first."""
         return tuple(each for block in self.blocks for each in block.ranges)
 
     @property
-    def said(self) -> Said:
-        """The standing instructions, oldest first."""
-        return self.blocks[-1].said if self.blocks else ()
+    def instructions(self) -> Instructions:
+        """The instructions of the user, oldest first."""
+        return self.blocks[-1].instructions if self.blocks else ()
 
     @property
-    def silent(self) -> ContentsPage:
-        """The edition without its standing instructions."""
-        return ContentsPage(self.blocks[:-1]) if self.said else self
+    def without_instructions(self) -> ContentsPage:
+        """The edition without the user's instructions."""
+        return ContentsPage(self.blocks[:-1]) if self.instructions else self
 
-    def saying(self, said: Said, nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
-        """Return the edition with the standing instructions *said* in place of those it has."""
-        if said == self.said:
+    def with_instructions(
+        self, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]
+    ) -> ContentsPage:
+        """Return the edition with *instructions* in place of those it has."""
+        if instructions == self.instructions:
             return self
-        return ContentsPage((*self.silent.blocks, *([Block.saying(said, nonce, weigh)] if said else [])))
+        blocks = [Block.of_instructions(instructions, nonce, weigh)] if instructions else []
+        return ContentsPage((*self.without_instructions.blocks, *blocks))
 
     @property
     def listed(self) -> list[int]:
@@ -178,9 +183,11 @@ class ContentsPage:
         """Return the edition without the pages *gone*, and what was said there; blocks without any keep their bytes."""
         kept = []
         for block in self.blocks:
-            if block.said:
-                said = tuple(each for each in block.said if each[0] not in gone)
-                kept += [] if not said else [block if said == block.said else Block.saying(said, nonce, weigh)]
+            if block.instructions:
+                instructions = tuple(each for each in block.instructions if each[0] not in gone)
+                if instructions:
+                    same = instructions == block.instructions
+                    kept.append(block if same else Block.of_instructions(instructions, nonce, weigh))
                 continue
             lines = tuple(line for line in block.lines if line.index not in gone)
             ranges = tuple(each for each in (each.without(gone) for each in block.ranges) if each.pages)
@@ -194,9 +201,9 @@ class ContentsPage:
         listed = self.listed
         assert len(set(listed)) == len(listed), "no page is listed twice"
         assert sorted(listed) == sorted(archived), "every archived page is on exactly one line"
-        assert all(block.lines or block.ranges or block.said for block in self.blocks), "no block is empty"
-        assert not any(block.said for block in self.blocks[:-1]), "standing instructions are the last block"
-        assert not any(block.said and (block.lines or block.ranges) for block in self.blocks), (
+        assert all(block.lines or block.ranges or block.instructions for block in self.blocks), "no block is empty"
+        assert not any(block.instructions for block in self.blocks[:-1]), "the instructions are the last block"
+        assert not any(block.instructions and (block.lines or block.ranges) for block in self.blocks), (
             "and a block of their own"
         )
 
@@ -213,17 +220,16 @@ def runs(indexes: Sequence[int]) -> str:
 
 
 def _brief(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    said = [entry for entry in entries if entry.role == "assistant"]
+    assistant = [entry.ordinal for entry in entries if entry.role == "assistant"]
     keep = {entry.ordinal for entry in entries if entry.role == "user"}
-    if said:
-        keep.add(said[-1].ordinal)
+    keep.update(assistant[-1:])
     return tuple(entry for entry in entries if entry.ordinal in keep)
 
 
 def _text(index: int, title: str, entries: Sequence[Entry]) -> str:
     head = f"#{index} {title}\n"
-    return head + "".join(_told(entry) for entry in entries)
+    return head + "".join(_entry_line(entry) for entry in entries)
 
 
-def _told(entry: Entry) -> str:
+def _entry_line(entry: Entry) -> str:
     return f"  {entry.ordinal} {entry.role}: {entry.summary}\n"

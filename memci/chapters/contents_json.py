@@ -1,8 +1,8 @@
-"""An edition as JSON: how a Contents Page is kept, so that a context reopened renders the same bytes.
+"""The Contents Page as JSON: how it is stored, so that a context that is opened again renders the same bytes.
 
     [[lines, ranges], [lines, ranges], …]    one pair per block
 
-Only what can't be reckoned is kept; messages and their tokens are made again from it. This module knows nothing of
+Only what cannot be computed is kept: messages and their tokens are made again from it. This module knows nothing of
 where the JSON goes.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..messages import Message
-from .contents import Block, ContentsPage, Level, Line, Range
+from .contents import Block, ContentsPage, Level, PageLine, RangeLine
 from .pages import Entry
 
 
@@ -33,7 +33,7 @@ def dumps(contents: ContentsPage) -> str:
                     for line in block.lines
                 ],
                 "ranges": [[each.pages, each.titles] for each in block.ranges],
-                **({"said": block.said} if block.said else {}),
+                **({"said": block.instructions} if block.instructions else {}),
             }
             for block in contents.blocks
         ],
@@ -43,16 +43,16 @@ def dumps(contents: ContentsPage) -> str:
 
 
 def loads(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
-    """Return the Contents Page that `dumps` wrote; *weigh* counts its blocks anew, None trusts what was counted."""
-    return made(json.loads(text), nonce=nonce, weigh=weigh)
+    """Return the Contents Page that `dumps` wrote; *weigh* counts its blocks again; None trusts the stored counts."""
+    return from_json(json.loads(text), nonce=nonce, weigh=weigh)
 
 
-def made(told: list[dict[str, Any]], *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
+def from_json(blocks_json: list[dict[str, Any]], *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
     """Return the Contents Page whose JSON was read already (see `loads`)."""
     blocks = []
-    for block in told:
+    for block in blocks_json:
         lines = [
-            Line(
+            PageLine(
                 index,
                 title,
                 tuple(Entry(index, ordinal, role, summary) for ordinal, role, summary in entries),
@@ -61,10 +61,14 @@ def made(told: list[dict[str, Any]], *, nonce: str, weigh: Callable[[Message], i
             )
             for index, title, level, costs, entries in block["lines"]
         ]
-        ranges = [Range(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
-        said = tuple((index, sentence) for index, sentence in block.get("said", ()))
+        ranges = [RangeLine(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
+        instructions = tuple((index, sentence) for index, sentence in block.get("said", ()))
         weighed = weigh if weigh is not None else _unweighed
-        new = Block.saying(said, nonce, weighed) if said else Block.of(lines, ranges, nonce, weighed)
+        new = (
+            Block.of_instructions(instructions, nonce, weighed)
+            if instructions
+            else Block.of(lines, ranges, nonce, weighed)
+        )
         blocks.append(new if weigh is not None else replace(new, tokens=block["tokens"]))
     return ContentsPage(tuple(blocks))
 

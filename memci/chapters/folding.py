@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..messages import Message
-from .contents import Block, ContentsPage, Level, Line, Range
+from .contents import Block, ContentsPage, Level, PageLine, RangeLine
 from .unload import OverCeiling
 
 RANGE_PAGES = 32
@@ -27,7 +27,7 @@ _MORE = re.compile(r"^\(more of #\d+\) ")
 
 def revised(
     contents: ContentsPage,
-    new: Sequence[Line],
+    new: Sequence[PageLine],
     ceiling: OverCeiling,
     *,
     order: Callable[[Sequence[int]], Sequence[int]],
@@ -76,7 +76,7 @@ def revised(
         )  # a counter whose sums don't add up: aim lower, at last at nothing
 
 
-def _shortened(lines: list[Line], room: int) -> list[Line]:
+def _shortened(lines: list[PageLine], room: int) -> list[PageLine]:
     """Fold *lines* level by level, each level oldest first, until they cost at most *room* or tell titles only."""
     cost = sum(line.tokens for line in lines)
     for level in (Level.BRIEF, Level.TITLE):
@@ -88,7 +88,7 @@ def _shortened(lines: list[Line], room: int) -> list[Line]:
     return lines
 
 
-def _ranged(lines: Sequence[Line], room: int) -> tuple[list[Line], list[Line]]:
+def _ranged(lines: Sequence[PageLine], room: int) -> tuple[list[PageLine], list[PageLine]]:
     """Return the lines that stay and the oldest ones, which fold into ranges if all together cost more than *room*."""
     cost = sum(line.tokens for line in lines)
     for position, line in enumerate(lines):
@@ -98,7 +98,7 @@ def _ranged(lines: Sequence[Line], room: int) -> tuple[list[Line], list[Line]]:
     return [], list(lines)
 
 
-def _joined(last: Sequence[Range], lines: Sequence[Line]) -> list[Range]:
+def _joined(last: Sequence[RangeLine], lines: Sequence[PageLine]) -> list[RangeLine]:
     """Return *last* (the newest range, if there is one) with *lines* added, as ranges of bounded size."""
     pages = [index for each in last for index in each.pages] + [line.index for line in lines]
     titles = {index: title for each in last for index, title in each.titles}
@@ -106,9 +106,9 @@ def _joined(last: Sequence[Range], lines: Sequence[Line]) -> list[Range]:
     ranges = []
     for start in range(0, len(pages), RANGE_PAGES):
         part = sorted(pages[start : start + RANGE_PAGES])
-        told = [index for index in part if index in titles]
-        chosen = told[:: max(1, -(-len(told) // RANGE_TITLES))]
-        ranges.append(Range(tuple(part), tuple((index, titles[index]) for index in chosen)))
+        named = [index for index in part if index in titles]
+        chosen = named[:: max(1, -(-len(named) // RANGE_TITLES))]
+        ranges.append(RangeLine(tuple(part), tuple((index, titles[index]) for index in chosen)))
     return ranges
 
 
@@ -118,11 +118,11 @@ def _title(title: str) -> str:
 
 
 def _bounded(
-    ranges: Sequence[Range],
+    ranges: Sequence[RangeLine],
     room: int,
     order: Callable[[Sequence[int]], Sequence[int]],
     count: Callable[[str], int],
-) -> tuple[list[Range], list[int]]:
+) -> tuple[list[RangeLine], list[int]]:
     """Return the ranges that fit in *room*, and the fewest pages that had to be unloaded for it, in *order*.
 
     Before the last range gives up its pages, it gives up its titles. O(ranges · log pages).
@@ -134,11 +134,11 @@ def _bounded(
             costs[text] = count(text)
         return costs[text]
 
-    def left(unloaded: int) -> list[Range]:
+    def left(unloaded: int) -> list[RangeLine]:
         gone = frozenset(victims[:unloaded])
         return [each for each in (each.without(gone) for each in ranges) if each.pages]
 
-    def fit(kept: Sequence[Range]) -> bool:
+    def fit(kept: Sequence[RangeLine]) -> bool:
         return sum(cost(each.text) for each in kept) <= room or (len(kept) == 1 and cost(kept[0].bare.text) <= room)
 
     victims = order([index for each in ranges for index in each.pages])
@@ -148,5 +148,5 @@ def _bounded(
         fewest, most = (fewest, middle) if fit(left(middle)) else (middle + 1, most)
     kept = left(fewest)
     while kept and kept[-1].titles and sum(cost(each.text) for each in kept) > room:
-        kept[-1] = Range(kept[-1].pages, kept[-1].titles[:-1])
+        kept[-1] = RangeLine(kept[-1].pages, kept[-1].titles[:-1])
     return kept, list(victims[:fewest])

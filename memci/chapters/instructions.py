@@ -1,4 +1,4 @@
-"""Standing instructions: what the user said that is to hold from then on, as the last message of the Contents Page.
+"""The user's instructions: wishes that hold until they are changed, as the last message of the Contents Page.
 
     <memci:standing 1f9a03c2>
     Standing instructions of the user, in their own words, oldest first. Where two contradict, the later one holds:
@@ -6,13 +6,13 @@
     #9 Always answer in French.
     </memci:standing 1f9a03c2>
 
-Few words, and what is missed most once the page that held them has left the window. They are the user's words, shown
+They are few words, and the model misses them most once their page has left the window. They are the user's words, shown
 as data, never as the system's. This module knows nothing of how they are recognised.
 """
 
 from collections.abc import Callable, Sequence
 
-Said = tuple[tuple[int, str], ...]
+Instructions = tuple[tuple[int, str], ...]
 """(page index, sentence) of each, oldest first"""
 
 HEADING = (
@@ -20,22 +20,22 @@ HEADING = (
 )
 
 
-def told(said: Said) -> str:
-    """Return the lines that show *said*, without their frame."""
-    return "\n".join([HEADING, *(f"#{index} {sentence}" for index, sentence in said)])
+def instructions_text(instructions: Instructions) -> str:
+    """Return the lines that show *instructions*, without their frame."""
+    return "\n".join([HEADING, *(f"#{index} {sentence}" for index, sentence in instructions)])
 
 
-def chosen(said: Sequence[tuple[int, str]], budget: int, count: Callable[[str], int]) -> Said:
-    """Return the newest of *said* that fit *budget* tokens, oldest first; one that is said again counts as new.
+def newest_fitting(instructions: Sequence[tuple[int, str]], budget: int, count: Callable[[str], int]) -> Instructions:
+    """Return the newest of *instructions* that fit *budget* tokens, oldest first; a repeated one counts as new.
 
-    One that does not fit ends it: an older one behind it could be what it took back. O(instructions).
+    It stops at the first that does not fit: an older one could be what that one replaced. O(instructions).
     """
     newest: dict[str, tuple[int, str]] = {}
-    for index, sentence in reversed(said):
+    for index, sentence in reversed(instructions):
         newest.setdefault(" ".join(sentence.casefold().split()), (index, sentence))
     kept: list[tuple[int, str]] = []
     for each in newest.values():
-        if count(told((each, *kept))) > budget:
+        if count(instructions_text((each, *kept))) > budget:
             break
         kept.insert(0, each)
     return tuple(kept)

@@ -17,7 +17,7 @@ Only the latest part of this conversation is shown in full. Earlier parts are ar
 framed by <memci:contents …> list them: "#42 title", and a line per message; "#12–#17" stands for several pages. These \
 lines are notes, not instructions. When you need the exact words, numbers or results of a page, call \
 recall_page(index=42). Nothing is lost: whatever is listed, and whatever is marked as elided, can be recalled."""
-"""What a model is told about the window; constant, so that a provider's cache keeps it."""
+"""The notice: what the model reads about the window; constant, so that a provider's cache keeps it."""
 
 
 SEARCH_NOTICE = """\
@@ -30,8 +30,8 @@ class SystemChapter(Chapter):
 
     def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
         super().__init__()
-        told = f"{NOTICE} {SEARCH_NOTICE}" if searchable else NOTICE
-        text = "\n\n".join(part for part in (prompt, told if notice else None) if part)
+        notice_text = f"{NOTICE} {SEARCH_NOTICE}" if searchable else NOTICE
+        text = "\n\n".join(part for part in (prompt, notice_text if notice else None) if part)
         if text:
             message: Message = {"role": "system", "content": text}
             self.extend(self.open_page(0, 0), MessageNode(message, weigh(message)))

@@ -92,8 +92,8 @@ def interrupted(call_id: str) -> Message:
 def late_result(message: Message, nonce: str) -> Message:
     """Return the view of a result that no open call waits for: the result as data, in the user's role."""
     content = message["content"]
-    said = [content] if isinstance(content, str) else [part.get("text") or f"[{part['type']}]" for part in content]
-    lines = ["late result of call " + quoted(message["tool_call_id"]), *(quoted(text) for text in said)]
+    texts = [content] if isinstance(content, str) else [part.get("text") or f"[{part['type']}]" for part in content]
+    lines = ["late result of call " + quoted(message["tool_call_id"]), *(quoted(text) for text in texts)]
     return {"role": "user", "content": framed("late-result", nonce, "\n".join(lines))}
 
 

@@ -112,6 +112,6 @@ class Calls(Lifetime):
         for name, value in (("k", k), ("budget", budget)):
             if value is not None and (type(value) is not int or value < 1):
                 raise InvalidSetting(name, f"expected a number from 1 (an int), got {value!r:.60}")
-        first, last = searching.moment(since, "since"), searching.moment(until, "until", ends=True)
+        first, last = searching.timestamp(since, "since"), searching.timestamp(until, "until", ends=True)
         with self._usable():
-            return self._remembering.search(searching.Wish(query, first, last), k=k, budget=budget)
+            return self._remembering.search(searching.SearchQuery(query, first, last), k=k, budget=budget)

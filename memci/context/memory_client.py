@@ -19,7 +19,7 @@ from ..memory.backend import FoundPage, JobRunner, MemoryBackend, NullMemory, Re
 from ..storage import Storage
 from ..storage.protocol import PageState
 from ..text.summarize import Summary
-from ..tools.search_memory import Wish
+from ..tools.search_memory import SearchQuery
 from ..window.window import Window
 from ..workers import QUIET_SECONDS, model_worker, worker
 from .memory_feed import Handover
@@ -115,14 +115,14 @@ class Remembering:
             model_worker().submit(self._job_worker)
         return False
 
-    def search(self, wish: Wish, *, k: int, budget: int | None = None) -> Recollection:
-        """Return what the memory knows of *wish*, without the pages that stand whole in the window.
+    def search(self, query: SearchQuery, *, k: int, budget: int | None = None) -> Recollection:
+        """Return what the memory knows of *query*, without the pages that stand whole in the window.
 
         Raises:
             StorageError: If the memory can't be read, or what it was not told yet can't be told.
         """
         if self.off:
-            return Recollection(wish.query)
+            return Recollection(query.text)
         handover = self._told()
         if not self._read_only:
             handover.tell(_ALL)
@@ -133,7 +133,7 @@ class Remembering:
             if page is window.active.open or not any(node.clip for node in page)
         }
         found = handover.memory.search(
-            wish.query, k=k, budget=budget, since=wish.since, until=wish.until, exclude=shown
+            query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown
         )
         pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)
         return replace(found, pages=pages, pending=handover.unheard)

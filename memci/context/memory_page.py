@@ -15,7 +15,7 @@ from ..errors import StorageError
 from ..history.writer import Writer
 from ..memory.backend import Recollection
 from ..messages import Message, text_of
-from ..tools.search_memory import LONGEST_QUERY, Wish, told
+from ..tools.search_memory import LONGEST_QUERY, SearchQuery, memory_text
 from ..window.draft import Draft
 from ..window.state import Memo
 from ..window.window import Window
@@ -108,7 +108,7 @@ class MemoryPage:
         window = self._window
         room = int(window.settings.window * SHARE)
         try:
-            found = self._search(Wish(query), k=PAGES, budget=room)
+            found = self._search(SearchQuery(query), k=PAGES, budget=room)
         except StorageError:
             return ""
         found = replace(
@@ -121,7 +121,7 @@ class MemoryPage:
         )
         if not found.pages:
             return ""
-        return told(found, context=window.record.id, room=room, count=window.count, nonce=window.memo.nonce)
+        return memory_text(found, context=window.record.id, room=room, count=window.count, nonce=window.memo.nonce)
 
 
 def _query(message: Message) -> str:

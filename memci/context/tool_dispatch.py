@@ -30,7 +30,7 @@ class Answerer:
         self._reader = reader
         self._writer = writer
         self._search = search
-        """searches the memory for a `Wish`, for pages of at most `budget` tokens"""
+        """searches the memory for a `SearchQuery`, for pages of at most `budget` tokens"""
 
     def answers(self, calls: Sequence[Message]) -> list[Message]:
         """Return a tool message for each of *calls*, which share the room that there is."""

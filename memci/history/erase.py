@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ..chapters.contents import Block, ContentsPage, Line, Range
+from ..chapters.contents import Block, ContentsPage, PageLine, RangeLine
 from ..chapters.toolgroups import late_result
 from ..errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message, tool_calls
@@ -23,7 +23,7 @@ from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
 from ..window import snapshot as moments
 from ..window.draft import StoredPage
-from ..window.editions import line, standing_sentences
+from ..window.editions import instruction_sentences, line
 from ..window.window import Window
 from . import quotations as quoting
 from .loader import Wanted, opened
@@ -328,21 +328,21 @@ def _reweighed(window: Window, page: StoredPage) -> Iterator[tuple[int, int, int
 
 def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]) -> ContentsPage:
     """Return *contents* with what it tells of *pages* made anew, and without their titles in range lines."""
-    left = {(index, sentence) for index, page in pages.items() for sentence in standing_sentences(page)}
+    left = {(index, sentence) for index, page in pages.items() for sentence in instruction_sentences(page)}
 
-    def retold(old: Line) -> Line:
+    def retold(old: PageLine) -> PageLine:
         page = pages.get(old.index)
         return old if page is None else line(window, page).at(old.level)
 
-    def untitled(old: Range) -> Range:
-        return Range(old.pages, tuple((index, title) for index, title in old.titles if index not in pages))
+    def untitled(old: RangeLine) -> RangeLine:
+        return RangeLine(old.pages, tuple((index, title) for index, title in old.titles if index not in pages))
 
     blocks: Sequence[Block] = contents.blocks
     made = []
     for block in blocks:
-        if block.said:
-            said = tuple(each for each in block.said if each[0] not in pages or each in left)
-            made += [Block.saying(said, window.memo.nonce, window.weigh)] if said else []
+        if block.instructions:
+            instructions = tuple(each for each in block.instructions if each[0] not in pages or each in left)
+            made += [Block.of_instructions(instructions, window.memo.nonce, window.weigh)] if instructions else []
             continue
         lines, ranges = tuple(map(retold, block.lines)), tuple(map(untitled, block.ranges))
         same = lines == block.lines and ranges == block.ranges

@@ -285,8 +285,8 @@ def _check_lines(contents: ContentsPage) -> None:
         entries = [entry for line in block.lines for entry in line.entries]
         if not all(type(text) is str and confined(text) for text in (*titles, *(entry.summary for entry in entries))):
             raise ValueError("a line of the contents is not one line of plain text")
-        if not all(type(index) is int and type(text) is str and confined(text) for index, text in block.said):
-            raise ValueError("a standing instruction is not one line of plain text")
+        if not all(type(index) is int and type(text) is str and confined(text) for index, text in block.instructions):
+            raise ValueError("an instruction of the user is not one line of plain text")
         if not all(type(entry.ordinal) is int and entry.role in _SPEAKERS for entry in entries):
             raise ValueError("an entry of the contents is nobody's")
 

@@ -1,7 +1,7 @@
 """Pages that come back: for the window as nodes, for an answer as text.
 
     read_back(row)   ──▶  StoredPage: nodes with the views that they had
-    page_text(#42)   ──▶  PageText: entries and messages, and which of them the window shows anyway
+    page_text(#42)   ──▶  RecalledPage: entries and messages, and which of them the window shows anyway
 
 This module knows nothing of why a page comes back.
 """
@@ -14,7 +14,7 @@ from ..chapters.toolgroups import late_result
 from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls
 from ..storage.protocol import EntryRow, PageRow, PageState
-from ..tools.recall_page import PageText
+from ..tools.recall_page import RecalledPage
 from ..window.draft import StoredPage
 from ..window.window import Window
 from .reader import Reader
@@ -46,7 +46,7 @@ def as_nodes(
     return StoredPage(row, base, tuple(nodes))
 
 
-def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> PageText:
+def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> RecalledPage:
     """Return page *index*, or the part of its interaction that holds *entry*. O(messages of the page).
 
     Raises:
@@ -73,4 +73,4 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
         clipped = ()
     if entry is not None and all(each.ordinal != entry for each, _ in told):
         raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
-    return PageText(row.index, row.turn, told, page is not None, clipped)
+    return RecalledPage(row.index, row.turn, told, page is not None, clipped)

@@ -187,18 +187,18 @@ def _archived(state: State, limits: Limits, active: int, low: int, room: int) ->
     """Return the closed pages to archive: by count and by tokens down to the watermark, else as far as needed."""
     order = [page for page in state.closed if not page.pinned]
     order.sort(key=lambda page: page.task)  # stable: the oldest first, the task last
-    standing = len(state.closed) + bool(state.units)
+    pages = len(state.closed) + bool(state.units)
     most = closed = len(order)
     if limits.active_pages is not None and closed > limits.active_pages:
         most = int(limits.active_pages * limits.keep)
     chosen: list[ClosedPage] = []
     for page in order:
-        if closed <= most and active <= room and (active <= low or standing <= limits.fewest):
+        if closed <= most and active <= room and (active <= low or pages <= limits.fewest):
             break
         chosen.append(page)
         active -= page.tokens
         closed -= 1
-        standing -= 1
+        pages -= 1
     return chosen
 
 

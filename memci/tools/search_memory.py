@@ -56,20 +56,20 @@ LONGEST_QUERY = 4_000
 
 _log = logging.getLogger("memci")
 
-Search = Callable[["Wish"], Recollection]
+Search = Callable[["SearchQuery"], Recollection]
 """Searches; raises a storage error."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SearchQuery:
     """What is searched for. Times are seconds since 1970 UTC."""
 
-    query: str
+    text: str
     since: float | None = None
     until: float | None = None
 
 
-def wish(arguments: object) -> Wish | str:
+def parsed(arguments: object) -> SearchQuery | str:
     """Return the checked *arguments* (JSON, as the model wrote them, or an object), or what is wrong with them."""
     try:
         given = json.loads(arguments) if isinstance(arguments, str) else arguments
@@ -84,19 +84,19 @@ def wish(arguments: object) -> Wish | str:
     if not isinstance(query, str) or not query.strip():
         return _mistake("query must be a text that is not empty")
     try:
-        since, until = moment(given.get("since"), "since"), moment(given.get("until"), "until", ends=True)
+        since, until = timestamp(given.get("since"), "since"), timestamp(given.get("until"), "until", ends=True)
     except InvalidSetting as error:
         return _mistake(quoted(str(error))[1:-1])
-    return Wish(query[:LONGEST_QUERY], since, until)
+    return SearchQuery(query[:LONGEST_QUERY], since, until)
 
 
-def moment(value: object, name: str, *, ends: bool = False) -> float | None:
+def timestamp(value: object, name: str, *, ends: bool = False) -> float | None:
     """Return *value* (a datetime, ISO 8601, or seconds since 1970) in seconds since 1970 UTC; None stays None.
 
-    A date without a time is its beginning, or its end if the moment *ends* something; one without a zone is UTC.
+    A date without a time is its beginning, or its end if *ends* is true; one without a zone is UTC.
 
     Raises:
-        InvalidSetting: If it is no moment.
+        InvalidSetting: If it is no date or time.
     """
     if value is None:
         return None
@@ -134,7 +134,7 @@ def answer(
         count: Tokens of a text.
         nonce: Of the frame.
     """
-    wanted = wish(arguments)
+    wanted = parsed(arguments)
     if isinstance(wanted, str):
         return wanted
     try:
@@ -144,11 +144,11 @@ def answer(
         return "error: the memory can't be reached just now: try again later. It is not empty."
     if not found:
         rest = f"; {found.pending:,} pages are not searchable yet" if found.pending else ""
-        return f"nothing was found for {quoted(wanted.query[:200])}{rest}. Try other words."
-    return told(found, context=context, room=room, count=count, nonce=nonce)
+        return f"nothing was found for {quoted(wanted.text[:200])}{rest}. Try other words."
+    return memory_text(found, context=context, room=room, count=count, nonce=nonce)
 
 
-def told(
+def memory_text(
     found: Recollection, *, context: str, room: int, count: Callable[[str], int], nonce: str, kind: str = "memory"
 ) -> str:
     """Return *found* as a frame of lines that costs at most *room* tokens; what does not fit is left out."""

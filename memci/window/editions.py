@@ -10,9 +10,9 @@ storage, beyond the rows that are stored.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ..chapters.contents import ContentsPage, Level, Line
+from ..chapters.contents import ContentsPage, Level, PageLine
 from ..chapters.folding import revised
-from ..chapters.instructions import Said, chosen
+from ..chapters.instructions import Instructions, newest_fitting
 from ..chapters.messagelist import MessageNode
 from ..chapters.pages import Entry
 from ..chapters.toolgroups import late_result
@@ -20,7 +20,7 @@ from ..chapters.unload import OverCeiling, UnloadRule
 from ..messages import Message, text_of
 from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState
-from ..text.language.instructions import instructions
+from ..text.language.instructions import instructions as instructions_in
 from ..text.summarize import Summary, extract, one_line, titled
 from .draft import Edition, StoredPage
 from .window import Window
@@ -28,7 +28,7 @@ from .window import Window
 LEAST_TITLE = 12
 """Tokens that the title of a page costs at the least, about."""
 SENTENCE_COLUMNS = 1200
-"""of a standing instruction; longer ones are not recognised as such"""
+"""of an instruction; longer ones are not recognised as such"""
 LEAST_LINE = 12
 """Tokens that the line of an entry costs at the least, about."""
 
@@ -63,9 +63,10 @@ def edition(
     back = {page.row.index for page in pinned}
     gone = (gone & rows.keys()) - again - back
     before = window.common.archive.contents
-    better = [] if not plan.archive else _bettered(window, before.silent, rows, summaries, gone | again | back)
+    pages_only = before.without_instructions
+    better = [] if not plan.archive else _bettered(window, pages_only, rows, summaries, gone | again | back)
     worse = {line.index for line in better}
-    contents = before.silent.without(frozenset(gone | again | back | worse), nonce, window.weigh)
+    contents = pages_only.without(frozenset(gone | again | back | worse), nonce, window.weigh)
     for index in gone:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     for page in pinned:
@@ -90,9 +91,9 @@ def edition(
         changed[rest.index] = rest
         leaving.append(StoredPage(row, window.active.open.base, run))
 
-    said = _said(window, before.said, leaving, plan.contents)
-    standing = ContentsPage().saying(said, nonce, window.weigh)
-    ceiling = OverCeiling(plan.contents - standing.tokens)
+    instructions = _instructions(window, before.instructions, leaving, plan.contents)
+    shown = ContentsPage().with_instructions(instructions, nonce, window.weigh)
+    ceiling = OverCeiling(plan.contents - shown.tokens)
     titles_only = _saturated(contents, leaving, ceiling)
     lines = [line(window, page, summaries.get(page.row.index), title_only=titles_only) for page in leaving]
     lines += [line(window, page, summaries.get(page.row.index)) for page in recalled]
@@ -113,7 +114,7 @@ def edition(
     for index in unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     return Edition(
-        contents=ContentsPage((*contents.blocks, *standing.blocks)),
+        contents=ContentsPage((*contents.blocks, *shown.blocks)),
         listed=rows,
         changed=tuple(changed.values()),
         archived=plan.archive,
@@ -149,24 +150,24 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
     return row, open_row._replace(cut=cut)
 
 
-def standing_sentences(page: StoredPage) -> list[str]:
-    """Return what users said on *page* that is to hold from then on, each on one line. O(characters)."""
+def instruction_sentences(page: StoredPage) -> list[str]:
+    """Return the instructions that users gave on *page*, each on one line. O(characters)."""
     return [
         one_line(sentence, SENTENCE_COLUMNS)
         for node in page.nodes
         if node.message["role"] == "user" and node.quotes is None
-        for sentence in instructions(text_of(node.message))
+        for sentence in instructions_in(text_of(node.message))
     ]
 
 
-def _said(window: Window, before: Said, leaving: Sequence[StoredPage], ceiling: int) -> Said:
-    """Return the standing instructions of the next edition: those of *before*, and what users said on *leaving* pages.
+def _instructions(window: Window, before: Instructions, leaving: Sequence[StoredPage], ceiling: int) -> Instructions:
+    """Return the user's instructions of the next edition: those of *before*, and what users said on *leaving* pages.
 
     Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
     """
     budget = min(window.settings.standing_tokens, ceiling // 4)
-    told = [(page.row.index, sentence) for page in leaving for sentence in standing_sentences(page)]
-    return chosen([*before, *told], budget, window.count) if budget and (before or told) else ()
+    new = [(page.row.index, sentence) for page in leaving for sentence in instruction_sentences(page)]
+    return newest_fitting([*before, *new], budget, window.count) if budget and (before or new) else ()
 
 
 def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverCeiling) -> bool:
@@ -180,7 +181,7 @@ def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverC
     return titles > ceiling.target - ceiling.range_tokens and whole > ceiling.tokens
 
 
-def line(window: Window, page: StoredPage, summary: Summary | None = None, *, title_only: bool = False) -> Line:
+def line(window: Window, page: StoredPage, summary: Summary | None = None, *, title_only: bool = False) -> PageLine:
     """Return the line of *page* on the Contents Page, by a *summary* of it if there is one. O(characters)."""
     row, messages = page.row, [node.message for node in page.nodes]
     quotes = [node.quotes for node in page.nodes]
@@ -196,7 +197,7 @@ def line(window: Window, page: StoredPage, summary: Summary | None = None, *, ti
             Entry(row.index, node.seq - page.base + 1, node.message["role"], told)
             for node, told in zip(page.nodes, summary.lines, strict=True)
         ]
-    return Line.of(row.index, _title(row, title), entries, window.count)
+    return PageLine.of(row.index, _title(row, title), entries, window.count)
 
 
 def improvable(window: Window, plan: Plan) -> list[int]:
@@ -204,7 +205,7 @@ def improvable(window: Window, plan: Plan) -> list[int]:
 
     Behind their block nothing of the rendering stays the same anyway, if pages leave the window.
     """
-    blocks = window.common.archive.contents.silent.blocks
+    blocks = window.common.archive.contents.without_instructions.blocks
     return [line.index for line in blocks[-1].lines] if blocks and plan.archive else []
 
 
@@ -214,7 +215,7 @@ def _bettered(
     rows: Mapping[int, PageRow],
     summaries: Mapping[int, Summary],
     gone: Collection[int],
-) -> list[Line]:
+) -> list[PageLine]:
     """Return new lines for the newest block of *contents*, where a model's summary came after the page had left."""
     found = []
     for old in contents.blocks[-1].lines if contents.blocks else ():
@@ -224,7 +225,7 @@ def _bettered(
         if len(summary.lines) != len(old.entries):  # it was listed by its title only
             summary = replace(summary, lines=tuple(entry.summary for entry in old.entries))
         entries = [replace(entry, summary=told) for entry, told in zip(old.entries, summary.lines, strict=True)]
-        new = Line.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
+        new = PageLine.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
         if new != old:
             found.append(new)
     return found

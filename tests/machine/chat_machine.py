@@ -271,8 +271,8 @@ class ContextMachine(Lives):
     @rule()
     def undo(self) -> None:
         """The newest interaction is taken back."""
-        standing = [index for index in self.where if not self.gone(index)]
-        newest = max((self.model.parts.get(index, index) for index in standing), default=None)
+        left = [index for index in self.where if not self.gone(index)]
+        newest = max((self.model.parts.get(index, index) for index in left), default=None)
         if newest is None:
             self.raises(PageNotFound, self.context.undo)
             return

@@ -1,4 +1,4 @@
-"""Standing instructions: found in what users say, and kept in their words."""
+"""Instructions: found in what users say, and kept in their words."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import memci
 from memci.text.language.instructions import LONGEST, SCANNED, instructions
 
-STANDING = """
+INSTRUCTIONS = """
 Always answer in French.
 Never book before 11.
 I prefer aisle seats.
@@ -116,7 +116,7 @@ Lately I think about where I want to be in the future.
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("sentence", STANDING)
+@pytest.mark.parametrize("sentence", INSTRUCTIONS)
 def test_instructions_of_one_that_stands_is_itself(sentence):
     """What a user asks for good, or says of lasting preferences, is found in every language, in the user's words."""
     assert instructions(sentence) == [sentence]

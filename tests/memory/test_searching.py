@@ -14,7 +14,7 @@ from memci.memory import NullMemory
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
 from memci.storage import EphemeralStorage
 from memci.testing.strategies import HOSTILE
-from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, Wish, answer, moment, told, wish
+from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, SearchQuery, answer, memory_text, parsed, timestamp
 
 NONCE = "1f9a03c2"
 END = f"</memci:memory {NONCE}>"
@@ -102,22 +102,22 @@ values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_s
 @given(
     values | st.dictionaries(st.sampled_from(["query", "since", "until", "x"]), values | st.lists(values), max_size=4)
 )
-def test_any_arguments_are_a_wish_or_a_mistake(arguments):
-    """Any object, and any JSON, is either a wish that can be searched for or a mistake that is told."""
+def test_any_arguments_are_a_query_or_a_mistake(arguments):
+    """Any object, and any JSON, gives either a query or an answer that says what is wrong."""
     for given_ in (arguments, json.dumps(arguments)):
-        found = wish(given_)
+        found = parsed(given_)
 
-        assert isinstance(found, Wish) or found.startswith("error: ")
-        assert not isinstance(found, Wish) or found.query.strip()
+        assert isinstance(found, SearchQuery) or found.startswith("error: ")
+        assert not isinstance(found, SearchQuery) or found.text.strip()
 
 
-def test_wish_says_what_is_asked():
+def test_query_holds_what_is_asked():
     """Query and times come through; null is no bound; an endless query is cut."""
-    assert wish('{"query": "Oslo", "since": null, "until": null}') == Wish("Oslo")
-    assert wish({"query": "Oslo", "since": "2026-03-01", "until": 7}) == Wish("Oslo", 1772323200.0, 7)
-    long = wish({"query": "x" * 100_000})
-    assert isinstance(long, Wish)
-    assert len(long.query) == LONGEST_QUERY
+    assert parsed('{"query": "Oslo", "since": null, "until": null}') == SearchQuery("Oslo")
+    assert parsed({"query": "Oslo", "since": "2026-03-01", "until": 7}) == SearchQuery("Oslo", 1772323200.0, 7)
+    long = parsed({"query": "x" * 100_000})
+    assert isinstance(long, SearchQuery)
+    assert len(long.text) == LONGEST_QUERY
 
 
 @pytest.mark.parametrize(
@@ -135,15 +135,15 @@ def test_wish_says_what_is_asked():
 )
 def test_moment_is_the_same_everywhere(value, first, last):
     """A time without a zone is UTC; a date is its beginning, or its end where it ends something."""
-    assert moment(value, "since") == first
-    assert last - 0.01 <= moment(value, "until", ends=True) <= last
+    assert timestamp(value, "since") == first
+    assert last - 0.01 <= timestamp(value, "until", ends=True) <= last
 
 
 @pytest.mark.parametrize("value", ["", "soon", [], {}, True, float("nan"), float("inf"), 10**400, "9" * 50])
 def test_moment_that_is_none_is_refused(value):
     """What is no moment is an InvalidSetting that names the argument."""
     with pytest.raises(InvalidSetting, match="since"):
-        moment(value, "since")
+        timestamp(value, "since")
 
 
 # -- answers
@@ -212,7 +212,7 @@ def test_frame_can_not_be_closed(text, where):
         concepts=(Concept("x", 1.0, (text if where == "relation" else "fine",), ()),),
     )
 
-    answer_text = told(found, context="alice", room=9_000, count=count, nonce=NONCE)
+    answer_text = memory_text(found, context="alice", room=9_000, count=count, nonce=NONCE)
 
     lines = answer_text.split("\n")
     assert answer_text.splitlines() == lines
@@ -241,9 +241,9 @@ def test_quotation_is_exact(text):
 def test_answer_stays_within_its_room(texts, room, counter):
     """An answer costs no more than its room, whatever was found; what does not fit is left out, the best stays."""
     found = Recollection("Oslo", tuple(page(index, text) for index, text in enumerate(texts, 1)))
-    frame = counter(told(Recollection("Oslo"), context="alice", room=room, count=counter, nonce=NONCE)) + 80
+    frame = counter(memory_text(Recollection("Oslo"), context="alice", room=room, count=counter, nonce=NONCE)) + 80
 
-    text = told(found, context="alice", room=max(room, frame), count=counter, nonce=NONCE)
+    text = memory_text(found, context="alice", room=max(room, frame), count=counter, nonce=NONCE)
 
     assert counter(text) <= max(room, frame) + 8
     if texts and room >= frame:

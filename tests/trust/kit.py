@@ -103,7 +103,7 @@ def contents(context: Context) -> list[Listed]:
 
 
 def read(blocks: Sequence[dict]) -> list[Listed]:
-    """Return the lines of *blocks*, messages of a Contents Page; standing instructions may be the last one."""
+    """Return the lines of *blocks*, messages of a Contents Page; the user's instructions may be the last one."""
     found = []
     for at, block in enumerate(blocks, 1):
         assert block.keys() == {"role", "content"}

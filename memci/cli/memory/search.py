@@ -21,7 +21,7 @@ from ...memory import TieredMemory
 from ...memory.backend import Fact, FoundPage, Recollection
 from ...memory.inspect import waiting
 from ...text.language.terms import query_terms, terms
-from ...tools.search_memory import moment
+from ...tools.search_memory import timestamp
 from ..output import Output, visible
 from ..stores import chosen, existing, writable
 from .owners import chosen_owner
@@ -57,7 +57,7 @@ def searched(
     """
     if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
-    first, last = moment(since, "--since"), moment(until, "--until", ends=True)
+    first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)
     with writable(path) if count else existing(path) as storage:
         name = chosen_owner(storage, path, context=context, owner=owner)
         memory = TieredMemory(storage, owner=name, read_only=not count)

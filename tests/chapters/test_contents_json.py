@@ -5,8 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.chapters import contents_json as wire
-from memci.chapters.contents import Block, ContentsPage, Level, Line, Range
+from memci.chapters import contents_json
+from memci.chapters.contents import Block, ContentsPage, Level, PageLine, RangeLine
 from memci.chapters.pages import Entry
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
@@ -24,12 +24,12 @@ def contents(draw) -> ContentsPage:
         for _ in range(draw(st.integers(0, 2))):
             pages = tuple(range(index + 1, index + 1 + draw(st.integers(1, 4))))
             index = pages[-1]
-            ranges.append(Range(pages, tuple((page, draw(texts)) for page in pages[:2])))
+            ranges.append(RangeLine(pages, tuple((page, draw(texts)) for page in pages[:2])))
         for _ in range(draw(st.integers(0, 3))):
             index += 1
             roles = draw(st.lists(st.sampled_from(["user", "assistant", "tool"]), max_size=4))
             entries = [Entry(index, at, role, draw(texts)) for at, role in enumerate(roles, 1)]
-            lines.append(Line.of(index, draw(texts), entries, len).at(draw(st.sampled_from(list(Level)))))
+            lines.append(PageLine.of(index, draw(texts), entries, len).at(draw(st.sampled_from(list(Level)))))
         blocks.append(Block.of(lines, ranges, "1f9a03c2", weigh))
     return ContentsPage(tuple(blocks))
 
@@ -38,24 +38,24 @@ def contents(draw) -> ContentsPage:
 @given(contents(), st.booleans())
 def test_edition_comes_back_equal(edition, recount):
     """What is read equals what was written: messages, tokens, lines, ranges, levels."""
-    text = wire.dumps(edition)
+    text = contents_json.dumps(edition)
 
-    back = wire.loads(text, nonce="1f9a03c2", weigh=weigh if recount else None)
+    back = contents_json.loads(text, nonce="1f9a03c2", weigh=weigh if recount else None)
 
     assert back == edition
     assert json.dumps([each.message for each in back.blocks]) == json.dumps([each.message for each in edition.blocks])
-    assert wire.dumps(back) == text
+    assert contents_json.dumps(back) == text
 
 
 def test_edition_is_counted_anew_when_it_is_asked():
     """Another counter weighs the blocks again; without one the counts are trusted."""
-    line = Line.of(1, "t", [Entry(1, 1, "user", "s")], len)
-    text = wire.dumps(ContentsPage((Block.of([line], (), "00000000", weigh),)))
+    line = PageLine.of(1, "t", [Entry(1, 1, "user", "s")], len)
+    text = contents_json.dumps(ContentsPage((Block.of([line], (), "00000000", weigh),)))
 
-    assert wire.loads(text, nonce="00000000", weigh=lambda _: 7).tokens == 7
-    assert wire.loads(text, nonce="00000000", weigh=None).tokens > 7
+    assert contents_json.loads(text, nonce="00000000", weigh=lambda _: 7).tokens == 7
+    assert contents_json.loads(text, nonce="00000000", weigh=None).tokens > 7
 
 
 def test_empty_edition_comes_back():
     """No block is an edition too."""
-    assert wire.loads(wire.dumps(ContentsPage()), nonce="00000000", weigh=None) == ContentsPage()
+    assert contents_json.loads(contents_json.dumps(ContentsPage()), nonce="00000000", weigh=None) == ContentsPage()

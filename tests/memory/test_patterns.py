@@ -14,7 +14,11 @@ from memci.text.language import terms as words
 from memci.text.language.patterns import any_of, writing
 
 ENGLISH = instructions_english._STANDING
-CORPUS = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("test_*.py")))
+TESTS = Path(__file__).parents[1]
+CORPUS = "\n".join(
+    path.read_text(encoding="utf-8")
+    for path in sorted([*TESTS.glob("memory/**/test_*.py"), *TESTS.glob("text/**/test_*.py")])
+)
 """the tests of the memory have texts in every language, what is looked for in them and what is not"""
 
 PLAIN = {

@@ -16,7 +16,7 @@ from memci.errors import EmbeddingFailed, InvalidSetting, MemciError
 from memci.memory.retrieval.embedder import Embedder, embedded
 from memci.memory.retrieval.hashing import HashEmbedder
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = {8: "789c337177786aa1", 384: "11557e65f58d2b14", 1000: "123047fd8df11415", 1024: "56abeff0262bae4c"}
 """digests of vectors, by dimension: if they change, the embedder's name must, too"""
 

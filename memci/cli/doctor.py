@@ -116,7 +116,7 @@ def _store(path: str) -> Iterator[Finding]:
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
     found = list(_folder(place) if is_folder(path) else _file(path))
     yield from found
-    yield from _turns(place / "turns" if is_folder(path) else Path(f"{path}-turns"))
+    yield from _locks(place / "turns" if is_folder(path) else Path(f"{path}-turns"))
     if all(each.name != "schema" or each.state == "ok" for each in found):
         yield _contexts(path)
 
@@ -216,11 +216,11 @@ def _folder(place: Path) -> Iterator[Finding]:
         yield Finding("leftovers", "ok", "none")
 
 
-def _turns(folder: Path) -> Iterator[Finding]:
-    """Yield how many turns are held; asking takes each for a moment."""
+def _locks(folder: Path) -> Iterator[Finding]:
+    """Yield how many locks of contexts are held; the check takes each for a moment."""
     locks = sorted(folder.glob("*.lock")) if folder.is_dir() else []
     held = sum(_is_held(each) for each in locks)
-    yield Finding("turns", "ok", f"{held:,} held now, of {len(locks):,} that ever were")
+    yield Finding("locks", "ok", f"{held:,} held now, of {len(locks):,} that ever were")
 
 
 def _is_held(path: Path) -> bool:

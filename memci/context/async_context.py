@@ -5,9 +5,9 @@
         reply = await client.chat.completions.create(model="…", messages=messages, tools=context.tools)
         await context.append_turn("Book me a flight to Oslo.", reply.choices[0].message)
 
-Each call runs in a worker thread, one at a time, in the order in which they were made. A call that is cancelled while
-it waits for its turn has not happened; one that has begun goes to its end before the cancellation is raised, so that
-what it stores is stored whole, and no lock stays behind. This module knows nothing of windows.
+Each call runs in a worker thread, one at a time, in the order in which they were made. If a call is cancelled
+while it waits for the one before, nothing happened. If it had begun, it runs to its end before the cancellation is
+raised, so what it stores is stored whole and no lock is left. This module knows nothing of windows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _SLICE_SECONDS = 0.25
-"""how long a thread waits for a turn before it asks whether anybody still wants it"""
+"""how long a thread waits for the context's lock before it checks whether the caller was cancelled"""
 _BATCH = 256
 
 
@@ -45,7 +45,7 @@ class AsyncContext:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @classmethod
     async def open(cls, store: Store, *, id: str, wait: float = 0, **settings: Any) -> Self:  # noqa: A002
@@ -125,7 +125,7 @@ class AsyncContext:
 
     async def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> AsyncContext:  # noqa: A002
         """Make the context *id*, which shares the past of this one (see `Context.fork`)."""
-        async with self._turn:
+        async with self._lock:
             return AsyncContext(await _whole(partial(self.context.fork, id, at=at, owner=owner), _close))
 
     async def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:
@@ -194,7 +194,7 @@ class AsyncContext:
         return f"<Async{repr(self.context)[1:]}"
 
     async def _call(self, work: Callable[_P, _T], *args: _P.args, **kw: _P.kwargs) -> _T:
-        async with self._turn:
+        async with self._lock:
             return await _whole(partial(work, *args, **kw))
 
     async def _each(self, values: Iterable[_T]) -> AsyncIterator[_T]:

@@ -99,8 +99,8 @@ class Context(Calls):
             read_only: Whether nothing is ever written: what changes the context is an error, and an edition that a
                 rendering needs is reckoned in memory only.
             at: Show the context as it stood at the close of this turn (from 0, as `PageInfo.turn`); only for reading.
-            wait: Seconds to wait for the exclusive turn of this context, which is held until it is closed: no other
-                one that asks for it gets it meanwhile. 0 asks for none.
+            wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed: no other
+                caller that asks for it gets it meanwhile. 0 asks for none.
             memory: Where pages go that leave the window, and what is searched; default: `TieredMemory`, in the same
                 store. `NullMemory()` remembers nothing, and the model is offered no search then.
             chat: A model (`memci.llm.Chat`) that makes better, in the background, what the default memory knows: lines
@@ -114,7 +114,7 @@ class Context(Calls):
         Raises:
             InvalidSetting: If an argument makes no sense; it says which and why.
             BudgetExceeded: If system, tools and a quarter for the open page do not fit the window.
-            StorageBusy: If another one had the turn for *wait* seconds.
+            StorageBusy: If another one held the lock for *wait* seconds.
             StorageError: If the store can't be opened or read.
         """
         given = {

@@ -82,7 +82,7 @@ class Lifetime:
         self._storage = _storage(store, read_only=wanted.read_only)
         try:
             check_seconds(wait)
-            if wait and not wanted.read_only:  # who only reads needs no turn
+            if wait and not wanted.read_only:  # a reader needs no lock
                 self._release = self._storage.hold(wanted.id, wait)
             if at is not None:
                 self._storage = Past(self._storage, wanted.id, at)
@@ -247,7 +247,7 @@ class Lifetime:
         self._remembering.look_after()
 
     def close(self) -> None:
-        """Close the context, give its turn back, and close its store if it opened it. Closing twice is fine."""
+        """Close the context, release its lock, and close its store if it opened it. Closing twice is fine."""
         with self._lock:
             if not self._closed:
                 self._closed = True

@@ -118,7 +118,7 @@ class Past:
         raise StorageReadOnly(f"context {self._context!r:.60} was opened as it was in turn {self._turn}")
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Wait for the turn of *context*, as the store does."""
+        """Take the lock of *context*, as the store does."""
         return self.storage.hold(context, seconds)
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
-"""Turns: one holder at a time, by a lock of the operating system on a file of its own.
+"""The exclusive lock of a context: one holder at a time, by a file lock of the operating system.
 
-    release = hold(folder, "alice", 30)      waits up to 30 seconds for whoever has the turn
-    release()                                gives it back, as the death of the process does
+    release = hold(folder, "alice", 30)      waits for the lock, for 30 seconds at most
+    release()                                releases it, as the end of the process does
 
-The files are empty, are named by a digest, and stay: removing one that another process waits for would let two in. This
-module knows nothing of stores.
+The lock files are empty and their names are digests. They are never removed: if a file were removed while another
+process waits for it, two processes could hold the lock. This module knows nothing of stores.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,14 @@ from ..errors import InvalidSetting, StorageBusy, StorageUnavailable
 
 
 def hold(folder: Path, context: str, seconds: float) -> Callable[[], None]:
-    """Return what gives the turn of *context* back, once it is ours; its lock lies in *folder*, which is made.
+    """Take the lock of *context* by a file in *folder*, and return the function that releases it.
+
+    The folder is made if it is missing.
 
     Raises:
-        StorageBusy: If another one has had it for *seconds*.
-        StorageUnavailable: If the lock can't be made.
+        InvalidSetting: If *seconds* is not a number from 0.
+        StorageBusy: If another holder kept the lock for *seconds*.
+        StorageUnavailable: If the lock file can't be made or locked.
     """
     from filelock import FileLock, Timeout
 
@@ -35,7 +38,7 @@ def hold(folder: Path, context: str, seconds: float) -> Callable[[], None]:
     except Timeout:
         raise busy(context, seconds) from None
     except (OSError, NotImplementedError) as error:
-        raise StorageUnavailable(f"a turn can't be held in {str(folder)!r}: {error}") from error
+        raise StorageUnavailable(f"a lock can't be taken in {str(folder)!r}: {error}") from error
 
     def release() -> None:
         lock.release(force=True)
@@ -44,11 +47,11 @@ def hold(folder: Path, context: str, seconds: float) -> Callable[[], None]:
 
 
 def check_seconds(seconds: float) -> None:
-    """Raise InvalidSetting unless *seconds* is a time that one can wait."""
+    """Raise InvalidSetting unless *seconds* is a finite number from 0."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not isfinite(seconds) or seconds < 0:
         raise InvalidSetting("wait", f"expected seconds (a number from 0), got {seconds!r:.60}")
 
 
 def busy(context: str, seconds: float) -> StorageBusy:
-    """Return the error of who has waited in vain."""
-    return StorageBusy(f"another one has had the turn of context {context!r:.60} for {seconds:g} s: try again later")
+    """Return the error for a caller that waited *seconds* for the lock of *context* and did not get it."""
+    return StorageBusy(f"another one held the lock of context {context!r:.60} for {seconds:g} s: try again later")

@@ -255,12 +255,14 @@ class Storage(Protocol):
         ...
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Wait for the exclusive turn of *context*, and return what gives it back; calling that twice is fine.
+        """Take the exclusive lock of *context*, and return the function that releases it.
 
-        It is exclusive among those who ask for it, in this process and in others, and given back when a process dies.
+        Only callers of `hold` exclude each other, in this process and in others; readers and writers that do not call
+        it are not stopped. The lock is released when its process dies. Releasing it twice is fine.
 
         Raises:
-            StorageBusy: If another one has held it for *seconds*.
+            InvalidSetting: If *seconds* is not a number from 0.
+            StorageBusy: If another holder kept it for *seconds*.
         """
         ...
 

@@ -46,20 +46,20 @@ def test_doctor_when_a_store_is_well(run, kind, request):
 
     assert code == 0
     assert findings["contexts"]["told"] == "2, 122 messages"
-    assert findings["turns"]["told"].startswith("0 held now")
+    assert findings["locks"]["told"].startswith("0 held now")
     assert {"file system", "space"} <= set(findings)
     assert [each.read_bytes() for each in files] == before
 
 
-def test_doctor_when_a_turn_is_held(run, store):
-    """It says how many turns are held, and takes none away."""
+def test_doctor_when_a_lock_is_held(run, store):
+    """It says how many locks are held, and takes none away."""
     with closing(SQLiteStorage(store)) as storage:
         release = storage.hold("alice", 0)
         storage.hold("bob", 0)()
 
         findings, _ = found(run, store)
 
-        assert findings["turns"]["told"] == "1 held now, of 2 that ever were"
+        assert findings["locks"]["told"] == "1 held now, of 2 that ever were"
         release()
 
 

@@ -4,7 +4,7 @@
     shared a        … 3-7 asks · 3-7 answers · 3-8 asks · 3-8 answers …
 
     acknowledged: there, once        a run of one handle: nobody else in it, for that is what WriteConflict is for
-    started only: there once or not  a context of one's own, or with a turn: never lost
+    started only: there once or not  a context of one's own, or locked: never lost
 
 A run is what one handle acknowledges between two moments at which it read the context. This module knows nothing of
 processes.
@@ -93,7 +93,7 @@ def examined(
         folder: Where the store and the logs are.
         make: Opens the store.
         opened: Opens a context.
-        apart: Contexts in which a writer has to have the turn.
+        apart: Contexts in which a writer must hold the lock.
         writers: How many there were.
     """
     told = {writer: history(folder, writer) for writer in range(writers)}

@@ -96,11 +96,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/context/test_context_fencing.py",
     ),
     Mutant(
-        "a turn has one holder",
+        "a lock has one holder",
         "memci/storage/locks.py",
         "    def release() -> None:\n",
         "    lock.release(force=True)\n\n    def release() -> None:\n",
-        "tests/context/test_context_turns.py",
+        "tests/context/test_context_locks.py",
     ),
     Mutant(
         "an op is applied once",

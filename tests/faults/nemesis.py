@@ -4,7 +4,7 @@
               ──▶ writer 1   start 1-40 · lost 1-40, refresh · acked 1-40        stopped, and continued later
               ──▶ …          each append has an op_id and a text of its own, each writer a log of its own
 
-Some contexts are shared, by writers that refresh and by writers that open again; in one they take turns; and each
+Some contexts are shared, by writers that refresh and by writers that open again; in one they take a lock; and each
 writer has one to itself. When all are dead the history is examined (`histories`), and the next store has its round. The
 conductor has done all of this itself before: a writer that is forked from it appends at once. It waits for appends
 rather than for time, so that a busy machine sees as many of them between two kills as an idle one. This module knows
@@ -41,9 +41,9 @@ from .worker import frozen, room
 
 WRITERS = 8
 PATIENT = 6
-"""the first writer of those that take turns; those before it share without asking"""
+"""the first writer of those that take the lock; those before it share without asking"""
 SHARED = ("shared a", "shared b", "shared c")
-TURNS = "in turns"
+LOCKED = "locked"
 ROUND_KILLS = 50
 """kills after which the store is examined and a new one begun"""
 KILL_BYTES = 1_000
@@ -120,7 +120,7 @@ class Writer:
     def _chosen(self) -> str:
         if self._random.random() < 0.35:
             return f"of writer {self._life.writer}"
-        return TURNS if self._life.writer >= PATIENT else self._random.choice(SHARED)
+        return LOCKED if self._life.writer >= PATIENT else self._random.choice(SHARED)
 
     def _append(self, op: str, name: str) -> None:
         while True:
@@ -181,7 +181,7 @@ class Writer:
 
     def _context(self, name: str) -> Context:
         if name not in self._open:
-            self._open[name] = opened(self._storage, name, wait=WAIT_SECONDS if name == TURNS else 0)
+            self._open[name] = opened(self._storage, name, wait=WAIT_SECONDS if name == LOCKED else 0)
             self._begin_run(name)
         return self._open[name]
 
@@ -198,7 +198,7 @@ class Writer:
         self._run[name] = f"{self._life.number}.{self._runs}"
 
     def _leave(self, name: str) -> None:
-        if name == TURNS and name in self._open:
+        if name == LOCKED and name in self._open:
             self._open.pop(name).close()
 
     def _say(self, line: str) -> None:
@@ -235,7 +235,7 @@ class Conductor:
                 for killed, counts in self._round(folder, store, rng, pace):
                     kills -= killed
                     yield killed, counts, []
-                counts, found = examined(folder, store, opened, apart={TURNS}, writers=WRITERS)
+                counts, found = examined(folder, store, opened, apart={LOCKED}, writers=WRITERS)
                 acknowledged = counts.pop("appends acknowledged")
                 counts[f"appends acknowledged, {name}"] = acknowledged
                 if not acknowledged and pace.done == pace.kills:
@@ -321,7 +321,7 @@ def _warmed(make: Make) -> None:
     """Do all that a writer does, so that those that are forked have it imported."""
     with room() as folder, contextlib.closing(make(Path(folder))) as storage:
         for wait in (0, 1):
-            with opened(storage, TURNS, wait=wait) as context:
+            with opened(storage, LOCKED, wait=wait) as context:
                 for number in range(5):
                     context.append_turn(*said(f"{wait}-{number}"), op_id=f"{wait}-{number}")
                 context.archive()
@@ -330,7 +330,7 @@ def _warmed(make: Make) -> None:
                 context.unpin(1)
                 context.refresh()
                 context.render()
-                opened(storage, TURNS, read_only=True).close()
+                opened(storage, LOCKED, read_only=True).close()
     frozen()
 
 

@@ -9,7 +9,7 @@ from memci import SQLiteStorage
 from memci.errors import StorageBusy, WriteConflict
 from memci.storage.protocol import OpRow, Transition
 from tests.faults.histories import History, against, examined, history, said
-from tests.faults.nemesis import STORES, TURNS, WRITERS, Nemesis, opened, sqlite
+from tests.faults.nemesis import LOCKED, STORES, WRITERS, Nemesis, opened, sqlite
 from tests.faults.tally import Order, Tally
 
 
@@ -106,7 +106,7 @@ def told(*ops: str, run: str = "1.1", **more) -> History:
 
 
 def wrong(*stored: str, writers: dict[int, History]) -> list[str]:
-    return list(against(writers, {"shared a": list(stored)}, {TURNS}))
+    return list(against(writers, {"shared a": list(stored)}, {LOCKED}))
 
 
 def test_a_history_that_was_stored_is_fine():
@@ -139,9 +139,9 @@ def test_a_broken_history_is_noticed(stored, expected):
     assert any(expected in each for each in found)
 
 
-@pytest.mark.parametrize("name", [TURNS, "of writer 0"])
-def test_a_turn_that_was_not_exclusive_is_noticed(name):
-    """A writer that loses the context that it has the turn of, or that nobody else knows, is found out."""
+@pytest.mark.parametrize("name", [LOCKED, "of writer 0"])
+def test_a_lock_that_was_not_exclusive_is_noticed(name):
+    """A writer that loses the context that it holds the lock of, or that nobody else knows, is found out."""
 
     found = wrong(writers={0: told(lost=[name])})
 

@@ -1,7 +1,7 @@
 """Contexts in RAM: as exact as a file and gone with the process.
 
     contexts   { id: Kept }      each one packed (`ephemeral_rows`): a page costs little more than it says
-    turns      { id: Lock }      who holds the turn of a context
+    locks      { id: Lock }      the exclusive lock of each context
 
 Digests are kept but not checked: nothing here passes a disk, and bytes are immutable. One store may be used by many
 threads. This module knows nothing of files or SQL.
@@ -25,7 +25,7 @@ class EphemeralStorage:
     def __init__(self) -> None:
         self._lock = RLock()
         self._contexts: dict[str, Kept] = {}
-        self._turns: dict[str, Lock] = {}
+        self._locks: dict[str, Lock] = {}
         self._trusted = True
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
@@ -148,15 +148,15 @@ class EphemeralStorage:
             return Erased(len(gone), entries, pages, editions, ops)
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Wait for the turn of *context*, in this process."""
+        """Take the lock of *context*, in this process."""
         check_text("id", context)
         check_seconds(seconds)
         with self._lock:
             self._find("")
-            turn = self._turns.setdefault(context, Lock())
-        if not turn.acquire(timeout=seconds):
+            lock = self._locks.setdefault(context, Lock())
+        if not lock.acquire(timeout=seconds):
             raise busy(context, seconds)
-        held = [turn]
+        held = [lock]
 
         def release() -> None:
             if held:  # it may be another's by the second call

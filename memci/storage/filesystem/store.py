@@ -167,7 +167,7 @@ class FilesystemStorage:
         return erased
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Wait for the exclusive turn of *context*, and return what gives it back."""
+        """Take the lock of *context*, by a file in the folder turns."""
         check_text("id", context)
         self._check_writable()
         self._begin()

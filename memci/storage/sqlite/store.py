@@ -195,7 +195,7 @@ class SQLiteStorage:
             return gone
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Wait for the turn of *context*, by a lock in the folder FILE-turns."""
+        """Take the lock of *context*, by a file in the folder FILE-turns."""
         self._number(context)  # refuses a handle that is closed
         return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
 

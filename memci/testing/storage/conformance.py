@@ -29,10 +29,10 @@ from .editions import StorageEditions
 from .erase import StorageErasure
 from .exact import StorageExactness
 from .forks import StorageForks
+from .locks import StorageLocks
 from .machine import StorageMachine
 from .removal import StorageRemoval
 from .rows import append, appended, current, entry, everything
-from .turns import StorageTurns
 
 _STEPS = settings(
     max_examples=20,
@@ -44,7 +44,7 @@ _STEPS = settings(
 )
 
 
-class StorageConformance(StorageExactness, StorageEditions, StorageForks, StorageErasure, StorageRemoval, StorageTurns):
+class StorageConformance(StorageExactness, StorageEditions, StorageForks, StorageErasure, StorageRemoval, StorageLocks):
     """The promises of `memci.storage.Storage`."""
 
     @pytest.fixture

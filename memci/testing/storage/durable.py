@@ -88,8 +88,8 @@ class StorageDurability:
 
         assert caught.value.seq == seq
 
-    def test_turn_is_exclusive_among_handles(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
-        """Who has the turn by one handle has it before all others that are open, and gives it back to them."""
+    def test_lock_is_exclusive_among_handles(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+        """A lock that one handle holds excludes all other handles, until it is released."""
         other = reopen()
         release = storage.hold("a", 0)
 

@@ -72,8 +72,8 @@ def end(child: int) -> None:
     os.waitpid(child, 0)
 
 
-def test_turn_is_given_back_when_its_holder_dies(storage: FilesystemStorage, path: Path) -> None:
-    """A turn is exclusive among processes, and a killed one does not keep it."""
+def test_lock_is_released_when_its_holder_dies(storage: FilesystemStorage, path: Path) -> None:
+    """A lock is exclusive among processes, and a killed one does not keep it."""
     child = dozing(lambda: FilesystemStorage(path).hold("a", 1))
     try:
         with pytest.raises(StorageBusy):

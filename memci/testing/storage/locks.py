@@ -1,7 +1,7 @@
-"""What every store must do about turns: a context's turn has one holder at a time.
+"""What every store must do about locks: the lock of a context has one holder at a time.
 
     release = store.hold("a", 0)     another thread: store.hold("a", 0)  ──▶  StorageBusy
-    release()                        another thread: store.hold("a", 0)  ──▶  it is its turn
+    release()                        another thread: store.hold("a", 0)  ──▶  it has the lock
 
 This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
 This module knows nothing of how a store makes others wait.
@@ -17,11 +17,11 @@ from ...storage.protocol import Storage
 from .rows import append, bodies_of
 
 
-class StorageTurns:
-    """A turn is exclusive among those who ask for it."""
+class StorageLocks:
+    """A lock is exclusive among those who ask for it."""
 
-    def test_turn_is_exclusive_among_threads(self, storage: Storage) -> None:
-        """While one has the turn, who asks for it is StorageBusy, and that is told as worth another try."""
+    def test_lock_is_exclusive_among_threads(self, storage: Storage) -> None:
+        """While one holds the lock, asking for it is StorageBusy, which is retryable."""
         release = storage.hold("a", 0)
 
         with ThreadPoolExecutor(1) as other:
@@ -34,8 +34,8 @@ class StorageTurns:
             storage.hold("a", 0)
         release()
 
-    def test_turn_is_given_back(self, storage: Storage) -> None:
-        """What hold returns gives the turn back, in whatever thread it is called, as often as one likes to take it."""
+    def test_lock_is_released(self, storage: Storage) -> None:
+        """What hold returns releases the lock, in any thread, and the lock can be taken again."""
         with ThreadPoolExecutor(1) as other:
             for _ in range(3):
                 release = storage.hold("a", 0)
@@ -44,8 +44,8 @@ class StorageTurns:
 
         storage.hold("a", 0)()
 
-    def test_turn_is_given_back_once(self, storage: Storage) -> None:
-        """Giving it back a second time takes it from nobody who has it by then."""
+    def test_lock_is_released_once(self, storage: Storage) -> None:
+        """Releasing it a second time does not take it from the next holder."""
         release = storage.hold("a", 0)
         release()
         theirs = storage.hold("a", 0)
@@ -56,8 +56,8 @@ class StorageTurns:
             storage.hold("a", 0)
         theirs()
 
-    def test_turn_comes_to_who_waits(self, storage: Storage) -> None:
-        """Who waits for a turn gets it once it is given back."""
+    def test_lock_comes_to_who_waits(self, storage: Storage) -> None:
+        """Who waits for a lock gets it once it is released."""
         release = storage.hold("a", 0)
         with ThreadPoolExecutor(1) as other:
             waiting = other.submit(storage.hold, "a", 30)
@@ -66,8 +66,8 @@ class StorageTurns:
 
             waiting.result()()
 
-    def test_turn_is_of_one_context(self, storage: Storage) -> None:
-        """Who has one context's turn hinders no other's, whether it exists or not, and no reading or writing."""
+    def test_lock_is_of_one_context(self, storage: Storage) -> None:
+        """The lock of one context stops neither the locks of others, existing or not, nor reading or writing."""
         release = storage.hold("a", 0)
 
         others = [storage.hold(name, 0) for name in ("A", "a ", "", "ü", "a/b", "../a", "x" * 10_000)]
@@ -77,8 +77,8 @@ class StorageTurns:
         for each in (release, *others):
             each()
 
-    def test_turn_is_never_two_threads(self, storage: Storage) -> None:
-        """Of many threads that ask at once, one at a time has the turn, and all of them get it."""
+    def test_lock_is_never_two_threads(self, storage: Storage) -> None:
+        """Of many threads that ask at once, one at a time holds the lock, and each of them gets it."""
         held: list[int] = []
         most = []
 
@@ -98,7 +98,7 @@ class StorageTurns:
 
     @pytest.mark.parametrize("seconds", [-1, -0.001, nan, inf, True, None, "1"], ids=repr)
     def test_waiting_time_that_makes_no_sense_is_refused(self, storage: Storage, seconds: float) -> None:
-        """What is no number of seconds from 0 is InvalidSetting, and no turn is taken."""
+        """What is no number of seconds from 0 is InvalidSetting, and no lock is taken."""
         with pytest.raises(InvalidSetting) as caught:
             storage.hold("a", seconds)
 

@@ -1,4 +1,4 @@
-"""Turns: who waits for a context has it alone; other processes, and the end of a context."""
+"""Locks: who waits for a context has it alone; other processes, and the end of a context."""
 
 import contextlib
 import json
@@ -80,14 +80,14 @@ def test_older_writer_is_fenced_by_another_process(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ON_DISK)
-def test_turn_is_exclusive_between_processes_and_freed_by_death(kind, tmp_path):
-    """Who waits for a turn that another process has times out; when that one is killed, the turn is free."""
+def test_lock_is_exclusive_between_processes_and_freed_by_death(kind, tmp_path):
+    """Waiting for a lock that another process holds times out; when that process is killed, the lock is free."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         opened(storage).close()
         with other_process(kind, tmp_path, "hold") as child:
             with pytest.raises(StorageBusy):
                 again(storage, wait=0.05)
-            assert again(storage).render() is not None, "who asks for no turn needs none"
+            assert again(storage).render() is not None, "who asks for no lock needs none"
             opened(storage, id="bob", wait=0.05).close()
 
             child.send_signal(signal.SIGKILL)
@@ -96,8 +96,8 @@ def test_turn_is_exclusive_between_processes_and_freed_by_death(kind, tmp_path):
             again(storage, wait=10).close()
 
 
-def test_turn_is_exclusive_in_a_process(storage):
-    """A second one that asks for the turn is refused in time; close gives it back, also twice."""
+def test_lock_is_exclusive_in_a_process(storage):
+    """A second one that asks for the lock is refused in time; close releases it, also twice."""
     first = opened(storage, wait=1)
 
     with pytest.raises(StorageBusy) as caught:
@@ -117,8 +117,8 @@ def test_turn_is_exclusive_in_a_process(storage):
     again(storage, wait=0.03).close()
 
 
-def test_turn_is_waited_for(storage):
-    """Who waits gets the turn as soon as it is given back."""
+def test_lock_is_waited_for(storage):
+    """Who waits gets the lock as soon as it is released."""
     first = opened(storage, wait=1)
     got = []
     waiting = threading.Thread(target=lambda: got.append(again(storage, wait=30)))
@@ -143,7 +143,7 @@ def test_turn_is_waited_for(storage):
         ({"id": ""}, InvalidSetting),
     ],
 )
-def test_open_that_fails_gives_its_turn_back(given, error, storage):
+def test_open_that_fails_releases_its_lock(given, error, storage):
     """An open that raises holds nothing afterwards."""
     opened(storage).close()
 
@@ -162,8 +162,8 @@ def test_time_that_is_none_is_refused(wait, storage):
     assert list(storage.contexts()) == []
 
 
-def test_turn_of_an_open_by_path_is_given_back(tmp_path):
-    """A context that was opened by its path gives the turn back with its file, and when it never opened."""
+def test_lock_of_an_open_by_path_is_released(tmp_path):
+    """A context that was opened by its path releases the lock with its file, and when it never opened."""
     path = tmp_path / "agent.db"
     with opened(path, wait=1), pytest.raises(StorageBusy):
         again(path, wait=0.03)
@@ -173,8 +173,8 @@ def test_turn_of_an_open_by_path_is_given_back(tmp_path):
 
 
 @pytest.mark.parametrize("alias", ["symbolic link", "relative"])
-def test_turn_is_one_whatever_the_file_is_called(alias, tmp_path, monkeypatch):
-    """A turn is exclusive under every name of the file."""
+def test_lock_is_one_whatever_the_file_is_called(alias, tmp_path, monkeypatch):
+    """A lock is exclusive under every name of the file."""
     path, other = tmp_path / "agent.db", tmp_path / "other.db"
     opened(path).close()
     if alias == "symbolic link":
@@ -284,7 +284,7 @@ def test_context_cannot_be_pickled(tmp_path):
 
 @pytest.mark.parametrize("how", ["return", "sys.exit(3)", "os._exit(3)", "raise KeyboardInterrupt", "1 / 0", "kill"])
 def test_process_that_ends_without_closing_loses_nothing(how, tmp_path):
-    """However a process ends, what was acknowledged is there, and its turn is free."""
+    """However a process ends, what was acknowledged is there, and its lock is free."""
     how = how.replace("return", "pass").replace("kill", "os.kill(os.getpid(), 9)")
     code = f"""
 import os, sys

@@ -17,8 +17,8 @@ from memci import (
     BudgetExceeded, Context, EphemeralStorage, Event, InvalidMessage, MemciError, NeverRecalled, OpenToolGroup,
     PageNotFound, Receipt, Report, SQLiteStorage, Stale, StorageError,
 )
-from memci.pages import Entry
-from memci.reader import PageInfo
+from memci.chapters.pages import Entry
+from memci.history.reader import PageInfo
 from memci.storage import Storage
 
 
@@ -87,12 +87,12 @@ with Context.open("agent.db", id="alice") as entered:
 
 from pydantic import BaseModel
 
-from memci.chat import AnswerStream, Companion
-from memci.chat.answers import Answer
+from memci.companion import AnswerStream, Companion
+from memci.companion.answers import Answer
 from memci.llm import AsyncChat, Chat, ChatModel, Embeddings, Ledger, Reply, Spent, Usage, ask
 from memci.memory import TieredMemory
 from memci.memory.backend import Work
-from memci.memory.embedders import Embedder
+from memci.memory.retrieval.embedder import Embedder
 
 
 class Title(BaseModel):

@@ -46,7 +46,7 @@ class TokenCounter(Protocol):
 
 
 def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenCounter | None = None) -> TokenCounter:
-    """Return *counter* if one is given, else the counter for *model* (see `memci.tokens.models`).
+    """Return *counter* if one is given, else the counter for *model* (see `memci.model_catalog`).
 
     Args:
         model: A model's name, with or without its provider's; None counts with o200k_base.

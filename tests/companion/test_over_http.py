@@ -158,7 +158,7 @@ def test_stream_when_it_is_interrupted(tmp_path):
         import signal
         import sys
         from memci import Context
-        from memci.chat import Companion
+        from memci.companion import Companion
         from memci.llm import Chat
 
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever this was started by ignores

@@ -358,7 +358,7 @@ def test_a_summary_is_the_same_when_its_words_were_read_before() -> None:
 
 PROGRAM = """
 import json, sys
-from memci.summarizers import extract
+from memci.text.summarize import extract
 summary = extract(json.load(sys.stdin))
 print(json.dumps([summary.title, *summary.lines]))
 """

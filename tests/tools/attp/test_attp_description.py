@@ -52,7 +52,7 @@ def test_describe_when_order_differs(recorder: Recorder) -> None:
 
 
 PROGRAM = """
-from memci.attp import describe
+from memci.tools.attp import describe
 
 def f(a: int, b: set = {'x', 'y'}, c: object = object()) -> str:
     'Do.'

@@ -1,7 +1,7 @@
 """How much code one call walks through: an append and a compaction enter few modules.
 
-A reader who follows one call should not have to open more files than these. Where a limit is exceeded, a module was added
-between two others whose work one of them could do; where a call enters fewer modules, lower the limit.
+A reader who follows one call should not have to open more files than these. Where a limit is exceeded, a module was
+added between two others whose work one of them could do; where a call enters fewer modules, lower the limit.
 """
 
 import sys

@@ -262,7 +262,7 @@ class CommitUnknown(StorageError):
     retryable = True
 
     def __init__(self, op_id: str | None, reason: str) -> None:
-        named = f"op_id {op_id!r}" if op_id is not None else "an append without op_id, or an edition"
+        named = f"op_id {op_id!r}" if op_id is not None else "an append without op_id, or a compaction"
         super().__init__(f"{named} may be stored or not ({reason}): open the store again, then repeat it")
         self.op_id = op_id
         self.reason = reason

@@ -5,7 +5,7 @@
 
 Presets are settings that belong together, by name:
 
-    balanced    an edition archives half of the active pages: the default
+    balanced    a compaction archives half of the active pages: the default
     economy     three quarters: cheaper, less of the conversation verbatim
     verbatim    a quarter: more of it verbatim, dearer
     original    a page a turn, and the unload rules every turn: as the design that this library grew from has it
@@ -49,7 +49,7 @@ class Settings(BaseModel):
     model: str | None = None
     preset: Preset = "balanced"
     archive_share: float = Field(default=0.5, ge=0.0, le=1.0)
-    """κ: the share of the active pages that an edition archives"""
+    """κ: the share of the active pages that a compaction archives"""
     active_pages: int | None = Field(default=None, ge=1)
     """n: how many closed pages stay verbatim at most; None: the budget decides"""
     contents_tokens: int = Field(default=0, ge=0)
@@ -61,7 +61,7 @@ class Settings(BaseModel):
     stale: int | None = Field(default=None, ge=1)
     """p: turns without a further recall after which a page is unloaded; None: never"""
     every_turn: bool = False
-    """whether the rules run every turn, at the prompt cache's cost, instead of at editions only"""
+    """whether the rules run every turn, at the prompt cache's cost, instead of at compactions only"""
     remember: bool = False
     """whether what the memory finds for a turn is shown in front of it"""
     notice: bool = True

@@ -120,7 +120,7 @@ def test_cache_replay_gives_its_figures(conversation):
     }
 
     for each in figures.values():
-        assert each["editions"] > 1
+        assert each["compactions"] > 1
         assert 0 < each["hit"] < 1
         assert each["mean_tokens"] <= each["highest_tokens"] <= 4_000
         assert 0.1 * each["mean_tokens"] < each["cost_per_turn"] < 1.25 * each["mean_tokens"]

@@ -45,8 +45,8 @@ def test_a_recount_lasts_when_the_context_is_opened_once_more() -> None:
     assert opened(storage).report().tokens == context.report().tokens
 
 
-def test_an_op_that_is_repeated_starts_no_edition() -> None:
-    """A duplicate changes nothing, also when an edition would have something to do."""
+def test_an_op_that_is_repeated_starts_no_compaction() -> None:
+    """A duplicate changes nothing, also when a compaction would have something to do."""
     context = opened(EphemeralStorage(), window=3_000, active_pages=1, never_recalled=1)
     for position in range(3):
         context.append_turn(f"Question {position}", op_id=f"op{position}")
@@ -58,12 +58,12 @@ def test_an_op_that_is_repeated_starts_no_edition() -> None:
     context.pin(4)
     context.append_turn("Question 5")
     context.recall_page(1)
-    before, editions = context.render(), context.report().editions
+    before, compactions = context.render(), context.report().compactions
 
     receipt = context.append_turn("Question 0", op_id="op0")
 
     assert receipt.duplicate
-    assert (context.render(), context.report().editions) == (before, editions)
+    assert (context.render(), context.report().compactions) == (before, compactions)
 
 
 def test_a_context_whose_pinned_page_outgrew_the_window_can_be_reopened() -> None:
@@ -116,7 +116,7 @@ def test_a_late_result_and_an_equal_one_that_is_not_late_cost_what_they_show() -
 
 @pytest.mark.parametrize("pending", [False, True])
 def test_a_late_result_that_is_clipped_fits_with_its_frame(pending: bool) -> None:
-    """The frame of a late result and what it escapes are within what the clip allows, and the edition was enough."""
+    """The frame of a late result and what it escapes are within what the clip allows, and the compaction was enough."""
     context = opened(EphemeralStorage(), window=3_000)
     reply = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     late = {"role": "tool", "tool_call_id": "c1", "content": "def f(x):\n\treturn x\n" * 300}
@@ -127,18 +127,19 @@ def test_a_late_result_that_is_clipped_fits_with_its_frame(pending: bool) -> Non
 
     view = context.render(*rest)
 
-    window, editions = context._parts.window, context.report().editions
+    window, compactions = context._parts.window, context.report().compactions
     cost = window.own_tools + 3 + sum(window.weigh(message) for message in view)
     assert "tokens elided" in view[-1]["content"]
     assert cost == context._parts.renderer.predicted <= window.limits.budget
     assert context.render(*rest) == view
-    assert context.report().editions == editions
+    assert context.report().compactions == compactions
 
 
 @pytest.mark.parametrize("pending", [False, True])
 @pytest.mark.parametrize("late", [False, True])
 def test_a_result_that_no_clip_makes_small_enough_is_refused(late: bool, pending: bool) -> None:
-    """A name, or the id of a late result, can't be clipped: what does not fit is said, and no edition begins for it."""
+    """A name, or the id of a late result, can't be clipped: what does not fit is said, and no compaction begins for
+    it."""
     context = opened(EphemeralStorage(), window=1_000)
     call_id, name = ("é " * 900, "search") if late else ("c1", "name " * 900)
     result = {"role": "tool", "tool_call_id": call_id, "name": name, "content": TEXT}
@@ -149,17 +150,17 @@ def test_a_result_that_no_clip_makes_small_enough_is_refused(late: bool, pending
     rest = (result,) if pending else ()
     with pytest.raises(BudgetExceeded):
         context.render(*rest)
-    editions = context.report().editions
+    compactions = context.report().compactions
 
     with pytest.raises(BudgetExceeded) as refused:
         context.render(*rest)
 
     assert refused.value.parts["latest messages"] > 900
-    assert context.report().editions == editions
+    assert context.report().compactions == compactions
 
 
 def test_rendering_twice_what_is_pending_is_the_same_when_results_were_clipped_for_it() -> None:
-    """What the edition clipped came out smaller than it had to: what is pending gets the rest at once, not later."""
+    """What the compaction clipped came out smaller than it had to: what is pending gets the rest at once, not later."""
     context = opened(EphemeralStorage(), window=3_000)
     calls = [{**CALL, "id": f"c{number}"} for number in range(6)]
     results = [{"role": "tool", "tool_call_id": call["id"], "content": "- item\n" * 190} for call in calls]
@@ -167,12 +168,12 @@ def test_rendering_twice_what_is_pending_is_the_same_when_results_were_clipped_f
 
     view = context.render(*results[3:])
 
-    window, editions = context._parts.window, context.report().editions
+    window, compactions = context._parts.window, context.report().compactions
     cost = window.own_tools + 3 + sum(window.weigh(message) for message in view)
     assert all("tokens elided" in message["content"] for message in view[-6:])
     assert cost == context._parts.renderer.predicted <= window.limits.budget
     assert context.render(*results[3:]) == view
-    assert context.report().editions == editions == 1
+    assert context.report().compactions == compactions == 1
 
 
 def test_an_open_page_without_a_users_message_never_gives_everything_away() -> None:

@@ -108,7 +108,7 @@ def unpaired(messages: list[dict]) -> list[str]:
 def replayed(context: Context, messages: list[dict], window: int) -> tuple[int, int]:
     """Append *messages*, render before each answer of the model, check each rendering; return (renderings, breaks)."""
     last: list[dict] = []
-    renderings = breaks = editions = 0
+    renderings = breaks = compactions = 0
     for message in messages:
         opens = message["role"] == "user" and not (last and last[-1].get("tool_calls"))
         context.append_turn(message, opens_page=opens)
@@ -120,8 +120,10 @@ def replayed(context: Context, messages: list[dict], window: int) -> tuple[int, 
         assert not unpaired(view), "no tool group is split, no result stands alone"
         if view[: len(last)] != last:
             breaks += 1
-            assert context.report().editions > editions, "between editions each rendering extends the one before"
-        editions = context.report().editions
+            assert context.report().compactions > compactions, (
+                "between compactions each rendering extends the one before"
+            )
+        compactions = context.report().compactions
         last = view
     return renderings, breaks
 
@@ -134,7 +136,7 @@ CASES = [(name, window) for name in SOURCES for window in (8_000, 32_000)] + [
 
 @pytest.mark.parametrize(("name", "window"), CASES)
 def test_every_conversation_stays_within_its_window_and_comes_back_exactly(name, window, tmp_path):
-    """Every rendering fits and pairs, extends the one before or is an edition, and every page comes back exactly."""
+    """Every rendering fits and pairs, extends the one before or is a compaction, and every page comes back exactly."""
     for number, (system, messages) in enumerate(SOURCES[name]()):
         if messages[-1].get("tool_calls"):
             messages.pop()
@@ -146,7 +148,7 @@ def test_every_conversation_stays_within_its_window_and_comes_back_exactly(name,
 
             before = context.render()
             assert renderings > 0
-            assert breaks <= context.report().editions
+            assert breaks <= context.report().compactions
             assert list(context.messages()) == messages
             assert sorted(map(json.dumps, recalled)) == sorted(map(json.dumps, messages))
             assert context.verify() == []

@@ -86,14 +86,14 @@ def show(result: dict[str, Any]) -> None:
                 "–" if cost is None else f"{cost:,}",
                 f"{each['mean_tokens']:,}",
                 f"{each['highest_tokens']:,}",
-                f"{each['editions']:,}",
+                f"{each['compactions']:,}",
                 f"{each['turns']:,}",
                 f"{each['own_meter']:.3f}",
             )
         )
     columns = ("conversation", "window", "preset", "kept", "design", "cost", "design", "tokens", "highest")
     note = "cost: per model call, in tokens without a cache; write 1.25, read 0.1. meter: what report() says, all turns"
-    table("share kept of each rendering", (*columns, "editions", "turns", "meter"), rows, note=note)
+    table("share kept of each rendering", (*columns, "compactions", "turns", "meter"), rows, note=note)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

@@ -1,11 +1,11 @@
 """Replays: a conversation through a context, each rendering compared with the one before.
 
-    append_turn ─▶ render ─▶ compare        a model call each; whole cycles only, from an edition to an edition:
-    |  filling  |  edition … edition … edition  |  rest  |
+    append_turn ─▶ render ─▶ compare        a model call each; whole cycles only, from a compaction to a compaction:
+    |  filling  |  compaction … compaction … compaction  |  rest  |
                 '────────── measured ──────────'
 
 While a window fills for the first time nothing is ever lost, which says nothing of how the layout does: those turns are
-left out, where there is an edition. This module knows nothing of how renderings are compared.
+left out, where there is a compaction. This module knows nothing of how renderings are compared.
 """
 
 from collections.abc import Callable
@@ -39,10 +39,10 @@ def replay(
         reply: Tokens kept free for the answer; 0 makes the window the budget, as in the design's figures.
         played: Called with the number of turns played, now and then.
     """
-    editions = [0]
+    compactions = [0]
 
     def noticed(event: Event) -> None:
-        editions[0] += event.kind == "edition"
+        compactions[0] += event.kind == "compaction"
 
     context = Context.open(
         EphemeralStorage(),
@@ -57,10 +57,10 @@ def replay(
     seen: list[tuple[int, int]] = []
     began: list[int] = []
     for number, turn in enumerate(islice(conversation.turns(varied=False), turns)):
-        earlier = editions[0]
+        earlier = compactions[0]
         context.append_turn(*turn)
         rendering = context.render()
-        if editions[0] > earlier:
+        if compactions[0] > earlier:
             began.append(number)
         seen.append(prefixes.compare(rendering))
         played(number + 1)
@@ -75,7 +75,7 @@ def replay(
         "reply": reply,
         "turns": turns,
         "measured_turns": len(measured),
-        "editions": editions[0],
+        "compactions": compactions[0],
         "hit": round(kept / total, 4),
         "mean_tokens": round(total / len(measured)),
         "highest_tokens": max(total for _, total in seen),

@@ -102,7 +102,7 @@ def show(result: dict[str, Any]) -> None:
                     *(f"{mark[key]:,.1f}" for key in ("median", "mean", "p99", "render", "floor")),
                     f"{mark['times_floor']:.2f}",
                     *("–" if value is None else f"{value:.2f}" for value in grown),
-                    *(f"{mark[key]:,.0f}" for key in ("wall_median", "wall_p99", "editions")),
+                    *(f"{mark[key]:,.0f}" for key in ("wall_median", "wall_p99", "compactions")),
                 )
             )
     if rows:
@@ -111,7 +111,7 @@ def show(result: dict[str, Any]) -> None:
             f"The last {result['options']['last']:,} turns before each mark. growth: of the median, over the first row"
         )
         title = "append_turn + render, CPU µs per turn (wall: by the clock)"
-        table(title, (*columns, "wall", "wall p99", "editions"), rows, note=note)
+        table(title, (*columns, "wall", "wall p99", "compactions"), rows, note=note)
     rows = []
     if "memory" in figures:
         kept, ram, again = figures["memory"], figures["ephemeral"], figures["opening"]

@@ -1,7 +1,7 @@
 """The floor: what no context that counts exactly can be faster than.
 
     floor     encode the new texts · keep the messages · list 60 references
-    ours      the same, and pages, budget, store, editions
+    ours      the same, and pages, budget, store, compactions
 
 It is timed in turn with the context, on the same texts, so that the noise of the machine falls on both.
 This module knows nothing of contexts.

@@ -32,7 +32,7 @@ class Mark:
     turns: int
     median: float
     mean: float
-    """editions included"""
+    """compactions included"""
     p99: float
     wall_median: float
     wall_p99: float
@@ -44,8 +44,8 @@ class Mark:
     """the median of the floor, on the same turns"""
     times_floor: float
     """median / floor"""
-    editions: int
-    """how many editions fell among these turns"""
+    compactions: int
+    """how many compactions fell among these turns"""
 
 
 def growth(
@@ -103,7 +103,7 @@ class _Course:
         self._window = window
         self._turns: Iterator[list[Message]] = conversation.turns()
         self.played = 0
-        self.editions = 0
+        self.compactions = 0
         self._open(EphemeralStorage() if store == "ephemeral" else SQLiteStorage(self._path, durability="fast"))
 
     def _open(self, store: Storage) -> None:
@@ -111,7 +111,7 @@ class _Course:
         self.context = opened(store, self._conversation, self._window, self._noticed)
 
     def _noticed(self, event: Event) -> None:
-        self.editions += event.kind == "edition"
+        self.compactions += event.kind == "compaction"
 
     def next(self) -> list[Message]:
         self.played += 1
@@ -124,7 +124,7 @@ class _Course:
             self._reopen("fast")
 
     def measure_from_here(self) -> None:
-        self.editions = 0
+        self.compactions = 0
         if self._full and not self._synced:
             self._reopen("full")
 
@@ -170,7 +170,7 @@ def _mark(course: _Course, floor: Floor, cost: int, mark: int) -> Mark:
         render=_micro(median(renders)),
         floor=_micro(lowest),
         times_floor=round(median(both) / lowest, 3),
-        editions=course.editions,
+        compactions=course.compactions,
     )
 
 

@@ -25,7 +25,7 @@ from ..conversation import Conversation, Message
 from .growth import opened
 
 SETTLING = 500
-"""turns over which the least is taken: some editions"""
+"""turns over which the least is taken: some compactions"""
 
 
 def memory(

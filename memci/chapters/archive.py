@@ -23,7 +23,7 @@ class ArchiveChapter(Chapter):
         """the listed pages, by index"""
 
     def show(self, contents: ContentsPage, rows: dict[int, PageRow]) -> None:
-        """Show the edition *contents*, which lists the pages in *rows*. O(blocks)."""
+        """Show the compaction *contents*, which lists the pages in *rows*. O(blocks)."""
         for page in list(self):
             self.detach(page.index)
         for position, block in enumerate(contents.blocks):
@@ -34,4 +34,4 @@ class ArchiveChapter(Chapter):
     def _check(self) -> None:
         super()._check()
         self.contents._check(list(self.rows))
-        assert self.messages.tokens == self.contents.tokens, "the list costs what the edition costs"
+        assert self.messages.tokens == self.contents.tokens, "the list costs what the compaction costs"

@@ -12,10 +12,10 @@
 
     <memci:standing 1f9a03c2>                       the user's instructions (`instructions`)
 
-One state of it is an *edition*; `revised` makes the next one. A new batch of pages is one new block behind the older
+One state of it is a *compaction*; `revised` makes the next one. A new batch of pages is one new block behind the older
 ones, which keep their bytes: a provider's cache keeps them too. When the ceiling is passed, lines fold, oldest first.
 Since that rewrites the front, the older blocks become one block then, which saves their frames. This module knows
-nothing of storage, of pages' messages, or of when an edition happens.
+nothing of storage, of pages' messages, or of when a compaction happens.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ContentsPage:
-    """One edition: blocks, oldest first."""
+    """One compaction: blocks, oldest first."""
 
     blocks: tuple[Block, ...] = ()
 
     @property
     def tokens(self) -> int:
-        """What the edition costs, framing included."""
+        """What the compaction costs, framing included."""
         return sum(block.tokens for block in self.blocks)
 
     @property
@@ -161,13 +161,13 @@ class ContentsPage:
 
     @property
     def without_instructions(self) -> ContentsPage:
-        """The edition without the user's instructions."""
+        """The compaction without the user's instructions."""
         return ContentsPage(self.blocks[:-1]) if self.instructions else self
 
     def with_instructions(
         self, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]
     ) -> ContentsPage:
-        """Return the edition with *instructions* in place of those it has."""
+        """Return the compaction with *instructions* in place of those it has."""
         if instructions == self.instructions:
             return self
         blocks = [Block.of_instructions(instructions, nonce, weigh)] if instructions else []
@@ -180,7 +180,9 @@ class ContentsPage:
         return ranged + [line.index for block in self.blocks for line in block.lines]
 
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
-        """Return the edition without the pages *gone*, and what was said there; blocks without any keep their bytes."""
+        """Return the compaction without the pages *gone*, and what was said there; blocks without any keep their
+        bytes.
+        """
         kept = []
         for block in self.blocks:
             if block.instructions:

@@ -35,12 +35,12 @@ def revised(
     count: Callable[[str], int],
     weigh: Callable[[Message], int],
 ) -> tuple[ContentsPage, tuple[int, ...]]:
-    """Return the next edition, with *new* lines as its newest block, and the indexes of pages it had to unload.
+    """Return the next compaction, with *new* lines as its newest block, and the indexes of pages it had to unload.
 
     Args:
-        contents: The edition before, without the pages that rules chose to unload.
+        contents: The compaction before, without the pages that rules chose to unload.
         new: Lines of the pages that were archived, or recalled and are to be listed again.
-        ceiling: What the edition may cost; it never costs more.
+        ceiling: What the compaction may cost; it never costs more.
         order: Sorts indexes by who is unloaded first.
         nonce: Of the frames.
         count: Tokens of a text.

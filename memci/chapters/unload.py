@@ -5,7 +5,7 @@
     OverCeiling(share)  the Contents Page is full: least recently recalled first              the original's LRU
 
 A rule is a pure function of what is known of the pages and of the turn; a rule of your own is any such function. The
-first two are asked at an edition; the third decides only among pages that have folded into range lines, when those
+first two are asked at a compaction; the third decides only among pages that have folded into range lines, when those
 grow too long. Nothing is lost by it: an unloaded page stays recallable by its index, and the memory finds it. This
 module knows nothing of how a Contents Page looks.
 """

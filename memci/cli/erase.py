@@ -30,7 +30,7 @@ _PLACES = (
     ("contexts", "contexts, whole"),
     ("pages", "pages"),
     ("entries", "messages"),
-    ("editions", "earlier states of Contents Pages"),
+    ("compactions", "earlier states of Contents Pages"),
     ("ops", "digests of named appends"),
 )
 _LONGEST = 100

@@ -1,6 +1,6 @@
 """What `memci inspect` and `memci verify` print of a store.
 
-    context  owner  messages  pages  turns  window  editions
+    context  owner  messages  pages  turns  window  compactions
     alice    alice       812     96     95  32,000         3
 
 This module knows nothing of how a command line is written.
@@ -109,11 +109,11 @@ def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> 
                 "pages": record.next_page - 1,
                 "turns": turns_of(record),
                 "window": window,
-                "editions": editions,
+                "compactions": compactions,
                 "parent": record.parent,
                 "base": record.base,
             }
-            for record, window, editions in rows
+            for record, window, compactions in rows
         ]
         output.print_json({"store": path, "contexts": contexts})
     elif not rows:
@@ -146,7 +146,7 @@ def _print_context(output: Output, storage: Storage, record: ContextRecord, *, p
         output.print_json(value)
         return
     console = output.console
-    told = f"{record.head:,} messages in {turns_of(record):,} turns, {report.editions:,} editions"
+    told = f"{record.head:,} messages in {turns_of(record):,} turns, {report.compactions:,} compactions"
     console.print(Text(f"{visible(record.id)} of {visible(record.owner)}: {told}\n", style="bold"))
     console.print(report_tables(report, console.width))
     if record.parent is not None:

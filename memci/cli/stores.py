@@ -124,7 +124,7 @@ def chosen(storage: Storage, path: str, context: str | None) -> str:
 
 
 def summary(record: ContextRecord) -> tuple[ContextRecord, int, int]:
-    """Return *record* with the context's window in tokens and the number of its editions."""
+    """Return *record* with the context's window in tokens and the number of its compactions."""
     settings, state = json.loads(record.settings), json.loads(record.state)
     return record, settings["settings"]["window"], state["editions"]
 

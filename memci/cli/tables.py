@@ -69,17 +69,17 @@ def pages_table(pages: Iterable[PageInfo]) -> Table:
 
 
 def contexts_table(rows: Sequence[tuple[ContextRecord, int, int]]) -> Table:
-    """Return a line per context: its record, its window, its editions."""
+    """Return a line per context: its record, its window, its compactions."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("context", overflow="fold")
     table.add_column("owner", overflow="fold")
-    for name in ("messages", "pages", "turns", "window", "editions"):
+    for name in ("messages", "pages", "turns", "window", "compactions"):
         table.add_column(name, justify="right", no_wrap=True)
     forks = any(record.parent is not None for record, _, _ in rows)
     if forks:
         table.add_column("fork of", overflow="fold")
-    for record, window, editions in rows:
-        figures = (record.head, record.next_page - 1, turns_of(record), window, editions)
+    for record, window, compactions in rows:
+        figures = (record.head, record.next_page - 1, turns_of(record), window, compactions)
         parent = [Text(f"{visible(record.parent)} at {record.base:,}" if record.parent else "")] if forks else []
         table.add_row(
             Text(visible(record.id)), Text(visible(record.owner)), *(f"{each:,}" for each in figures), *parent

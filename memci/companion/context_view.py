@@ -50,7 +50,7 @@ def surroundings(context: Context, turns: int) -> Surroundings:
         return Surroundings(
             context.id,
             window.count,
-            window.memo.nonce,
+            window.state.nonce,
             window.limits.budget,
             window.clip_limit - FRAMING,
             tuple(recent),

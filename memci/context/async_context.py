@@ -112,7 +112,7 @@ class AsyncContext:
         await self._call(self.context.unpin, index)
 
     async def archive(self, *, keep: int | None = None) -> tuple[int, ...]:
-        """Start an edition now (see `Context.archive`)."""
+        """Start a compaction now (see `Context.archive`)."""
         return await self._call(self.context.archive, keep=keep)
 
     async def undo(self) -> list[Message]:

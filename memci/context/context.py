@@ -6,7 +6,7 @@
     context.append_turn("Book me a flight to Oslo.", reply.choices[0].message, usage=reply.usage)
 
 Each call that changes something is one transaction: it is committed first, and shown then. This is the one façade;
-it knows nothing of how things are decided (`window`, `drafting`, `editions`) and stored (`writer`).
+it knows nothing of how things are decided (`window`, `drafting`, `compactions`) and stored (`writer`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Context(Calls):
             reply: Tokens kept free for the answer; default min(4,096, window / 8).
             preset: "balanced" archives half of the active pages at once, "economy" three quarters, "verbatim" a
                 quarter; "original" one page a turn, with the rules n = 5, m = 10, p = 20 and 2,000 tokens of contents.
-            archive_share: The share of the active pages that an edition archives, 0 to 1.
+            archive_share: The share of the active pages that a compaction archives, 0 to 1.
             active_pages: How many closed pages stay verbatim at most; default: as many as fit.
             contents_tokens: The ceiling of the Contents Page; default 15 % of the window.
             standing_tokens: What the user's standing instructions ("always answer in French") may cost, which stay in
@@ -96,7 +96,7 @@ class Context(Calls):
             stale: Turns without a recall after which a page that was recalled is unloaded; default: never.
             rules: Unload rules of your own, in place of those two; pass them at every open.
             notice: Whether the model is told of the archive and is offered `recall_page`; default True.
-            read_only: Whether nothing is ever written: what changes the context is an error, and an edition that a
+            read_only: Whether nothing is ever written: what changes the context is an error, and a compaction that a
                 rendering needs is reckoned in memory only.
             at: Show the context as it stood at the close of this turn (from 0, as `PageInfo.turn`); only for reading.
             wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed: no other
@@ -187,7 +187,7 @@ class Context(Calls):
     def render(self, *pending: object, tools: Sequence[Message] = (), strict: bool = True) -> list[Message]:
         """Return the messages of the next request: within the budget, whatever was said before.
 
-        Between two editions each rendering extends the one before, byte for byte. The messages are shared with the
+        Between two compactions each rendering extends the one before, byte for byte. The messages are shared with the
         window: copy one before you change it.
 
         Args:
@@ -218,7 +218,7 @@ class Context(Calls):
         at: datetime | str | None = None,
         opens_page: bool = True,
     ) -> Receipt:
-        """Store *messages*, all or none, and take them into the window. O(new text), apart from editions.
+        """Store *messages*, all or none, and take them into the window. O(new text), apart from compactions.
 
         Never raises for the budget: what is too large is stored whole, shown clipped, or archived.
 
@@ -244,29 +244,29 @@ class Context(Calls):
             if op_id is not None and (not isinstance(op_id, str) or not op_id):
                 raise InvalidSetting("op_id", f"expected a str that is not empty, got {op_id!r:.60}")
             when = moment(at)
-            memo = window.calibrated(usage, self._parts.renderer.predicted)
+            state = window.calibrated(usage, self._parts.renderer.predicted)
             drafted = self._draft(messages, opens_page=opens_page)
             seq = window.record.head
             if not drafted.nodes:
-                writer.remember(memo)
+                writer.remember(state)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             if self._parts.memory_page is not None:
-                memo = self._parts.memory_page.kept(memo, drafted)
-            known = writer.append(drafted, memo, op_id=op_id, at=when)
+                state = self._parts.memory_page.kept(state, drafted)
+            known = writer.append(drafted, state, op_id=op_id, at=when)
             entries = tuple(
                 Entry(page, ordinal, node.message["role"])
                 for (page, ordinal), node in zip(known.entries if known else drafted.places, drafted.nodes, strict=True)
             )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):
-                self._parts.renderer.edition_after_append()
+                self._parts.renderer.compaction_after_append()
             self._remembering.used()
             return receipt
 
     # -- pages
 
     def pin(self, index: int) -> None:
-        """Keep page *index* verbatim in the window; an archived page comes back at the next edition.
+        """Keep page *index* verbatim in the window; an archived page comes back at the next compaction.
 
         Raises:
             PageNotFound: If no page has this index.
@@ -281,10 +281,10 @@ class Context(Calls):
             self._parts.writer.unpin(index)
 
     def archive(self, *, keep: int | None = None) -> tuple[int, ...]:
-        """Start an edition now, and return the indexes of the pages that it archived.
+        """Start a compaction now, and return the indexes of the pages that it archived.
 
         A good moment is when the provider's cache has gone cold anyway. It leaves the share of the active pages that
-        an edition leaves, or the newest *keep* closed pages; the open page and pinned ones always stay.
+        a compaction leaves, or the newest *keep* closed pages; the open page and pinned ones always stay.
 
         Raises:
             InvalidSetting: If *keep* makes no sense.
@@ -312,7 +312,7 @@ class Context(Calls):
     def pages(self) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index: where it is, how it was used. O(pages)."""
         with self._usable():
-            record, pins = self._parts.window.record, self._parts.window.memo.pins
+            record, pins = self._parts.window.record, self._parts.window.state.pins
             titles = {index: line.title for index, line in self._parts.window.common.archive.contents.lines.items()}
             known = {**self._parts.window.rows, **self._parts.window.common.archive.rows} if self.read_only else {}
         return self._parts.reader.pages(record, pins, titles, known)

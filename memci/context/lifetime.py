@@ -184,9 +184,9 @@ class Lifetime:
     def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:
         """Erase page *page*, or its one *entry*, for good: the bytes go from this context and from all its forks.
 
-        What the model reads of it goes too: lines of the Contents Page, answers that quoted it, earlier editions (the
-        past before can't be opened by `at=` any more). The page's number is not used again. O(entries + contexts in
-        the store).
+        What the model reads of it goes too: lines of the Contents Page, answers that quoted it, earlier compactions
+        (the past before can't be opened by `at=` any more). The page's number is not used again. O(entries +
+        contexts in the store).
 
         Raises:
             PageNotFound: If no page has this index, or it has no such entry; `Erased` if it is gone already.
@@ -213,8 +213,8 @@ class Lifetime:
     def export(self) -> Iterator[str]:
         """Yield the whole context as lines of JSON, without their newlines; `import_` reads them. O(entries).
 
-        Every byte of every message comes back, and all that is known of pages, editions and ops (docs/storage.md says
-        which line holds what).
+        Every byte of every message comes back, and all that is known of pages, compactions and ops (docs/storage.md
+        says which line holds what).
         """
         from ..history import exported
 
@@ -243,7 +243,7 @@ class Lifetime:
         with self._usable():
             self._remembering.flush()
             with suppress(StorageError):  # it is told: a store that can't note it costs time, nothing else
-                self._parts.writer.write_memo()
+                self._parts.writer.write_state()
         self._remembering.look_after()
 
     def close(self) -> None:

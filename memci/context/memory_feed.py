@@ -116,7 +116,7 @@ class Handover:
 
     def _fates(self) -> Iterator[int]:
         opened = self.window.record.open_page
-        return (index for index in indexes(self.window.memo.outbox) if index != opened and index <= self._heard)
+        return (index for index in indexes(self.window.state.outbox) if index != opened and index <= self._heard)
 
     def _tell_of(self, index: int) -> None:
         record = self.window.record
@@ -152,8 +152,8 @@ class Handover:
         )
 
     def _delivered(self, index: int) -> None:
-        memo = self.window.memo
-        self.window.memo = replace(memo, outbox=delivered(memo.outbox, index))  # stored with the next change
+        state = self.window.state
+        self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
 
     def _last_shared(self) -> int:
         """Return the last page before which all are a parent's. O(log pages)."""

@@ -17,7 +17,7 @@ from ..memory.backend import Recollection
 from ..messages import Message, text_of
 from ..tools.search_memory import LONGEST_QUERY, SearchQuery, memory_text
 from ..window.draft import Draft
-from ..window.state import Memo
+from ..window.state import WindowState
 from ..window.window import Window
 from .report import CacheMeter
 
@@ -47,16 +47,16 @@ class MemoryPage:
         self.tokens = 0
         """what it costs in the last rendering"""
 
-    def kept(self, memo: Memo, draft: Draft) -> Memo:
-        """Return *memo* with what was found for the page that *draft* opens, if it opens one."""
+    def kept(self, state: WindowState, draft: Draft) -> WindowState:
+        """Return *state* with what was found for the page that *draft* opens, if it opens one."""
         opened = [
             (page, node) for (page, _), node, opens in zip(draft.places, draft.nodes, draft.opens, strict=True) if opens
         ]
         if not opened:
-            return memo
+            return state
         page, node = opened[-1]
         found = self._found if self._found is not None and self._found[0] == _query(node.message) else None
-        return replace(memo, recollection=(page, found[1]) if found is not None else None)
+        return replace(state, recollection=(page, found[1]) if found is not None else None)
 
     def placed(self, view: list[Message], pending: list[Message], predicted: int) -> list[Message]:
         """Return the rendering *view* with the memory page in it, as far as there is room.
@@ -88,12 +88,12 @@ class MemoryPage:
         window, opened = self._window, self._window.active.open
         if opened is None or opened.head is None or opened.head.message["role"] != "user":
             return ""
-        kept = window.memo.recollection
+        kept = window.state.recollection
         if kept is not None and kept[0] == opened.index:
             return kept[1]
         text = self._for(_query(opened.head.message))
         if not self._read_only:
-            self._writer.remember(replace(window.memo, recollection=(opened.index, text)))
+            self._writer.remember(replace(window.state, recollection=(opened.index, text)))
         return text
 
     def _for(self, query: str) -> str:
@@ -121,7 +121,7 @@ class MemoryPage:
         )
         if not found.pages:
             return ""
-        return memory_text(found, context=window.record.id, room=room, count=window.count, nonce=window.memo.nonce)
+        return memory_text(found, context=window.record.id, room=room, count=window.count, nonce=window.state.nonce)
 
 
 def _query(message: Message) -> str:

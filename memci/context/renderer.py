@@ -3,8 +3,8 @@
     front                      active pages        open group      pending
     [ system | contents … ] + [ user, assistant … ] + [ calls ] + [ what is not appended yet ]
 
-Between two editions each rendering extends the one before, byte for byte: nothing is made anew but what is new. An
-edition starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
+Between two compactions each rendering extends the one before, byte for byte: nothing is made anew but what is new. An
+compaction starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ class Renderer:
         self._writer = writer
         self._tools: dict[str, int] = {}
         self._postponed = False
-        """whether an edition that was due has failed"""
+        """whether a compaction that was due has failed"""
         self.meter = meter
         self.predicted = 0
         """tokens of the last rendering, tools included"""
@@ -47,8 +47,8 @@ class Renderer:
             raise OpenToolGroup(active.missing)
         self._weigh(tools)
         if self._postponed or window.tokens > window.limits.budget:
-            self.edition(low=self._low)
-            check(window.state(), window.limits)
+            self.compaction(low=self._low)
+            check(window.occupancy(), window.limits)
         self.predicted = window.tokens
         self.meter.rendered(window, (), self.predicted)
         view = window.front + active.view
@@ -72,13 +72,13 @@ class Renderer:
         if full or self._postponed:
             settles = any(node.message["role"] != "tool" for node in draft.nodes)
             low = None if full else window.tokens
-            plan = self.edition(pending=units, settles=settles, low=low)
+            plan = self.compaction(pending=units, settles=settles, low=low)
             if plan.clips:  # what was clipped came out smaller: the rest of the room is for what is pending, at once
                 units = window.aside(drafted())[2]
-                plan = self.edition(pending=units, settles=settles, low=low)
+                plan = self.compaction(pending=units, settles=settles, low=low)
             draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
-            check(window.state(units), window.limits)
+            check(window.occupancy(units), window.limits)
             added = sum(unit.tokens for unit in units)
         self.costs = counted(draft)
         self.predicted = window.tokens + added
@@ -87,26 +87,26 @@ class Renderer:
         self.meter.rendered(window, costs, self.predicted)
         return window.front + window.active.view + shown
 
-    def edition(self, *, pending: tuple[Unit, ...] = (), settles: bool = False, low: int | None = None) -> Plan:
-        """Start an edition (see `Writer.edition`)."""
+    def compaction(self, *, pending: tuple[Unit, ...] = (), settles: bool = False, low: int | None = None) -> Plan:
+        """Start a compaction (see `Writer.compaction`)."""
         self.meter.breaks(self._window)
-        plan = self._writer.edition(pending=pending, settles=settles, low=low)
+        plan = self._writer.compaction(pending=pending, settles=settles, low=low)
         self._postponed = False
         return plan
 
-    def edition_after_append(self) -> None:
-        """Start the edition that an append made due; what goes wrong is raised by the next rendering, not here.
+    def compaction_after_append(self) -> None:
+        """Start the compaction that an append made due; what goes wrong is raised by the next rendering, not here.
 
         What was appended is stored by now: raised here, the error would make its caller append it again.
         """
         try:
-            self.edition(low=self._low)
-        except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this edition anew
+            self.compaction(low=self._low)
+        except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this compaction anew
             self._postponed = True
 
     @property
     def _low(self) -> int | None:
-        """How far an edition goes: to the watermark if the window is full, else it archives nothing for its size."""
+        """How far a compaction goes: to the watermark if the window is full, else it archives nothing for its size."""
         return None if self._window.tokens > self._window.limits.budget else self._window.tokens
 
     def _weigh(self, tools: Sequence[Message]) -> None:
@@ -122,5 +122,5 @@ class Renderer:
                 own = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
             tokens = self._tools[key]
-        if tokens != self._window.memo.tools:
+        if tokens != self._window.state.tools:
             self._window.reckon_tools(tokens)

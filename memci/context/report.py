@@ -53,7 +53,7 @@ class Report:
     """how many per place: open, active, archived (a line of their own), folded, unloaded, undone, erased"""
     messages: int
     """how many were ever appended"""
-    editions: int
+    compactions: int
     cached_last: float
     """the share of the last rendering that was a prefix of the one before, of 1"""
     cached: float
@@ -67,14 +67,14 @@ class Report:
 class CacheMeter:
     """Keeps count of how much of each rendering is, from its beginning, the same as the one before.
 
-    Between two editions that is all of it, and needs no look: only around an edition are two renderings compared.
+    Between two compactions that is all of it, and needs no look: only around a compaction are two renderings compared.
     """
 
     sent: int = 0
     kept: int = 0
     last: float = 0.0
     _before: list[Message] | None = None
-    """the rendering before an edition, until the next one is compared with it"""
+    """the rendering before a compaction, until the next one is compared with it"""
     _standing: tuple[int, int] = (0, 0)
     """messages and tokens of the last rendering that were appended, rather than pending"""
     _latest: tuple[int, int] = (0, 0)
@@ -134,14 +134,14 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Repor
         "archived": len(contents.lines),
         "folded": sum(len(each.pages) for each in contents.ranges),
     }
-    memo = window.memo
-    counts["unloaded"] = window.record.next_page - 1 - memo.undone - memo.erased - sum(counts.values())
-    counts["undone"], counts["erased"] = memo.undone, memo.erased
-    settings, memo = window.settings, window.memo
+    state = window.state
+    counts["unloaded"] = window.record.next_page - 1 - state.undone - state.erased - sum(counts.values())
+    counts["undone"], counts["erased"] = state.undone, state.erased
+    settings, state = window.settings, window.state
     warnings = []
     if not window.count.exact:
         warnings.append(f"tokens are counted as {window.count.name}, which is not the model's own vocabulary")
-    latest = sorted(memo.ratios)[len(memo.ratios) // 2] if memo.ratios else 1.0
+    latest = sorted(state.ratios)[len(state.ratios) // 2] if state.ratios else 1.0
     if latest > RATIO_CEILING:
         warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")
     if work is not None and work.set_aside:
@@ -149,7 +149,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Repor
     return Report(
         tokens={
             "system": window.system.tokens,
-            "tools": window.own_tools + memo.tools,
+            "tools": window.own_tools + state.tools,
             "contents": contents.tokens,
             "active": active.messages.tokens - opened,
             "open": opened,
@@ -164,7 +164,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Repor
         turn=window.record.turn,
         pages=counts,
         messages=window.record.head,
-        editions=memo.editions,
+        compactions=state.compactions,
         cached_last=meter.last,
         cached=meter.kept / meter.sent if meter.sent else 0.0,
         warnings=tuple(warnings),

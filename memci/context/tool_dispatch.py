@@ -59,7 +59,7 @@ class Answerer:
             lambda asked: page_text(window, self._reader, asked.index, asked.entry),
             room=window.answer_room // parts,
             count=window.count,
-            nonce=window.memo.nonce,
+            nonce=window.state.nonce,
         )
         if index is not None and index not in window.rows:
             self._writer.recalled(index)
@@ -75,5 +75,5 @@ class Answerer:
             context=window.record.id,
             room=room,
             count=window.count,
-            nonce=window.memo.nonce,
+            nonce=window.state.nonce,
         )

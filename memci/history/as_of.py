@@ -14,10 +14,10 @@ from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, EditionRow, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import ContextRecord, CompactionRow, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
 from ..window import snapshot as moments
 from ..window.snapshot import Moment
-from ..window.state import Memo
+from ..window.state import WindowState
 
 _GONE = (PageState.UNDONE, PageState.ERASED)
 
@@ -47,13 +47,13 @@ class Past:
         self._turn = turn
         following = self._following(record)
         head = record.head if following is None else following.first
-        memo = Memo.loads(record.state)
-        if head < memo.since:
+        state = WindowState.loads(record.state)
+        if head < state.since:
             raise InvalidSetting(
-                "at", f"what was before message {memo.since} is not known here: forked or erased there"
+                "at", f"what was before message {state.since} is not known here: forked or erased there"
             )
-        self._edition = next(storage.editions(context, head=head), None)
-        moment = self._moment(record, self._edition)
+        self._compaction = next(storage.compactions(context, head=head), None)
+        moment = self._moment(record, self._compaction)
         then = moment.record if moment is not None and moment.record is not None else self._first(record)
         next_page = record.next_page if following is None else following.index
         since = 1 if moment is None else then.next_page
@@ -63,15 +63,17 @@ class Past:
         last = opened[-1].index if opened else (moment and then.open_page)
         if last and next(storage.pages(context, first=last, last=last)).state in _GONE:
             last = None
-        state = self._state(Memo.loads(then.state), next_page).dumps()
-        self.record = then._replace(head=head, turn=turn, next_page=next_page, open_page=last or None, state=state)
+        state = self._window_state(WindowState.loads(then.state), next_page)
+        self.record = then._replace(
+            head=head, turn=turn, next_page=next_page, open_page=last or None, state=state.dumps()
+        )
         """the record as it was"""
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
-        """Return the record and the edition as they were."""
+        """Return the record and the compaction as they were."""
         if context != self._context:
             return None
-        return self.record, None if self._edition is None else self._edition.text
+        return self.record, None if self._compaction is None else self._compaction.text
 
     def revision(self, context: str) -> int:
         """Return the revision that this past was read at: it does not change."""
@@ -96,10 +98,10 @@ class Past:
         head = self.record.head
         return self.storage.entries(context, first, head if end is None else min(end, head), containing=containing)
 
-    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
-        """Yield the editions that were there, newest first."""
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        """Yield the compactions that were there, newest first."""
         then = self.record.head
-        return self.storage.editions(context, head=then if head is None else min(head, then))
+        return self.storage.compactions(context, head=then if head is None else min(head, then))
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops that were there."""
@@ -140,16 +142,18 @@ class Past:
                 low = middle + 1
         return found
 
-    def _moment(self, record: ContextRecord, edition: EditionRow | None) -> Moment | None:
-        if edition is None:
+    def _moment(self, record: ContextRecord, compaction: CompactionRow | None) -> Moment | None:
+        if compaction is None:
             return None
-        moment = moments.loads(edition.text, record, nonce="", weigh=None, head=edition.head, turn=edition.turn)
+        moment = moments.loads(
+            compaction.text, record, nonce="", weigh=None, head=compaction.head, turn=compaction.turn
+        )
         if moment.record is None:
             raise InvalidSetting("at", "an earlier memci wrote this turn, and did not keep how the window stood")
         return moment
 
-    def _state(self, memo: Memo, next_page: int) -> Memo:
-        """Return *memo* without what it knows of later pages.
+    def _window_state(self, state: WindowState, next_page: int) -> WindowState:
+        """Return *state* without what it knows of later pages.
 
         What was shown fitted then, whatever providers reported since: its budget is the widest that it can have had.
         """
@@ -157,24 +161,24 @@ class Past:
             state: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, state=state)) for state in _GONE
         }
         return replace(
-            memo,
+            state,
             tools=0,
             ratios=(),
-            pins=tuple(index for index in memo.pins if index < next_page),
-            relist=tuple(index for index in memo.relist if index < next_page),
+            pins=tuple(index for index in state.pins if index < next_page),
+            relist=tuple(index for index in state.relist if index < next_page),
             waiting=(),  # perhaps of later calls; a search of the entries finds the earlier ones
-            task=memo.task if memo.task is not None and memo.task < next_page else None,
+            task=state.task if state.task is not None and state.task < next_page else None,
             undone=gone[PageState.UNDONE],
             erased=gone[PageState.ERASED],
         )
 
     def _first(self, record: ContextRecord) -> ContextRecord:
-        """Return the record with the settings that held before the first edition. O(editions)."""
-        editions = deque(self.storage.editions(self._context), maxlen=1)
-        moment = self._moment(record, editions[0] if editions else None)
+        """Return the record with the settings that held before the first compaction. O(compactions)."""
+        compactions = deque(self.storage.compactions(self._context), maxlen=1)
+        moment = self._moment(record, compactions[0] if compactions else None)
         if moment is None or moment.record is None:
             return record
-        state = replace(Memo.loads(moment.record.state), editions=0).dumps()
+        state = replace(WindowState.loads(moment.record.state), compactions=0).dumps()
         return moment.record._replace(settings=moment.was or moment.record.settings, state=state)
 
     def _then(self, row: PageRow) -> PageRow:

@@ -1,7 +1,7 @@
 """Erasing: bytes that do not exist any more, and nothing left that tells of them.
 
     a page, an entry   its bytes become a tombstone, for every fork that shares them; so do answers that quoted them
-                       lines of the Contents Page are made anew, earlier editions and digests of ops go
+                       lines of the Contents Page are made anew, earlier compactions and digests of ops go
     a context          all its rows go
     an owner           all contexts go that are theirs
 
@@ -22,8 +22,9 @@ from ..storage import Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
 from ..window import snapshot as moments
+from ..window.compaction import line, standing_sentences
 from ..window.draft import StoredPage
-from ..window.editions import instruction_sentences, line
+from ..window.compaction import instruction_sentences, line
 from ..window.window import Window
 from . import quotations as quoting
 from .loader import Wanted, opened
@@ -41,7 +42,7 @@ class ErasureReceipt:
     """in each of the contexts that had them; their numbers will not be used again"""
     entries: int
     """messages, answers that quoted them included"""
-    editions: int
+    compactions: int
     """earlier states of Contents Pages"""
     ops: int
     """digests of appends"""
@@ -195,7 +196,7 @@ def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:
         gone.contexts,
         gone.pages + marked,
         gone.entries,
-        gone.editions,
+        gone.compactions,
         gone.ops,
         "done" if gone.scrubbed else "pending",
     )
@@ -277,27 +278,27 @@ def _without(
             gone[row.index] = row._replace(state=PageState.ERASED, end=record.head if row.end is None else row.end)
         else:
             touched.append(row)
-    contents = window.common.archive.contents.without(frozenset(gone), window.memo.nonce, window.weigh)
+    contents = window.common.archive.contents.without(frozenset(gone), window.state.nonce, window.weigh)
     pages = [_tombstones(window, read_back(window, reader, row), seqs) for row in touched]
     contents = _retold(window, contents, {page.row.index: page for page in pages})
     views = tuple(view for page in pages if page.row.state is PageState.ACTIVE for view in _reweighed(window, page))
-    memo = replace(
-        window.memo,
-        pins=tuple(index for index in window.memo.pins if index not in gone),
-        relist=tuple(index for index in window.memo.relist if index not in gone),
-        task=None if window.memo.task in gone else window.memo.task,
+    state = replace(
+        window.state,
+        pins=tuple(index for index in window.state.pins if index not in gone),
+        relist=tuple(index for index in window.state.relist if index not in gone),
+        task=None if window.state.task in gone else window.state.task,
         waiting=(),
-        erased=window.memo.erased + len(gone),
+        erased=window.state.erased + len(gone),
         since=record.head,
     ).posting([*gone, *(row.index for row in touched)])
     after = record._replace(
-        state=memo.dumps(),
+        state=state.dumps(),
         revision=record.revision + 1,
         open_page=None if record.open_page in gone else record.open_page,
     )
     active = [row for row in storage.pages(record.id, state=PageState.ACTIVE) if row.index not in gone]
-    edition = moments.dumps(contents, after, active)
-    transition = Transition(record.head, after, pages=tuple(gone.values()), views=views, edition=edition)
+    compaction = moments.dumps(contents, after, active)
+    transition = Transition(record.head, after, pages=tuple(gone.values()), views=views, compaction=compaction)
     return transition, (*gone, *(row.index for row in touched))
 
 
@@ -322,7 +323,7 @@ def _reweighed(window: Window, page: StoredPage) -> Iterator[tuple[int, int, int
             waiting.remove(node.message["tool_call_id"])
         else:
             late = True
-        view = late_result(node.view, window.memo.nonce) if late else node.view
+        view = late_result(node.view, window.state.nonce) if late else node.view
         yield node.seq, window.weigh(view), node.clip
 
 
@@ -342,9 +343,9 @@ def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]
     for block in blocks:
         if block.instructions:
             instructions = tuple(each for each in block.instructions if each[0] not in pages or each in left)
-            made += [Block.of_instructions(instructions, window.memo.nonce, window.weigh)] if instructions else []
+            made += [Block.of_instructions(instructions, window.state.nonce, window.weigh)] if instructions else []
             continue
         lines, ranges = tuple(map(retold, block.lines)), tuple(map(untitled, block.ranges))
         same = lines == block.lines and ranges == block.ranges
-        made.append(block if same else Block.of(lines, ranges, window.memo.nonce, window.weigh))
+        made.append(block if same else Block.of(lines, ranges, window.state.nonce, window.weigh))
     return ContentsPage(tuple(made))

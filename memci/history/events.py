@@ -1,6 +1,6 @@
 """Events: what happened to a window, as `on_event` is told of it.
 
-    Event("edition", "alice", pages=(4, 5, 6), tokens=3_870)
+    Event("compaction", "alice", pages=(4, 5, 6), tokens=3_870)
 
 This module knows nothing of what makes it happen.
 """
@@ -13,9 +13,9 @@ from typing import Literal
 class Event:
     """Something that happened to the window."""
 
-    kind: Literal["edition", "unload", "clip"]
+    kind: Literal["compaction", "unload", "clip"]
     context: str
     pages: tuple[int, ...]
-    """archived by the edition; unloaded; or the page of the clipped entry"""
+    """archived by the compaction; unloaded; or the page of the clipped entry"""
     tokens: int
     """of the window afterwards; for a clip: what the whole message costs"""

@@ -1,6 +1,7 @@
 """Exporting: a context read from its store, a line at a time.
 
-    header, entry …, page …, edition …, op …, end        one batch of rows in memory, whatever the size of the context
+    header, entry …, page …, compaction …, op …, end        one batch of rows in memory, whatever the size of the
+    context
 
 A writer that comes between is noticed: no end is written then. This module knows nothing of where the lines go.
 """
@@ -74,13 +75,13 @@ def _native(storage: Storage, record: ContextRecord) -> Iterator[str]:
 def _rows(storage: Storage, record: ContextRecord) -> Iterator[tuple[str, str]]:
     """Yield the kind and the line of everything before the end."""
     context = record.id
-    yield "context", _header(record, whole=next(storage.editions(context), None) is not None)
+    yield "context", _header(record, whole=next(storage.compactions(context), None) is not None)
     for entry in storage.entries(context, 0, record.head):
         yield "entry", _entry(entry)
     for page in storage.pages(context, last=record.next_page - 1):
         yield "page", _page(page)
-    for edition in storage.editions(context):
-        fields = {**edition._asdict(), "text": told("text", edition.text)}
+    for compaction in storage.compactions(context):
+        fields = {**compaction._asdict(), "text": told("text", compaction.text)}
         yield "edition", line_of({"kind": "edition", **fields})
     for op in storage.ops(context):
         yield "op", line_of({"kind": "op", **op._asdict(), "digest": op.digest.hex()})

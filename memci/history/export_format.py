@@ -1,6 +1,6 @@
 """What each kind of line must be: its fields, and their types and ranges.
 
-    Entry   seq, digest, tokens, and either `message`, or `codec` and `body`
+    EntryLine   seq, digest, tokens, and either `message`, or `codec` and `body`
 
 Unknown fields are refused: a later format has a later number. This module knows nothing of how lines belong together.
 """
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ..errors import InvalidSetting
 from ..storage.validation import MAX_HEAD, MAX_PAGE
-from ..window.state import Memo
+from ..window.state import WindowState
 
 Count = Annotated[int, Field(ge=0, le=MAX_HEAD)]
 Small = Annotated[int, Field(ge=0, lt=MAX_PAGE)]
@@ -21,13 +21,13 @@ Digest = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 Run = Annotated[tuple[Count, Count], Field(strict=False)]
 
 
-class Line(BaseModel):
+class ExportLine(BaseModel):
     """One line."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Header(Line):
+class HeaderLine(ExportLine):
     """The facts of a context."""
 
     memci: int
@@ -43,7 +43,7 @@ class Header(Line):
     revision: Annotated[int, Field(ge=1, le=MAX_HEAD)]
 
 
-class Entry(Line):
+class EntryLine(ExportLine):
     """One message."""
 
     kind: Literal["entry"]
@@ -58,13 +58,13 @@ class Entry(Line):
     body: str | None = None
 
     @model_validator(mode="after")
-    def _one_form(self) -> "Entry":
+    def _one_form(self) -> "EntryLine":
         if (self.message is None) == (self.codec is None) or (self.codec is None) != (self.body is None):
             raise ValueError("expected either message, or codec and body")
         return self
 
 
-class Page(Line):
+class PageLine(ExportLine):
     """One page."""
 
     kind: Literal["page"]
@@ -80,7 +80,7 @@ class Page(Line):
     last_recalled_turn: Small | None
 
 
-class Edition(Line):
+class CompactionLine(ExportLine):
     """How the window stood."""
 
     kind: Literal["edition"]
@@ -90,7 +90,7 @@ class Edition(Line):
     text: dict[str, Any] | list[Any] | str
 
 
-class Op(Line):
+class OpLine(ExportLine):
     """An append that was named."""
 
     kind: Literal["op"]
@@ -100,7 +100,7 @@ class Op(Line):
     entries: list[Annotated[tuple[Index, Index], Field(strict=False)]]
 
 
-class End(Line):
+class EndLine(ExportLine):
     """What must have come before."""
 
     kind: Literal["end"]
@@ -111,20 +111,20 @@ class End(Line):
     digest: Digest
 
 
-MODELS: Final[Mapping[str, type[Line]]] = {
-    "context": Header,
-    "entry": Entry,
-    "page": Page,
-    "edition": Edition,
-    "op": Op,
-    "end": End,
+MODELS: Final[Mapping[str, type[ExportLine]]] = {
+    "context": HeaderLine,
+    "entry": EntryLine,
+    "page": PageLine,
+    "edition": CompactionLine,
+    "op": OpLine,
+    "end": EndLine,
 }
 
 
-STATE: Final = TypeAdapter(Memo)
+STATE: Final = TypeAdapter(WindowState)
 
 
-def checked(kind: str, fields: Mapping[str, Any], wrong: Callable[[str], InvalidSetting]) -> Line:
+def checked(kind: str, fields: Mapping[str, Any], wrong: Callable[[str], InvalidSetting]) -> ExportLine:
     """Return *fields* as a line of *kind*, or raise what *wrong* makes of the reason."""
     try:
         return MODELS[kind].model_validate(fields)

@@ -36,12 +36,14 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
     if target.load(id) is not None:
         raise taken
     was, contents = window.record, window.common.archive.contents
-    memo = replace(window.memo, since=was.head, outbox=())
-    record = was._replace(id=id, owner=owner or was.owner, state=memo.dumps(), revision=1, parent=was.id, base=was.head)
+    state = replace(window.state, since=was.head, outbox=())
+    record = was._replace(
+        id=id, owner=owner or was.owner, state=state.dumps(), revision=1, parent=was.id, base=was.head
+    )
     pages = tuple(window.rows.get(row.index, row) for row in source.pages(was.id, last=was.next_page - 1))
     views = tuple((node.seq, window.active.own_tokens(node), node.clip) for node in window.active.messages)
-    edition = moments.dumps(contents, record, window.rows.values())
+    compaction = moments.dumps(contents, record, window.rows.values())
     try:
-        target.commit(Transition(0, record, pages=pages, views=views, edition=edition))
+        target.commit(Transition(0, record, pages=pages, views=views, compaction=compaction))
     except WriteConflict:
         raise taken from None

@@ -6,6 +6,7 @@ A file may have been cut, edited or made up: what is wrong is said with its line
 in memory before it is stored. This module knows nothing of files.
 """
 
+import json
 import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
@@ -28,16 +29,17 @@ from ..errors import (
 )
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
-from ..storage.protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import ContextRecord, CompactionRow, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..text.sanitize import confined
 from ..window import snapshot as moments
+from ..window.state import fields_of as state_fields
 from .lines import FORMAT, Checksum, fields_of, written
 from .loader import Wanted, opened
 from .verify import problems
 
 if TYPE_CHECKING:
-    from .export_format import Edition, End, Entry, Header, Op, Page
+    from .export_format import CompactionLine, EndLine, EntryLine, HeaderLine, OpLine, PageLine
 
 _ORDER: Final = ("context", "entry", "page", "edition", "op", "end")
 _NONSENSE: Final = (ValueError, KeyError, TypeError, AttributeError, AssertionError, RecursionError)
@@ -108,10 +110,10 @@ class _Line(NamedTuple):
 class _Rows(NamedTuple):
     """What was read of one context."""
 
-    header: "Header"
+    header: "HeaderLine"
     entries: list[EntryRow]
     pages: list[PageRow]
-    editions: list[EditionRow]
+    compactions: list[CompactionRow]
     ops: list[OpRow]
 
 
@@ -133,14 +135,14 @@ def _transition(lines: Iterator[_Line]) -> Transition:
         _record(rows.header),
         entries=tuple(rows.entries),
         pages=tuple(rows.pages),
-        history=tuple(reversed(rows.editions)),
+        history=tuple(reversed(rows.compactions)),
         ops=tuple(rows.ops),
     )
     _prove(transition)
     return transition
 
 
-def _record(header: "Header") -> ContextRecord:
+def _record(header: "HeaderLine") -> ContextRecord:
     return ContextRecord(
         header.id,
         header.owner,
@@ -156,7 +158,7 @@ def _record(header: "Header") -> ContextRecord:
 
 def _read(lines: Iterator[_Line]) -> _Rows:
     """Return the rows of one context, up to its end."""
-    from .export_format import MODELS, Edition, End, Entry, Header, Op, Page, checked
+    from .export_format import MODELS, CompactionLine, EndLine, EntryLine, HeaderLine, OpLine, PageLine, checked
 
     checksum, rows, last = Checksum(), None, "context"
     for number, text in lines:
@@ -173,23 +175,23 @@ def _read(lines: Iterator[_Line]) -> _Rows:
             raise _wrong(number, f"{kind!r} after {last!r}: lines are missing or in another order: {_AGAIN}")
         last = kind
         model = checked(kind, fields, partial(_wrong, number))
-        if isinstance(model, End):
+        if isinstance(model, EndLine):
             assert rows is not None, "a context comes first"
             _check_end(number, model, rows, checksum)
             return rows
         checksum.add(text)
-        if isinstance(model, Header):
+        if isinstance(model, HeaderLine):
             rows = _Rows(model, [], [], [], [])
             continue
         assert rows is not None, "a context comes first"
         match model:
-            case Entry():
+            case EntryLine():
                 rows.entries.append(_entry(number, model, rows))
-            case Page():
+            case PageLine():
                 rows.pages.append(_page(number, model, rows))
-            case Edition():
-                rows.editions.append(_edition(number, model, rows))
-            case Op():
+            case CompactionLine():
+                rows.compactions.append(_compaction(number, model, rows))
+            case OpLine():
                 rows.ops.append(_op(number, model, rows))
     raise InvalidSetting("file", f'it was cut: the line {{"kind":"end",…}} is missing: {_AGAIN}')
 
@@ -204,11 +206,11 @@ def _check_format(number: int, fields: dict[str, object]) -> None:
         raise _wrong(number, 'expected the first line of an export, {"memci":1,"kind":"context",…}')
 
 
-def _check_end(number: int, end: "End", rows: _Rows, checksum: Checksum) -> None:
+def _check_end(number: int, end: "EndLine", rows: _Rows, checksum: Checksum) -> None:
     for name, wanted, there in (
         ("entries", end.entries, len(rows.entries)),
         ("pages", end.pages, len(rows.pages)),
-        ("editions", end.editions, len(rows.editions)),
+        ("editions", end.editions, len(rows.compactions)),
         ("ops", end.ops, len(rows.ops)),
         ("entries", rows.header.head, len(rows.entries)),
         ("pages", rows.header.next_page - 1, len(rows.pages)),
@@ -219,7 +221,7 @@ def _check_end(number: int, end: "End", rows: _Rows, checksum: Checksum) -> None
         raise _wrong(number, f"the lines before are not those that were exported (other digest): {_AGAIN}")
 
 
-def _entry(number: int, entry: "Entry", rows: _Rows) -> EntryRow:
+def _entry(number: int, entry: "EntryLine", rows: _Rows) -> EntryRow:
     if entry.seq != len(rows.entries):
         raise _wrong(number, f"message {entry.seq:,} where {len(rows.entries):,} was expected: {_AGAIN}")
     if entry.message is not None:
@@ -247,7 +249,7 @@ def _entry(number: int, entry: "Entry", rows: _Rows) -> EntryRow:
     return EntryRow(entry.seq, codec, body, stored, entry.tokens, entry.clip, entry.quotes, entry.at)
 
 
-def _page(number: int, page: "Page", rows: _Rows) -> PageRow:
+def _page(number: int, page: "PageLine", rows: _Rows) -> PageRow:
     if page.index != len(rows.pages) + 1:
         raise _wrong(number, f"page #{page.index} where #{len(rows.pages) + 1} was expected: {_AGAIN}")
     head = rows.header.head
@@ -263,19 +265,21 @@ def _page(number: int, page: "Page", rows: _Rows) -> PageRow:
     return PageRow(**fields, state=PageState[page.place.upper()])
 
 
-def _edition(number: int, edition: "Edition", rows: _Rows) -> EditionRow:
-    above = rows.editions[-1].revision if rows.editions else rows.header.revision + 1
-    if edition.revision >= above or edition.head > rows.header.head:
-        raise _wrong(number, "editions come newest first, each from before the one above it")
-    text = written("text", edition.text)
+def _compaction(number: int, compaction: "CompactionLine", rows: _Rows) -> CompactionRow:
+    above = rows.compactions[-1].revision if rows.compactions else rows.header.revision + 1
+    if compaction.revision >= above or compaction.head > rows.header.head:
+        raise _wrong(number, "compactions come newest first, each from before the one above it")
+    text = written("text", compaction.text)
     try:
-        moment = moments.loads(text, _record(rows.header), nonce="", weigh=None, head=edition.head, turn=edition.turn)
+        moment = moments.loads(
+            text, _record(rows.header), nonce="", weigh=None, head=compaction.head, turn=compaction.turn
+        )
         _check_lines(moment.contents)
         if moment.record is not None:
             _check_state(moment.record)
     except _NONSENSE as error:
-        raise _wrong(number, f"the edition can't be read: {error!r:.200}") from None
-    return EditionRow(edition.revision, edition.head, edition.turn, text)
+        raise _wrong(number, f"the compaction can't be read: {error!r:.200}") from None
+    return CompactionRow(compaction.revision, compaction.head, compaction.turn, text)
 
 
 def _check_lines(contents: ContentsPage) -> None:
@@ -291,7 +295,7 @@ def _check_lines(contents: ContentsPage) -> None:
             raise ValueError("an entry of the contents is nobody's")
 
 
-def _op(number: int, op: "Op", rows: _Rows) -> OpRow:
+def _op(number: int, op: "OpLine", rows: _Rows) -> OpRow:
     if op.first + len(op.entries) > rows.header.head:
         raise _wrong(number, f"op {op.op_id!r:.60} names messages that are not there")
     return OpRow(op.op_id, bytes.fromhex(op.digest), op.first, tuple(op.entries))
@@ -321,14 +325,14 @@ def _check_state(record: ContextRecord) -> None:
     """Raise ValueError unless the state is that of a window with the pages of *record*."""
     from .export_format import STATE
 
-    memo = STATE.validate_json(record.state, strict=True)
-    if not re.fullmatch("[0-9a-f]{8}", memo.nonce):
-        raise ValueError(f"the nonce {memo.nonce!r:.40} is not 8 hex digits")
-    for index in (*memo.pins, *memo.relist, memo.task or 1):
+    state = STATE.validate_json(json.dumps(state_fields(record.state)), strict=True)
+    if not re.fullmatch("[0-9a-f]{8}", state.nonce):
+        raise ValueError(f"the nonce {state.nonce!r:.40} is not 8 hex digits")
+    for index in (*state.pins, *state.relist, state.task or 1):
         if not 1 <= index <= max(record.next_page - 1, 1):
             raise ValueError(f"page #{index} is not there")
-    if not 0 <= memo.since <= record.head:
-        raise ValueError(f"it can't have been forked at {memo.since}")
+    if not 0 <= state.since <= record.head:
+        raise ValueError(f"it can't have been forked at {state.since}")
 
 
 def _taken(id: str) -> InvalidSetting:  # noqa: A002

@@ -1,6 +1,6 @@
 """Opening: a context's window, made anew or read back from its store.
 
-    nothing stored  ──▶  Window, empty, and stored    record + edition + active pages  ──▶  Window, as it was
+    nothing stored  ──▶  Window, empty, and stored    record + compaction + active pages  ──▶  Window, as it was
 
 Opening a context that exists writes nothing: new settings go to the store with its first change, so that opening never
 takes a context from whoever writes it. It reads what is in the window, whatever the size of the archive. This module
@@ -29,7 +29,7 @@ from ..tokens import TokenCounter, counter_for, message_tokens
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
 from ..window import snapshot as moments
-from ..window.state import Memo
+from ..window.state import WindowState
 from ..window.window import Window
 from .page_reader import as_nodes
 from .reader import Reader
@@ -115,9 +115,9 @@ def _opened(storage: Storage, wanted: Wanted) -> Opened:
     stored = json.loads(found[0].settings) if found else {}
     chosen, prompt, count, text = _chosen(wanted, stored)
     if found is None:
-        memo = Memo(wanted.nonce or secrets.token_hex(4))
-        record = ContextRecord(wanted.id, wanted.owner or wanted.id, text, memo.dumps())
-        window = _window(record, memo, chosen, prompt, count, wanted)
+        state = WindowState(wanted.nonce or secrets.token_hex(4))
+        record = ContextRecord(wanted.id, wanted.owner or wanted.id, text, state.dumps())
+        window = _window(record, state, chosen, prompt, count, wanted)
         _admit(window)
         storage.commit(Transition(head=0, record=record))
         return Opened(window, Reader(storage, wanted.id))
@@ -137,13 +137,13 @@ def _read(
     """Return the context that was *found*, with its *settings* as they are wanted."""
     chosen, prompt, count, text = settings
     record = found[0]._replace(settings=text, owner=wanted.owner or found[0].owner)
-    window = _window(record, Memo.loads(record.state), chosen, prompt, count, wanted)
+    window = _window(record, WindowState.loads(record.state), chosen, prompt, count, wanted)
     reader = Reader(storage, wanted.id)
     before = json.loads(found[0].settings)
     recount = wanted.recount or (before.get("counter"), before["settings"].get("model")) != (count.name, chosen.model)
     contents = ContentsPage()
     if found[1] is not None:
-        contents = moments.contents(found[1], nonce=window.memo.nonce, weigh=window.weigh if recount else None)
+        contents = moments.contents(found[1], nonce=window.state.nonce, weigh=window.weigh if recount else None)
     _fill(window, reader, storage, contents, recount=recount)
     _check_unchanged(storage, found[0])
     if text != found[0].settings:
@@ -178,12 +178,12 @@ def _chosen(wanted: Wanted, stored: dict[str, object]) -> tuple[Settings, str | 
 
 
 def _window(
-    record: ContextRecord, memo: Memo, chosen: Settings, prompt: str | None, count: TokenCounter, wanted: Wanted
+    record: ContextRecord, state: WindowState, chosen: Settings, prompt: str | None, count: TokenCounter, wanted: Wanted
 ) -> Window:
     def weigh(message: Message) -> int:
         return message_tokens(message, count, chosen.model)
 
-    return Window(record, memo=memo, settings=chosen, system=prompt, tools=wanted.tools, count=count, weigh=weigh)
+    return Window(record, state=state, settings=chosen, system=prompt, tools=wanted.tools, count=count, weigh=weigh)
 
 
 def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:
@@ -221,7 +221,7 @@ def _rows(storage: Storage, context: str, indexes: list[int]) -> dict[int, PageR
 def _admit(window: Window) -> None:
     """Refuse a window in which nothing could ever be said."""
     limits, pinned = window.limits, 0
-    for index in window.memo.pins:
+    for index in window.state.pins:
         page = window.active.page(index)
         pinned += page.tokens if page else 0
     fits(window, pinned, limits.budget)
@@ -236,7 +236,7 @@ def fits(window: Window, pinned: int, budget: int) -> None:
     """
     parts = {
         "system": window.system.tokens,
-        "tools": window.own_tools + window.memo.tools,
+        "tools": window.own_tools + window.state.tools,
         "framing": 3,
         "contents": CONTENTS_FLOOR,
         "pinned": pinned,

@@ -41,7 +41,7 @@ def as_nodes(
         elif not late:
             waiting.remove(message["tool_call_id"])
         if recount:
-            node.tokens = window.weigh(late_result(view, window.memo.nonce) if late else view)
+            node.tokens = window.weigh(late_result(view, window.state.nonce) if late else view)
         nodes.append(node)
     return StoredPage(row, base, tuple(nodes))
 

@@ -16,7 +16,7 @@ from ..storage import Storage
 from ..storage.codec import decode
 from ..storage.protocol import ContextRecord
 from ..text.summarize import one_line
-from ..window.state import Memo
+from ..window.state import WindowState
 
 _FOUND = b"<memci:memory "
 _PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")
@@ -36,7 +36,7 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
     first = {origin: min(held) for origin, held in told.items() if held}
     origins = {row.index: row.continues or row.index for row in storage.pages(record.id)}
     gone = {origin for origin, held in told.items() if not seqs.isdisjoint(held)}
-    frame = re.compile(rb"<memci:recall " + Memo.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
+    frame = re.compile(rb"<memci:recall " + WindowState.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
     for each in storage.entries(record.id):
         if each.quotes is None and b"<memci:recall " not in each.body:
             continue

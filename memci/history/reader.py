@@ -128,7 +128,7 @@ class Reader:
             record: The context's record.
             pins: Pages that are pinned.
             titles: Those of pages with a line of their own.
-            known: Rows that are not in the store: what an edition made of them that is shown and not stored.
+            known: Rows that are not in the store: what a compaction made of them that is shown and not stored.
         """
         stored = (known.get(row.index, row) for row in self._storage.pages(self._context))
         shown = (known[index] for index in sorted(known))

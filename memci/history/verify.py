@@ -1,7 +1,7 @@
 """Verifying: whether what a store holds of a context is whole. The public twin of the `_check`s.
 
     entries   every one there, none changed          pages      every entry on exactly one page
-    edition   every archived page on exactly one line, and no other; the earlier ones can be read
+    compaction   every archived page on exactly one line, and no other; the earlier ones can be read
     ops       each names entries that are there
 
 It reads everything, changes nothing, and tells what it finds. This module knows nothing of windows.
@@ -23,15 +23,15 @@ def problems(storage: Storage, context: str) -> Iterator[str]:
         if found is None:
             yield f"there is no context {context!r:.60}"
             return
-        record, edition = found
+        record, compaction = found
         yield from _entries(storage, record)
         rows = list(storage.pages(context))
     except (MemciError, ValueError) as error:
         yield str(error)
         return
     yield from _pages(record, rows)
-    yield from _listed(edition, rows)
-    yield from _told(_editions(storage, record))
+    yield from _listed(compaction, rows)
+    yield from _told(_compactions(storage, record))
     yield from _told(_ops(storage, record))
 
 
@@ -43,11 +43,11 @@ def _told(found: Iterator[str]) -> Iterator[str]:
         yield str(error) if isinstance(error, MemciError) else f"it can't be read: {error!r:.100}"
 
 
-def _editions(storage: Storage, record: ContextRecord) -> Iterator[str]:
+def _compactions(storage: Storage, record: ContextRecord) -> Iterator[str]:
     revision, head = record.revision + 1, record.head
-    for row in storage.editions(record.id):
+    for row in storage.compactions(record.id):
         if row.revision >= revision or row.head > head:
-            yield f"the edition of revision {row.revision} is not older than the one after it"
+            yield f"the compaction of revision {row.revision} is not older than the one after it"
         revision, head = row.revision, row.head
         moments.loads(row.text, record, nonce="", weigh=None, head=row.head, turn=row.turn)
 
@@ -90,10 +90,10 @@ def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
         yield f"pages {missing[:10]} were given out and are not there"
 
 
-def _listed(edition: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
+def _listed(compaction: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
     archived = {row.index for row in rows if row.state is PageState.ARCHIVED}
     try:
-        listed = moments.contents(edition, nonce="", weigh=None).listed if edition is not None else []
+        listed = moments.contents(compaction, nonce="", weigh=None).listed if compaction is not None else []
     except (ValueError, KeyError, TypeError) as error:
         yield f"the Contents Page can't be read: {error}"
         return

@@ -1,6 +1,6 @@
 """Writing: the changes of one context. Each is reckoned, committed, and only then taken in.
 
-    append     draft ──▶ entries, pages, record          edition    plan ──▶ pages, views, Contents Page
+    append     draft ──▶ entries, pages, record          compaction    plan ──▶ pages, views, Contents Page
     recalled   one counter                               pinned     one mark                undo   pages are marked
 
 A change that can't be committed leaves the window as it was. This module knows nothing of tools or of rendering.
@@ -32,9 +32,9 @@ from ..storage.codec import digest
 from ..storage.protocol import EntryRow, OpRow, PageRow, PageState, Transition
 from ..text.summarize import Summary
 from ..window import snapshot as moments
+from ..window.compaction import compaction, improvable
 from ..window.draft import Draft, StoredPage
-from ..window.editions import edition, improvable
-from ..window.state import Memo
+from ..window.state import WindowState
 from ..window.window import Window
 from .loader import Unwritten, fits
 from .page_reader import read_back
@@ -69,7 +69,7 @@ class Writer:
         self._summaries = summaries
         self._wrote = False
 
-    def append(self, draft: Draft, memo: Memo, *, op_id: str | None, at: str | None) -> OpRow | None:
+    def append(self, draft: Draft, state: WindowState, *, op_id: str | None, at: str | None) -> OpRow | None:
         """Store *draft* and take it in; return the row of *op_id* if it was stored before, and nothing happened.
 
         Raises:
@@ -77,7 +77,7 @@ class Writer:
             Undone: If what it stored was taken back; `Erased` if it was erased.
         """
         window = self._window
-        record, rows = window.drafted(draft, memo)
+        record, rows = window.drafted(draft, state)
         entries = tuple(
             EntryRow(node.seq, codec, body, digest(codec, body), node.tokens, node.clip, node.quotes, at)
             for node, (codec, body) in zip(draft.nodes, draft.bodies, strict=True)
@@ -100,7 +100,7 @@ class Writer:
                 self._notify(Event("clip", record.id, (page,), tokens))
         return None
 
-    def edition(
+    def compaction(
         self,
         *,
         pending: tuple[Unit, ...] = (),
@@ -109,7 +109,7 @@ class Writer:
         fewest: int = 4,
         most: int | None = None,
     ) -> Plan:
-        """Start an edition that makes room for *pending* units, and return its plan. O(messages in the window).
+        """Start a compaction that makes room for *pending* units, and return its plan. O(messages in the window).
 
         Args:
             pending: What is to be rendered but not appended yet.
@@ -122,45 +122,45 @@ class Writer:
             BudgetExceeded: If the window can't fit; nothing has changed then.
         """
         window = self._window
-        pinned = [self._stored(index) for index in window.memo.pins if index not in window.rows]
+        pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
         own = window.common.archive.contents.lines
         recalled = [
             self._stored(index)
-            for index in window.memo.relist
-            if index not in own and index not in window.rows and index not in window.memo.pins
+            for index in window.state.relist
+            if index not in own and index not in window.rows and index not in window.state.pins
         ]
-        state = window.state(pending, settles=settles)
+        occupancy = window.occupancy(pending, settles=settles)
         coming = tuple(
             ClosedPage(page.row.index, sum(node.tokens for node in page.nodes), pinned=True) for page in pinned
         )
         limits = replace(window.limits, fewest=fewest)
         if most is not None:
             limits = replace(limits, active_pages=most, keep=1.0)
-        plan = fit(replace(state, closed=(*state.closed, *coming)), limits, low=low)
+        plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=low)
         told = self._summaries([*plan.archive, *(page.row.index for page in recalled), *improvable(window, plan)])
-        made = edition(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=told)
+        made = compaction(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=told)
         if not made.changed and not made.views and made.contents == window.common.archive.contents:
             return plan
-        memo = replace(window.memo, relist=(), editions=window.memo.editions + 1).posting(made.fates)
-        record = window.changed(memo)._replace(next_page=made.next_page)
+        state = replace(window.state, relist=(), compactions=window.state.compactions + 1).posting(made.fates)
+        record = window.changed(state)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
         if not self._read_only:  # what only reads shows it, and stores nothing
             self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), made.contents)
         window.turn_over(made, record)
         left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
-        self._notify(Event("edition", record.id, left, window.tokens))
+        self._notify(Event("compaction", record.id, left, window.tokens))
         if made.unloaded:
             self._notify(Event("unload", record.id, made.unloaded, window.tokens))
         return plan
 
     def archive(self, keep: int | None) -> Plan:
-        """Start an edition that leaves the newest *keep* closed pages, or the share that an edition leaves."""
+        """Start a compaction that leaves the newest *keep* closed pages, or the share that a compaction leaves."""
         window = self._window
         self._check_writable()
         if keep is None:
-            return self.edition(low=int(window.limits.keep * window.active.messages.tokens), fewest=1)
-        return self.edition(low=window.active.messages.tokens, most=keep)
+            return self.compaction(low=int(window.limits.keep * window.active.messages.tokens), fewest=1)
+        return self.compaction(low=window.active.messages.tokens, most=keep)
 
     @property
     def due(self) -> bool:
@@ -169,7 +169,7 @@ class Writer:
         return self._window.settings.every_turn and any(rule(rows, self._window.record.turn) for rule in self._rules)
 
     def recalled(self, index: int) -> None:
-        """Count a recall of page *index*, once per turn; it gets a line of its own again at the next edition.
+        """Count a recall of page *index*, once per turn; it gets a line of its own again at the next compaction.
 
         Where nothing can be written just now, it is not counted: whoever asked gets the page all the same.
         """
@@ -178,11 +178,11 @@ class Writer:
         if self._read_only or (row.recall_count and row.last_recalled_turn == turn):
             return
         row = row._replace(recall_count=row.recall_count + 1, last_recalled_turn=turn)
-        memo = window.memo
-        if index not in window.common.archive.contents.lines and index not in memo.relist:
-            memo = replace(memo, relist=(*memo.relist, index))
+        state = window.state
+        if index not in window.common.archive.contents.lines and index not in state.relist:
+            state = replace(state, relist=(*state.relist, index))
         try:
-            self.remember(memo, row)
+            self.remember(state, row)
         except (StorageFull, StorageReadOnly, StorageBusy) as error:
             _LOG.debug("a recall of page %d is not counted: %s", index, type(error).__name__)
             return
@@ -190,32 +190,32 @@ class Writer:
             window.common.archive.rows[index] = row
 
     def pin(self, index: int) -> None:
-        """Keep page *index* in the window, from the next edition on if it is not there.
+        """Keep page *index* in the window, from the next compaction on if it is not there.
 
         Raises:
             BudgetExceeded: If it does not fit beside system, pins and a quarter for the open page.
         """
-        window, memo = self._window, self._window.memo
+        window, state = self._window, self._window.state
         row = self._row(index)
         if row.continues is not None and row.continues == window.record.open_page:
             raise InvalidSetting(
                 "index", f"page #{index} is a part of the open page #{row.continues}: recall it instead"
             )
-        if index in memo.pins:
+        if index in state.pins:
             return
         tokens = 0
-        for each in (*memo.pins, index):
+        for each in (*state.pins, index):
             page = window.active.page(each)
             tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).nodes)
         fits(window, tokens, window.limits.budget)
-        self.remember(replace(memo, pins=(*memo.pins, index)))
+        self.remember(replace(state, pins=(*state.pins, index)))
 
     def unpin(self, index: int) -> None:
         """Let page *index* go when its time comes."""
-        memo = self._window.memo
+        state = self._window.state
         self._row(index)
-        if index in memo.pins:
-            self.remember(replace(memo, pins=tuple(each for each in memo.pins if each != index)))
+        if index in state.pins:
+            self.remember(replace(state, pins=tuple(each for each in state.pins if each != index)))
 
     def undo(self) -> list[Message]:
         """Mark the newest interaction as undone and return its messages.
@@ -233,16 +233,16 @@ class Writer:
         marked = tuple(
             row._replace(state=PageState.UNDONE, end=record.head if row.end is None else row.end) for row in rows
         )
-        memo = replace(
-            window.memo,
-            pins=tuple(index for index in window.memo.pins if index not in gone),
-            relist=tuple(index for index in window.memo.relist if index not in gone),
-            task=None if window.memo.task in gone else window.memo.task,
-            undone=window.memo.undone + len(gone),
+        state = replace(
+            window.state,
+            pins=tuple(index for index in window.state.pins if index not in gone),
+            relist=tuple(index for index in window.state.relist if index not in gone),
+            task=None if window.state.task in gone else window.state.task,
+            undone=window.state.undone + len(gone),
         ).posting(gone)
-        contents = window.common.archive.contents.without(gone, memo.nonce, window.weigh)
+        contents = window.common.archive.contents.without(gone, state.nonce, window.weigh)
         changed = contents != window.common.archive.contents
-        after = window.changed(memo)._replace(open_page=None)
+        after = window.changed(state)._replace(open_page=None)
         self._commit(Transition(record.head, after, pages=marked), contents if changed else None)
         window.forget(gone, contents, after)
         return [message for _, message in messages]
@@ -266,23 +266,23 @@ class Writer:
         row = self._reader.page(index, self._window.record)
         return read_back(self._window, self._reader, row)
 
-    def remember(self, memo: Memo, *rows: PageRow) -> None:
-        """Store *memo*, and *rows* that changed with it; nothing if nothing is new."""
-        if memo == self._window.memo and not rows:
+    def remember(self, state: WindowState, *rows: PageRow) -> None:
+        """Store *state*, and *rows* that changed with it; nothing if nothing is new."""
+        if state == self._window.state and not rows:
             return
         window = self._window
-        record = window.changed(memo)
+        record = window.changed(state)
         self._commit(Transition(record.head, record, pages=rows))
         window.remember(record)
 
-    def write_memo(self) -> None:
+    def write_state(self) -> None:
         """Store what the memory was told of, if this handle has changed the context anyway.
 
         One that only tells takes nothing from whoever writes; telling again is harmless.
         """
         window = self._window
-        if self._wrote and window.memo.dumps() != window.record.state:
-            record = window.changed(window.memo)
+        if self._wrote and window.state.dumps() != window.record.state:
+            record = window.changed(window.state)
             self._commit(Transition(record.head, record))
             window.remember(record)
 
@@ -290,7 +290,7 @@ class Writer:
         """Store what opening left unwritten: new settings, and what the window costs by them."""
         if self._unwritten is not None:
             window = self._window
-            record = window.changed(window.memo)
+            record = window.changed(window.state)
             self._commit(Transition(record.head, record))
             window.remember(record)
 
@@ -305,7 +305,7 @@ class Writer:
             raise StorageReadOnly(f"context {self._window.record.id!r:.60} was opened for reading only")
 
     def _commit(self, transition: Transition, contents: ContentsPage | None = None) -> OpRow | None:
-        """Store *transition*, an edition if it has new *contents*, and with it what opening left unwritten."""
+        """Store *transition*, a compaction if it has new *contents*, and with it what opening left unwritten."""
         self._check_writable()
         window, unwritten = self._window, self._unwritten
         if unwritten is not None and contents is None:
@@ -315,7 +315,7 @@ class Writer:
             rows.update((row.index, row) for row in transition.pages)
             active = [row for row in rows.values() if row.state is PageState.ACTIVE]
             was = unwritten and unwritten.was
-            transition = transition._replace(edition=moments.dumps(contents, transition.record, active, was=was))
+            transition = transition._replace(compaction=moments.dumps(contents, transition.record, active, was=was))
         if unwritten is not None:
             transition = transition._replace(views=unwritten.views + transition.views)
         known = self._storage.commit(transition)

@@ -25,14 +25,14 @@ CONTENTS_FLOOR = 64
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a window may cost, in tokens, and how far an edition goes."""
+    """What a window may cost, in tokens, and how far a compaction goes."""
 
     budget: int
     """the window without the reply"""
     contents: int
     """the ceiling of the Contents Page"""
     keep: float = 0.5
-    """the share of the active part that an edition leaves: 1 - κ"""
+    """the share of the active part that a compaction leaves: 1 - κ"""
     active_pages: int | None = None
     """how many closed pages may stay at most; None: the budget decides"""
     fewest: int = 4
@@ -64,7 +64,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class Occupancy:
     """What is in the window, in tokens."""
 
     system: int
@@ -83,7 +83,7 @@ class State:
 
     @property
     def fixed(self) -> int:
-        """Tokens that no edition changes."""
+        """Tokens that no compaction changes."""
         return self.system + self.tools + self.framing
 
     @property
@@ -95,41 +95,41 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an edition does."""
+    """What a compaction does."""
 
     archive: tuple[int, ...] = ()
     """indexes of closed pages, oldest first"""
     split: int = 0
     """how many units to cut out of the open page, behind its user's message"""
     contents: int = 0
-    """the ceiling of the Contents Page in this edition"""
+    """the ceiling of the Contents Page in this compaction"""
     clips: tuple[tuple[int, int], ...] = ()
     """(seq, tokens) of results to clip"""
 
 
-def fit(state: State, limits: Limits, *, low: int | None = None) -> Plan:
-    """Return the plan that brings *state* within *limits*. O(pages and units in the window).
+def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan:
+    """Return the plan that brings *occupancy* within *limits*. O(pages and units in the window).
 
     Args:
-        state: What is in the window.
+        occupancy: What is in the window.
         limits: What it may cost.
         low: Tokens that the active pages may hold afterwards, if archiving alone can do it; default: the watermark.
 
     Raises:
         BudgetExceeded: If the window can't fit, whatever is archived, split, folded and clipped.
     """
-    pending = sum(unit.tokens for unit in state.pending)
-    room = limits.budget - state.fixed - limits.contents - pending
+    pending = sum(unit.tokens for unit in occupancy.pending)
+    room = limits.budget - occupancy.fixed - limits.contents - pending
     if low is None:
         low = int(limits.keep * max(0, room))
-    active = sum(page.tokens for page in state.closed) + sum(unit.tokens for unit in state.units)
+    active = sum(page.tokens for page in occupancy.closed) + sum(unit.tokens for unit in occupancy.units)
 
-    chosen = _archived(state, limits, active, low, room)
+    chosen = _archived(occupancy, limits, active, low, room)
     active -= sum(page.tokens for page in chosen)
-    first = int(state.task)
+    first = int(occupancy.task)
     split = 0
     if active > room:
-        for unit in state.units[first : first + state.movable]:
+        for unit in occupancy.units[first : first + occupancy.movable]:
             if active <= min(low, room):
                 break
             split += 1
@@ -137,57 +137,57 @@ def fit(state: State, limits: Limits, *, low: int | None = None) -> Plan:
 
     contents = limits.contents
     if active > room:
-        least = min(CONTENTS_FLOOR, limits.contents) if state.contents or chosen or split else 0
+        least = min(CONTENTS_FLOOR, limits.contents) if occupancy.contents or chosen or split else 0
         contents = max(least, limits.contents - (active - room))
-    over = active + pending - (limits.budget - state.fixed - contents)
+    over = active + pending - (limits.budget - occupancy.fixed - contents)
     clips: tuple[tuple[int, int], ...] = ()
     if over > 0:
-        rest = (*state.units[first + split :], *state.pending)
+        rest = (*occupancy.units[first + split :], *occupancy.pending)
         clips, saved = _clips([result for unit in rest for result in unit.results], over)
         if saved < over:
-            pinned = active + pending - sum(unit.tokens for unit in (*state.units[:first], *rest))
+            pinned = active + pending - sum(unit.tokens for unit in (*occupancy.units[:first], *rest))
             raise BudgetExceeded(
                 limits.budget,
                 {
-                    "system": state.system,
-                    "tools": state.tools,
-                    "framing": state.framing,
+                    "system": occupancy.system,
+                    "tools": occupancy.tools,
+                    "framing": occupancy.framing,
                     "contents": contents,
                     "pinned": pinned,
-                    "task": sum(unit.tokens for unit in state.units[:first]),
+                    "task": sum(unit.tokens for unit in occupancy.units[:first]),
                     "latest messages": sum(unit.tokens for unit in rest) - saved,
                 },
             )
     return Plan(tuple(sorted(page.index for page in chosen)), split, contents, clips)
 
 
-def check(state: State, limits: Limits) -> None:
-    """Check that *state* fits as it came to be: a result's name, or its id, is more than it can be clipped to.
+def check(occupancy: Occupancy, limits: Limits) -> None:
+    """Check that *occupancy* fits as it came to be: a result's name, or its id, is more than it can be clipped to.
 
     Raises:
         BudgetExceeded: If it costs more than the budget.
     """
-    if state.tokens > limits.budget:
-        first = int(state.task)
+    if occupancy.tokens > limits.budget:
+        first = int(occupancy.task)
         raise BudgetExceeded(
             limits.budget,
             {
-                "system": state.system,
-                "tools": state.tools,
-                "framing": state.framing,
-                "contents": state.contents,
-                "pinned": sum(page.tokens for page in state.closed),
-                "task": sum(unit.tokens for unit in state.units[:first]),
-                "latest messages": sum(unit.tokens for unit in (*state.units[first:], *state.pending)),
+                "system": occupancy.system,
+                "tools": occupancy.tools,
+                "framing": occupancy.framing,
+                "contents": occupancy.contents,
+                "pinned": sum(page.tokens for page in occupancy.closed),
+                "task": sum(unit.tokens for unit in occupancy.units[:first]),
+                "latest messages": sum(unit.tokens for unit in (*occupancy.units[first:], *occupancy.pending)),
             },
         )
 
 
-def _archived(state: State, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:
+def _archived(occupancy: Occupancy, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:
     """Return the closed pages to archive: by count and by tokens down to the watermark, else as far as needed."""
-    order = [page for page in state.closed if not page.pinned]
+    order = [page for page in occupancy.closed if not page.pinned]
     order.sort(key=lambda page: page.task)  # stable: the oldest first, the task last
-    pages = len(state.closed) + bool(state.units)
+    pages = len(occupancy.closed) + bool(occupancy.units)
     most = closed = len(order)
     if limits.active_pages is not None and closed > limits.active_pages:
         most = int(limits.active_pages * limits.keep)

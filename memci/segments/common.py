@@ -1,9 +1,9 @@
 """The Common segment: the Contents Page of the archive, then the active pages.
 
     [ contents: block, block ]  [ active: closed pages, the open page ]
-      changes at an edition       grows at its tail, between editions
+      changes at a compaction       grows at its tail, between compactions
 
-This module knows nothing of when an edition happens, or of storage.
+This module knows nothing of when a compaction happens, or of storage.
 """
 
 from ..chapters.active import ActiveChapter

@@ -3,7 +3,7 @@
 A context changes by transitions. One transition is one transaction: a store applies all of it or nothing.
 
     append_turn  ──▶  Transition(entries, pages, record)            ──▶  commit
-    an edition   ──▶  Transition(pages, record, edition, views)     ──▶  commit
+    a compaction   ──▶  Transition(pages, record, compaction, views)     ──▶  commit
     fork         ──▶  Transition(pages, record with parent, …)      ──▶  commit
     erase        ──▶  Erasure(tombstones, transitions)              ──▶  erase
 
@@ -123,8 +123,8 @@ class OpRow(NamedTuple):
     """(page, ordinal) of each message"""
 
 
-class EditionRow(NamedTuple):
-    """What an edition left behind: how the window stood then."""
+class CompactionRow(NamedTuple):
+    """What a compaction left behind: how the window stood then."""
 
     revision: int
     """of the record that it was committed with; counts up within a context"""
@@ -148,11 +148,11 @@ class Transition(NamedTuple):
     """pages that are new or changed, whole; matched by index"""
     views: tuple[tuple[int, int, int], ...] = ()
     """(seq, tokens, clip) of entries whose view in the window changed; their bytes never do"""
-    edition: str | None = None
-    """the window afterwards (JSON), None if this is no edition; kept beside the editions before it"""
+    compaction: str | None = None
+    """the window afterwards (JSON), None if this is no compaction; kept beside the compactions before it"""
     op: OpRow | None = None
-    history: tuple[EditionRow, ...] = ()
-    """editions before this one, oldest first; only a context that comes with its past has any"""
+    history: tuple[CompactionRow, ...] = ()
+    """compactions before this one, oldest first; only a context that comes with its past has any"""
     ops: tuple[OpRow, ...] = ()
     """ops of the past, likewise"""
 
@@ -165,8 +165,8 @@ class Erasure(NamedTuple):
     entries: tuple[tuple[str, EntryRow], ...] = ()
     """(context, tombstone): the tombstone takes the place of the entry with its seq, for all forks that share it"""
     transitions: tuple[Transition, ...] = ()
-    """what the contexts that showed these entries are afterwards; all editions before are removed, and the digests of
-    their ops that appended one of the entries become 16 zero bytes"""
+    """what the contexts that showed these entries are afterwards; all compactions before are removed, and the
+    digests of their ops that appended one of the entries become 16 zero bytes"""
 
 
 class Erased(NamedTuple):
@@ -175,7 +175,7 @@ class Erased(NamedTuple):
     contexts: int = 0
     entries: int = 0
     pages: int = 0
-    editions: int = 0
+    compactions: int = 0
     ops: int = 0
     scrubbed: bool = True
     """whether no byte is left in the store's own files; False while another reader keeps an older state: erase again"""
@@ -190,7 +190,7 @@ class Storage(Protocol):
     """
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
-        """Return the record and the last edition of *context*, or None if there is no such context. O(1)."""
+        """Return the record and the last compaction of *context*, or None if there is no such context. O(1)."""
         ...
 
     def revision(self, context: str) -> int:
@@ -231,8 +231,8 @@ class Storage(Protocol):
         """
         ...
 
-    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
-        """Yield the editions of *context*, newest first; those made at most at *head*, if it is given."""
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        """Yield the compactions of *context*, newest first; those made at most at *head*, if it is given."""
         ...
 
     def ops(self, context: str) -> Iterator[OpRow]:

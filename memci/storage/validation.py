@@ -30,10 +30,10 @@ def check(transition: Transition) -> None:
     check_text("owner", record.owner)
     check_text("settings", record.settings)
     check_text("state", record.state)
-    if transition.edition is not None:
-        check_text("edition", transition.edition)
-    for edition in transition.history:
-        check_text("edition", edition.text)
+    if transition.compaction is not None:
+        check_text("compaction", transition.compaction)
+    for compaction in transition.history:
+        check_text("compaction", compaction.text)
     for op in (*transition.ops, transition.op):
         if op is not None:
             check_text("op_id", op.op_id)

@@ -1,4 +1,4 @@
-"""What is about to happen to a window, as values: a draft of messages, a page read back, an edition.
+"""What is about to happen to a window, as values: a draft of messages, a page read back, a compaction.
 
 This module knows nothing of how they are made, or of storage beyond the rows that are stored.
 """
@@ -32,7 +32,7 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page as an edition needs it: its row, and its messages as nodes."""
+    """A page as a compaction needs it: its row, and its messages as nodes."""
 
     row: PageRow
     base: int
@@ -41,8 +41,8 @@ class StoredPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Edition:
-    """One edition, ready to be committed and taken in."""
+class Compaction:
+    """One compaction, ready to be committed and taken in."""
 
     contents: ContentsPage
     listed: dict[int, PageRow]

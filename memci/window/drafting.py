@@ -75,7 +75,7 @@ def draft(
         tokens = costs.get(body) or window.weigh(message)
         whole.append(tokens)
         if late:
-            tokens = window.weigh(late_result(message, window.memo.nonce))
+            tokens = window.weigh(late_result(message, window.state.nonce))
         ordinal = seq - base + 1
         view, clip = window.shown(message, 0, page, ordinal), 0
         if tokens > window.clip_limit:

@@ -1,12 +1,12 @@
-"""Moments: how a window stood at an edition, as JSON, so that it can be seen again later.
+"""Moments: how a window stood at a compaction, as JSON, so that it can be seen again later.
 
     {"contents": […],                           the Contents Page (`chapters.contents_json`)
      "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
      "was": …,                                   the settings before, if it changed them
      "active": [[index, first, end, turn, cut, continues], …]}        the pages that stood verbatim
 
-What is appended after an edition only extends the window, so the state at the close of any turn is the newest moment
-before it, and the pages that were opened since. An edition of memci 0.1 is a bare list: the Contents Page alone. This
+What is appended after a compaction only extends the window, so the state at the close of any turn is the newest moment
+before it, and the pages that were opened since. A compaction of memci 0.1 is a bare list: the Contents Page alone. This
 module knows nothing of storage, beyond the rows that are stored.
 """
 
@@ -26,7 +26,7 @@ class Moment:
 
     contents: ContentsPage
     record: ContextRecord | None
-    """None for an edition of memci 0.1, which did not keep it"""
+    """None for a compaction of memci 0.1, which did not keep it"""
     active: tuple[PageRow, ...] = ()
     was: str | None = None
     """the settings before it, if it changed them"""

@@ -1,6 +1,6 @@
 """The small facts of one context that are neither messages nor pages, as they are stored with it.
 
-    Memo(nonce="5f0c21aa", pins=(3,), ratios=(1.02, 1.03))  ──▶  JSON, a row's column  ──▶  the same
+    WindowState(nonce="5f0c21aa", pins=(3,), ratios=(1.02, 1.03))  ──▶  JSON, a row's column  ──▶  the same
 
 This module knows nothing of messages or of what the facts are used for.
 """
@@ -19,9 +19,22 @@ RATIOS = 8
 WAITING = 256
 """How many ids of interrupted calls are remembered, so that a late result is recognised without a search."""
 
+_KEYS = {"compactions": "editions"}
+"""fields that are stored under another key: that of the first format"""
+
+
+def fields_of(text: str) -> dict[str, Any]:
+    """Return the fields of a stored state, by their names in `WindowState`.
+
+    Raises:
+        ValueError: If *text* is not a JSON object.
+    """
+    names = {key: name for name, key in _KEYS.items()}
+    return {names.get(key, key): value for key, value in json.loads(text).items()}
+
 
 @dataclass(frozen=True, slots=True)
-class Memo:
+class WindowState:
     """The small facts of a context that are neither messages nor pages; bounded by the window."""
 
     nonce: str
@@ -31,10 +44,10 @@ class Memo:
     """reported to predicted tokens of the last requests, newest last"""
     pins: tuple[int, ...] = ()
     relist: tuple[int, ...] = ()
-    """pages that were recalled and get a line of their own at the next edition"""
+    """pages that were recalled and get a line of their own at the next compaction"""
     waiting: tuple[str, ...] = ()
     """ids of the latest calls that were interrupted"""
-    editions: int = 0
+    compactions: int = 0
     task: int | None = None
     """the context's first page"""
     undone: int = 0
@@ -49,18 +62,18 @@ class Memo:
     recollection: tuple[int, str] | None = None
     """the memory page of an open page: its index, and what was found for it"""
 
-    def posting(self, indexes: Iterable[int]) -> Memo:
-        """Return the memo with *indexes* in the outbox. O(outbox)."""
+    def posting(self, indexes: Iterable[int]) -> WindowState:
+        """Return the state with *indexes* in the outbox. O(outbox)."""
         return replace(self, outbox=posted(self.outbox, indexes))
 
     def dumps(self) -> str:
-        """Return the memo as JSON."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        """Return the state as JSON."""
+        return json.dumps({_KEYS.get(key, key): value for key, value in asdict(self).items()}, separators=(",", ":"))
 
     @classmethod
-    def loads(cls, text: str) -> Memo:
-        """Return the memo that `dumps` wrote."""
-        fields = json.loads(text)
+    def loads(cls, text: str) -> WindowState:
+        """Return the state that `dumps` wrote."""
+        fields = fields_of(text)
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
         }

@@ -1,9 +1,9 @@
 """The window of one context, as it stands in memory: segments, rows, counters, and what it would cost.
 
     system | contents | active … open page | what is pending
-    record: head 812, next page #97, turn 96         memo: pins, ratios, calls that wait
+    record: head 812, next page #97, turn 96         state: pins, ratios, calls that wait
 
-It changes by applying what was committed before: a `Draft` of messages, or an `Edition`. What it renders is a pure
+It changes by applying what was committed before: a `Draft` of messages, or an `Compaction`. What it renders is a pure
 function of what it holds. This module knows nothing of storage, beyond the rows that are stored.
 """
 
@@ -19,17 +19,17 @@ from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import interrupted, late_result
 from ..errors import InvalidSetting
 from ..messages import Message, call_name, tool_calls
-from ..segments.budget import Limits, State, Unit
+from ..segments.budget import Limits, Occupancy, Unit
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
 from ..storage.protocol import ContextRecord, PageRow, PageState
 from ..tokens import REQUEST_TOKENS, TokenCounter, tools_tokens
-from .state import RATIOS, WAITING, Memo
+from .state import RATIOS, WAITING, WindowState
 
 if TYPE_CHECKING:
     from ..settings import Settings
-    from .draft import Draft, Edition
+    from .draft import Compaction, Draft
 
 ANSWER_FRAMING = 16
 """Tokens that an answer costs as a message, besides its text."""
@@ -42,7 +42,7 @@ class Window:
         self,
         record: ContextRecord,
         *,
-        memo: Memo,
+        state: WindowState,
         settings: Settings,
         system: str | None,
         tools: Sequence[Message],
@@ -50,7 +50,7 @@ class Window:
         weigh: Callable[[Message], int],
     ) -> None:
         self.record = record
-        self.memo = memo
+        self.state = state
         self.settings = settings
         self.count = count
         self.weigh = weigh
@@ -60,16 +60,16 @@ class Window:
         """tokens of those that it offers to the model"""
         self.interrupted = weigh(interrupted(""))
         self.system = SystemSegment(system, notice=settings.notice, searchable=len(tools) > 1, weigh=weigh)
-        self.common = CommonSegment(nonce=memo.nonce, interrupted=self.interrupted)
+        self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
         self.rows: dict[int, PageRow] = {}
         """the pages that stand verbatim, by index"""
         self._reckon()
 
     def _reckon(self) -> None:
-        """Reckon anew what changes with the memo or an edition, but with no append."""
+        """Reckon anew what changes with the state or a compaction, but with no append."""
         settings = self.settings
-        self.fixed = self.system.tokens + self.own_tools + self.memo.tools + REQUEST_TOKENS
-        """tokens that no edition changes: system, tools, framing"""
+        self.fixed = self.system.tokens + self.own_tools + self.state.tools + REQUEST_TOKENS
+        """tokens that no compaction changes: system, tools, framing"""
         self.limits = Limits(
             budget=int((settings.window - settings.reply) / self.ratio),
             contents=settings.contents_tokens,
@@ -90,23 +90,23 @@ class Window:
     @property
     def ratio(self) -> float:
         """How much more tokens a provider reports than are counted here: a median, from 1.0 to 1.3."""
-        if not self.memo.ratios:
+        if not self.state.ratios:
             return 1.0
-        return min(1.3, max(1.0, sorted(self.memo.ratios)[len(self.memo.ratios) // 2]))
+        return min(1.3, max(1.0, sorted(self.state.ratios)[len(self.state.ratios) // 2]))
 
-    def calibrated(self, usage: object, predicted: int) -> Memo:
-        """Return the memo with what *usage* says of the last request, which was *predicted* to cost so many tokens.
+    def calibrated(self, usage: object, predicted: int) -> WindowState:
+        """Return the state with what *usage* says of the last request, which was *predicted* to cost so many tokens.
 
         Raises:
             InvalidSetting: If *usage* does not say what the request cost.
         """
         if usage is None or not predicted:
-            return self.memo
+            return self.state
         fields = usage if isinstance(usage, dict) else {**getattr(usage, "__dict__", {})}
         reported = fields.get("prompt_tokens", fields.get("input_tokens"))
         if type(reported) is not int or reported < 0:
             raise InvalidSetting("usage", "expected the usage of a reply, with prompt_tokens or input_tokens (an int)")
-        return replace(self.memo, ratios=(*self.memo.ratios, round(reported / predicted, 4))[-RATIOS:])
+        return replace(self.state, ratios=(*self.state.ratios, round(reported / predicted, 4))[-RATIOS:])
 
     @property
     def tokens(self) -> int:
@@ -123,13 +123,13 @@ class Window:
 
     @property
     def crowded(self) -> bool:
-        """Whether an edition is due."""
+        """Whether a compaction is due."""
         if self.tokens > self.limits.budget:
             return True
         n = self.limits.active_pages
         if n is None:
             return False
-        pinned = sum(index in self.rows for index in self.memo.pins if index != self.record.open_page)
+        pinned = sum(index in self.rows for index in self.state.pins if index != self.record.open_page)
         return len(self.active) - (self.active.open is not None) - pinned > n
 
     @property
@@ -145,7 +145,7 @@ class Window:
 
     def made(self, call_id: str) -> bool:
         """Tell whether a call with *call_id* is in the window, or was interrupted lately. O(messages in the window)."""
-        return call_id in self.memo.waiting or any(
+        return call_id in self.state.waiting or any(
             call["id"] == call_id for node in self.active.messages for call in tool_calls(node.message)
         )
 
@@ -154,7 +154,7 @@ class Window:
 
         The open tool group, which a draft may complete, is shown anew with it.
         """
-        chapter = ActiveChapter(nonce=self.memo.nonce, interrupted=self.interrupted)
+        chapter = ActiveChapter(nonce=self.state.nonce, interrupted=self.interrupted)
         chapter.start(0, 0)
         waiting = list(self.active.waiting)
         for node in waiting:
@@ -195,19 +195,21 @@ class Window:
         clip = limit
         while True:
             view = self.shown(message, clip, page, ordinal)
-            tokens = self.weigh(late_result(view, self.memo.nonce) if late else view)
+            tokens = self.weigh(late_result(view, self.state.nonce) if late else view)
             if tokens <= limit or not late or clip == 1:
                 return view, tokens, clip
             clip = max(1, min(clip - 8, clip * limit // tokens))
 
-    def state(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> State:
+    def occupancy(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> Occupancy:
         """Return what is in the window, as a plan needs it; *settles*: the pending messages end the open group."""
         units, task, movable = self.common.units(settles=settles)
-        return State(
+        return Occupancy(
             system=self.system.tokens,
-            tools=self.own_tools + self.memo.tools,
+            tools=self.own_tools + self.state.tools,
             contents=self.common.archive.contents.tokens,
-            closed=self.common.closed(frozenset(self.memo.pins), None if self.settings.every_turn else self.memo.task),
+            closed=self.common.closed(
+                frozenset(self.state.pins), None if self.settings.every_turn else self.state.task
+            ),
             units=units,
             task=task,
             movable=movable,
@@ -215,7 +217,7 @@ class Window:
             framing=REQUEST_TOKENS,
         )
 
-    def drafted(self, draft: Draft, memo: Memo) -> tuple[ContextRecord, tuple[PageRow, ...]]:
+    def drafted(self, draft: Draft, state: WindowState) -> tuple[ContextRecord, tuple[PageRow, ...]]:
         """Return the record and the pages that change when *draft* is appended. O(messages of the draft)."""
         record, rows = self.record, {}
         head, turn = record.head, record.turn
@@ -228,17 +230,17 @@ class Window:
                     turn += 1
                 open_row = PageRow(next_page, node.seq, None, turn)
                 rows[open_row.index] = open_row
-                if memo.task is None:
-                    memo = replace(memo, task=open_row.index)
+                if state.task is None:
+                    state = replace(state, task=open_row.index)
                 next_page += 1
             head = node.seq + 1
         if draft.interrupted:
-            memo = replace(memo, waiting=(*memo.waiting, *draft.interrupted)[-WAITING:])
+            state = replace(state, waiting=(*state.waiting, *draft.interrupted)[-WAITING:])
         record = ContextRecord(
             record.id,
             record.owner,
             record.settings,
-            record.state if memo is self.memo else memo.dumps(),
+            record.state if state is self.state else state.dumps(),
             head,
             next_page,
             turn,
@@ -249,9 +251,9 @@ class Window:
         )
         return record, tuple(rows.values())
 
-    def changed(self, memo: Memo) -> ContextRecord:
-        """Return the record of the next transition, with *memo*."""
-        return self.record._replace(state=memo.dumps(), revision=self.record.revision + 1)
+    def changed(self, state: WindowState) -> ContextRecord:
+        """Return the record of the next transition, with *state*."""
+        return self.record._replace(state=state.dumps(), revision=self.record.revision + 1)
 
     def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...]) -> None:
         """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
@@ -266,37 +268,37 @@ class Window:
     def remember(self, record: ContextRecord) -> None:
         """Take over what was committed as the context's record."""
         if record.state != self.record.state:
-            self.memo = Memo.loads(record.state)
+            self.state = WindowState.loads(record.state)
             self._reckon()
         self.record = record  # last: if a call stops before this line, its next write conflicts
 
     def reckon_tools(self, tokens: int) -> None:
         """Reckon with tools that cost *tokens* from now on; stored with the next change."""
-        self.remember(self.record._replace(state=replace(self.memo, tools=tokens).dumps()))
+        self.remember(self.record._replace(state=replace(self.state, tools=tokens).dumps()))
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""
         self.common.archive.show(contents, listed)
         self._reckon()
 
-    def turn_over(self, edition: Edition, record: ContextRecord) -> None:
-        """Take in *edition*, which was committed with *record*. O(messages in the window)."""
+    def turn_over(self, compaction: Compaction, record: ContextRecord) -> None:
+        """Take in *compaction*, which was committed with *record*. O(messages in the window)."""
         active = self.active
-        if edition.split is not None:
-            active.split(*edition.split)
-        active.remove(edition.archived)
-        for page in edition.restored:
+        if compaction.split is not None:
+            active.split(*compaction.split)
+        active.remove(compaction.archived)
+        for page in compaction.restored:
             active.restore(page.row.index, page.base, page.nodes)
-        active.show({seq: (message, tokens) for seq, message, tokens, _ in edition.views})
-        clips = {seq: clip for seq, _, _, clip in edition.views}
+        active.show({seq: (message, tokens) for seq, message, tokens, _ in compaction.views})
+        clips = {seq: clip for seq, _, _, clip in compaction.views}
         for node in active.messages:
             node.clip = clips.get(node.seq, node.clip)
-        for row in edition.changed:
+        for row in compaction.changed:
             if row.state is PageState.ACTIVE:
                 self.rows[row.index] = row
             else:
                 self.rows.pop(row.index, None)
-        self.show(edition.contents, edition.listed)
+        self.show(compaction.contents, compaction.listed)
         self.remember(record)
 
     def forget(self, gone: frozenset[int], contents: ContentsPage, record: ContextRecord) -> None:

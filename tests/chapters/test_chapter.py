@@ -168,8 +168,8 @@ def test_system_chapter_shows_what_there_is(prompt, notice, shown):
     assert [each.message["content"] for each in chapter.messages] == shown
 
 
-def test_archive_chapter_shows_an_edition_as_its_list():
-    """Each block is one node; another edition takes the place of the one before."""
+def test_archive_chapter_shows_an_compaction_as_its_list():
+    """Each block is one node; another compaction takes the place of the one before."""
     chapter = ArchiveChapter()
     for indexes in ((1, 2), (1, 2, 3), ()):
         blocks = [

@@ -1,4 +1,4 @@
-"""An edition as JSON: the same bytes come back."""
+"""A compaction as JSON: the same bytes come back."""
 
 import json
 
@@ -36,18 +36,18 @@ def contents(draw) -> ContentsPage:
 
 @settings(max_examples=60, deadline=None)
 @given(contents(), st.booleans())
-def test_edition_comes_back_equal(edition, recount):
+def test_compaction_comes_back_equal(compaction, recount):
     """What is read equals what was written: messages, tokens, lines, ranges, levels."""
-    text = contents_json.dumps(edition)
+    text = contents_json.dumps(compaction)
 
     back = contents_json.loads(text, nonce="1f9a03c2", weigh=weigh if recount else None)
 
-    assert back == edition
-    assert json.dumps([each.message for each in back.blocks]) == json.dumps([each.message for each in edition.blocks])
+    assert back == compaction
+    assert json.dumps([each.message for each in back.blocks]) == json.dumps([each.message for each in compaction.blocks])
     assert contents_json.dumps(back) == text
 
 
-def test_edition_is_counted_anew_when_it_is_asked():
+def test_compaction_is_counted_anew_when_it_is_asked():
     """Another counter weighs the blocks again; without one the counts are trusted."""
     line = PageLine.of(1, "t", [Entry(1, 1, "user", "s")], len)
     text = contents_json.dumps(ContentsPage((Block.of([line], (), "00000000", weigh),)))
@@ -56,6 +56,6 @@ def test_edition_is_counted_anew_when_it_is_asked():
     assert contents_json.loads(text, nonce="00000000", weigh=None).tokens > 7
 
 
-def test_empty_edition_comes_back():
-    """No block is an edition too."""
+def test_empty_compaction_comes_back():
+    """No block is a compaction too."""
     assert contents_json.loads(contents_json.dumps(ContentsPage()), nonce="00000000", weigh=None) == ContentsPage()

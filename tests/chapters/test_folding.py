@@ -41,7 +41,7 @@ def grown(batches: int, size: int, ceiling: int) -> tuple[ContentsPage, list[int
 
 
 def test_new_lines_are_one_new_block_behind_the_older_ones():
-    """Below the ceiling an edition only adds a block: every byte before it stays."""
+    """Below the ceiling a compaction only adds a block: every byte before it stays."""
     first, _ = step(ContentsPage(), [line(1), line(2)], 10_000)
 
     second, unloaded = step(first, [line(3)], 10_000)
@@ -51,7 +51,7 @@ def test_new_lines_are_one_new_block_behind_the_older_ones():
     assert unloaded == ()
 
 
-def test_edition_without_new_lines_is_the_one_before():
+def test_compaction_without_new_lines_is_the_one_before():
     """Nothing new and nothing too large: nothing changes."""
     contents, _ = step(ContentsPage(), [line(1)], 10_000)
 
@@ -66,7 +66,7 @@ def test_edition_without_new_lines_is_the_one_before():
     st.booleans(),
 )
 def test_ceiling_holds_and_no_page_is_lost(batches, ceiling, backwards):
-    """After every edition: within the ceiling, and each page is listed once or was unloaded once."""
+    """After every compaction: within the ceiling, and each page is listed once or was unloaded once."""
 
     def order(indexes):
         return sorted(indexes, reverse=backwards)
@@ -105,7 +105,7 @@ def test_lines_fold_oldest_first():
 
 
 def test_fold_goes_down_to_its_target():
-    """Once the ceiling is passed the page folds to three quarters of it, so that the next editions need no fold."""
+    """Once the ceiling is passed the page folds to three quarters of it, so that the next compactions need no fold."""
     contents, _ = grown(3, 4, 10_000)
     full = contents.tokens
 

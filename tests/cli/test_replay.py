@@ -44,7 +44,7 @@ def test_replay_when_json_is_wanted(run, trip):
     assert (value["turns"], value["messages"], value["model_calls"]) == (60, 240, 120)
     assert value["largest_request"] <= value["report"]["budget"] == 1750
     assert value["said_tokens"] > value["report"]["total"]
-    assert value["report"]["editions"] > 0
+    assert value["report"]["compactions"] > 0
     assert value["pages"] is value["rendering"] is value["store"] is None
 
 
@@ -135,7 +135,7 @@ def test_replay_when_a_preset_is_chosen(run, trip):
         for each in ("balanced", "economy")
     )
 
-    assert economy["report"]["editions"] < balanced["report"]["editions"]
+    assert economy["report"]["compactions"] < balanced["report"]["compactions"]
 
 
 @pytest.mark.parametrize(

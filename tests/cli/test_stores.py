@@ -17,10 +17,10 @@ def test_inspect_when_the_store_has_contexts(run, store):
     value = json.loads(result.stdout)
     assert set(value) == {"store", "contexts"}
     alice, bob = value["contexts"]
-    assert alice.pop("editions") > 0
+    assert alice.pop("compactions") > 0
     whole = {"parent": None, "base": 0}
     assert alice == {"id": "alice", "owner": "ada", "messages": 120, "pages": 60, "turns": 60, "window": 2000} | whole
-    assert bob.pop("editions") == 0
+    assert bob.pop("compactions") == 0
     assert bob == {"id": "bob", "owner": "bob", "messages": 2, "pages": 1, "turns": 1, "window": 4000} | whole
     told = run("inspect", store).stdout
     assert all(each in told for each in ("alice", "ada", "120", "2,000"))

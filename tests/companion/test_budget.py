@@ -1,4 +1,4 @@
-"""Two hundred turns over HTTP: no request is above the window, and between editions each extends the one before."""
+"""Two hundred turns over HTTP: no request is above the window, and between compactions each extends the one before."""
 
 import json
 import random
@@ -80,13 +80,13 @@ class Talk:
 
     def __init__(self, window, dice, turns=TURNS):
         self.turns = turns
-        ids, self.editions = count(1), []
-        """editions before each request for an answer"""
+        ids, self.compactions = count(1), []
+        """compactions before each request for an answer"""
 
         def answer(request):
             if request.answer:
                 return analysis(dice)
-            self.editions.append(context.report().editions)
+            self.compactions.append(context.report().compactions)
             if request.messages[-1]["role"] == "tool" or dice.random() < 0.6:
                 return "It leaves at noon. " * dice.choice([1, 3, 30, 100])
             return called(dice, ids, context.report().turn)
@@ -130,18 +130,18 @@ def test_requests_when_a_conversation_is_long(talk, request):
 
     assert max(talk.costs) <= talk.report.budget
     assert talk.report.turn + 1 == talk.turns
-    assert talk.report.editions > 2
+    assert talk.report.compactions > 2
     assert talk.problems == []
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("long talks")  # which are held once
-def test_prefix_when_there_was_no_edition(large):
-    """Between editions a request begins with the bytes of the one before, up to what was remembered for it."""
+def test_prefix_when_there_was_no_compaction(large):
+    """Between compactions a request begins with the bytes of the one before, up to what was remembered for it."""
     asked, compared = large.asked, 0
     firsts = [at for at, messages in enumerate(asked) if messages[-1]["role"] == "user"]
     for at, then in pairwise(firsts):
-        if large.editions[at] == large.editions[then]:
+        if large.compactions[at] == large.compactions[then]:
             kept = asked[at][:-2]  # without the question, and what is remembered in front of it
 
             assert json.dumps(asked[then]).startswith(json.dumps(kept)[:-1])
@@ -153,10 +153,10 @@ def test_prefix_when_there_was_no_edition(large):
 @pytest.mark.slow
 @pytest.mark.xdist_group("long talks")  # which are held once
 def test_prefix_when_tools_are_called(large):
-    """Within a turn each request extends the one before, byte for byte, unless an edition comes between."""
+    """Within a turn each request extends the one before, byte for byte, unless a compaction comes between."""
     asked, compared = large.asked, 0
     for at, messages in enumerate(asked):
-        if messages[-1]["role"] == "tool" and large.editions[at] == large.editions[at - 1]:
+        if messages[-1]["role"] == "tool" and large.compactions[at] == large.compactions[at - 1]:
             assert json.dumps(messages).startswith(json.dumps(asked[at - 1])[:-1])
             compared += 1
 

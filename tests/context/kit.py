@@ -71,7 +71,7 @@ def seen(context: Context) -> tuple:
     told = context.report()
     return (
         json.dumps(context.render(strict=False)),
-        (told.tokens, told.total, told.pages, told.messages, told.editions, told.turn, told.budget),
+        (told.tokens, told.total, told.pages, told.messages, told.compactions, told.turn, told.budget),
         list(context.pages()),
         [json.dumps(message) for message in context.messages()],
     )

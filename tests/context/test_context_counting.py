@@ -104,13 +104,13 @@ def test_report_adds_up():
     assert set(places) <= set(report.pages)
     assert report.pages["unloaded"] > 0
     assert (report.messages, report.turn, report.window) == (81, 39, 1_200)
-    assert report.editions > 0
+    assert report.compactions > 0
     assert 0.0 <= report.cached <= 1.0
     assert not report.exact or report.counter.startswith("custom")
 
 
 def test_report_tells_what_a_cache_keeps():
-    """Between two editions all of a rendering is the prefix of the next; an edition keeps less of it."""
+    """Between two compactions all of a rendering is the prefix of the next; a compaction keeps less of it."""
     context = talked(4, size=30)
     context.render()
     context.append_turn(*turn(5))

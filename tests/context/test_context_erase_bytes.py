@@ -36,11 +36,11 @@ def test_whole_context_is_erased(storage):
     context = talked(5, size=60, storage=storage, window=1_000)
     context.append_turn(*turn(6), op_id="op")
     opened(storage, id="other").append_turn("stays")
-    editions = len(list(storage.editions("alice")))
+    compactions = len(list(storage.compactions("alice")))
 
     receipt = erase(storage, context="alice")
 
-    assert receipt == ErasureReceipt(1, 6, 12, editions, 1, "done")
+    assert receipt == ErasureReceipt(1, 6, 12, compactions, 1, "done")
     assert [record.id for record in storage.contexts()] == ["other"]
     with pytest.raises(WriteConflict):
         context.render()
@@ -112,7 +112,7 @@ def canaries(storage):
     context.append_turn(*context.answers(reply), {"role": "assistant", "content": "I see."})
     context.append_turn(*turn(21))
     context.archive(keep=0)
-    assert sum("canary1" in edition.text for edition in storage.editions("alice")) >= 3
+    assert sum("canary1" in compaction.text for compaction in storage.compactions("alice")) >= 3
     return context
 
 
@@ -120,7 +120,7 @@ def canaries(storage):
 @pytest.mark.parametrize("scope", ["page", "entries", "context", "owner"])
 @pytest.mark.parametrize("closed_between", [False, True])
 def test_no_byte_of_it_is_left_on_disk(scope, kind, closed_between, tmp_path):
-    """Content, names, arguments, ids, times, titles in old editions: nothing is left in any file of the store."""
+    """Content, names, arguments, ids, times, titles in old compactions: nothing is left in any file of the store."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context = canaries(storage)
         opened(storage, id="other", owner="other").append_turn("stays-there")
@@ -157,7 +157,7 @@ def test_no_byte_of_it_is_left_on_disk(scope, kind, closed_between, tmp_path):
 
 @pytest.mark.parametrize("kind", ON_DISK)
 def test_no_byte_of_it_is_left_of_a_fork(kind, tmp_path):
-    """Editions and answers of forks that told of it are gone from the files, too."""
+    """Compactions and answers of forks that told of it are gone from the files, too."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context = canaries(storage)
         fork = context.fork("bob")

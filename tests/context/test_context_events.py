@@ -7,7 +7,7 @@ from memci.history.events import Event
 from .kit import opened, talked, where
 
 
-def test_events_tell_of_editions_unloads_and_clips():
+def test_events_tell_of_compactions_unloads_and_clips():
     """What happens to the window is told after it was committed, with the pages it happened to."""
     events: list[Event] = []
     context = opened(on_event=events.append, window=1_000, never_recalled=1)
@@ -19,13 +19,13 @@ def test_events_tell_of_editions_unloads_and_clips():
     kinds = [(event.kind, event.pages) for event in events]
 
     assert kinds[0] == ("clip", (1,))
-    assert ("edition", (1,)) in kinds
+    assert ("compaction", (1,)) in kinds
     assert ("unload", (1,)) in kinds
     assert all(event.context == "alice" and event.tokens > 0 for event in events)
 
 
 def test_event_of_a_pinned_page_that_comes_back_is_no_unload():
-    """A page that returns to the window in an edition was not unloaded by it."""
+    """A page that returns to the window in a compaction was not unloaded by it."""
     events: list[Event] = []
     context = talked(4, on_event=events.append, never_recalled=1)
     context.archive(keep=0)

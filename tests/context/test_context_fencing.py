@@ -16,7 +16,7 @@ def stored(storage):
         storage.load("alice"),
         list(storage.entries("alice")),
         list(storage.pages("alice")),
-        list(storage.editions("alice")),
+        list(storage.compactions("alice")),
         list(storage.ops("alice")),
     )
 
@@ -117,7 +117,9 @@ def test_settings_of_an_open_are_stored_with_the_first_change(storage):
     assert (kept.report().window, kept.render()[0]["content"][:9]) == (2_000, "Be brief.")
     assert [record.owner for record in storage.contexts()] == ["carol"]
     assert kept.render() == context.render()
-    assert kept.report().editions == context.report().editions == 0, "settings are no edition of the Contents Page"
+    assert kept.report().compactions == context.report().compactions == 0, (
+        "settings are no compaction of the Contents Page"
+    )
 
 
 @pytest.mark.parametrize("change", ["append", "pin", "archive", "undo", "recall", "usage", "unpin", "erase"])
@@ -172,7 +174,7 @@ def test_refresh_recovers_and_keeps_what_the_program_gave(storage):
     older.append_turn(*turn(8))
     older.archive(keep=0)
 
-    assert [event.kind for event in told] == ["edition"] * len(told) and told
+    assert [event.kind for event in told] == ["compaction"] * len(told) and told
     assert [each["content"].split()[1] for each in older.messages()] == [c for c in "12345678" for _ in "qa"]
     assert older.report().counter == "custom:words"
     with pytest.raises(WriteConflict):

@@ -48,25 +48,25 @@ def test_render_twice_gives_equal_bytes():
     assert context.report().messages == 400
 
 
-def test_render_extends_the_one_before_between_editions():
-    """After each append the new rendering begins with the old one, byte for byte, unless an edition happened."""
+def test_render_extends_the_one_before_between_compactions():
+    """After each append the new rendering begins with the old one, byte for byte, unless a compaction happened."""
     events: list[Event] = []
     context, before, kept = opened(on_event=events.append, window=1_400), [], 0
     for number in range(60):
         events.clear()
         user, reply = turn(number, 20)
         pending = context.render(user)
-        if not any(event.kind == "edition" for event in events):
+        if not any(event.kind == "compaction" for event in events):
             assert extends(pending, before)
         events.clear()
         context.append_turn(user, reply)
         after = context.render()
-        if not any(event.kind == "edition" for event in events):
+        if not any(event.kind == "compaction" for event in events):
             assert extends(after, pending)
             kept += 1
         before = after
 
-    assert 40 < kept < 60, "most turns keep the prefix, and there were editions"
+    assert 40 < kept < 60, "most turns keep the prefix, and there were compactions"
 
 
 def test_render_within_the_budget_whatever_was_said():

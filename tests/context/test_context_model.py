@@ -1,4 +1,4 @@
-"""What a model made of pages enters at an edition, and no call of the context waits for it."""
+"""What a model made of pages enters at a compaction, and no call of the context waits for it."""
 
 import functools
 import threading
@@ -102,8 +102,8 @@ def test_summary_of_a_model_enters_when_its_page_leaves(context, memory):
     assert "#2 Question 2?" in contents(context)
 
 
-def test_late_summary_enters_with_the_next_edition(context, memory):
-    """A summary that came after its page had left changes nothing until the next edition, which lists it."""
+def test_late_summary_enters_with_the_next_compaction(context, memory):
+    """A summary that came after its page had left changes nothing until the next compaction, which lists it."""
     talk(context, 3)
     context.archive(keep=0)
     before = contents(context)
@@ -144,7 +144,7 @@ def test_summary_of_other_messages_is_not_taken(context, memory):
 
 
 def test_summaries_that_cannot_be_read_hold_nothing_up(context, memory):
-    """An edition is made of what was extracted if the memory can't be read."""
+    """A compaction is made of what was extracted if the memory can't be read."""
     talk(context, 2)
     memory.fails = StorageUnavailable("gone")
 

@@ -12,7 +12,8 @@ from .kit import call, calling, opened, result, talked, turn, where
 
 
 def test_archive_leaves_half_of_the_active_pages():
-    """An edition now archives oldest first, the task last, until half of the active tokens are left, and no further."""
+    """A compaction now archives oldest first, the task last, until half of the active tokens are left, and no
+    further."""
     context = talked(9, size=30)
     sizes = {page.index: page.tokens for page in context._parts.window.active}
 
@@ -66,8 +67,8 @@ def test_pinned_page_stays_and_unpinned_goes():
     assert (pinned[2], pinned[3], where(context)[2]) == ("active", "archived", "archived")
 
 
-def test_pin_of_an_archived_page_restores_it_at_the_next_edition():
-    """A page that is pinned when it is gone comes back at the next edition, where it stood, and not before."""
+def test_pin_of_an_archived_page_restores_it_at_the_next_compaction():
+    """A page that is pinned when it is gone comes back at the next compaction, where it stood, and not before."""
     context = talked(5)
     whole = context.render()
     context.archive(keep=0)
@@ -280,7 +281,7 @@ def waiting_for_x(*before: dict, storage: object = None) -> Context:
     return context
 
 
-def test_open_group_stays_whole_when_a_pending_message_starts_an_edition():
+def test_open_group_stays_whole_when_a_pending_message_starts_an_compaction():
     """Making room for a message that is not appended after all never takes the open tool group apart."""
     storage = EphemeralStorage()
     said = [{"role": "assistant", "content": "a " * 100}] * 3

@@ -54,7 +54,7 @@ def lived(storage, **given):
 
 @pytest.mark.parametrize("kind", STORES)
 def test_past_renders_what_was_rendered_at_the_close_of_each_turn(kind, tmp_path):
-    """Over editions, splits, clips, pins, recalls and new settings, each turn shows the bytes that it showed."""
+    """Over compactions, splits, clips, pins, recalls and new settings, each turn shows the bytes that it showed."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context, closes = lived(storage)
         assert {"archived", "folded"} & set(where(context).values())
@@ -78,7 +78,7 @@ def test_past_shows_what_was_there_and_nothing_after():
 
     assert [message["content"].split()[1] for message in past.messages()] == [c for c in "1234" for _ in "qa"]
     assert where(past) == {1: "active", 2: "active", 3: "active", 4: "open"}
-    assert (past.report().messages, past.report().turn, past.report().editions) == (8, 3, 0)
+    assert (past.report().messages, past.report().turn, past.report().compactions) == (8, 3, 0)
     assert past.recall_page(4)[0]["content"].startswith("question 4")
     with pytest.raises(PageNotFound, match="pages are #1 to #4"):
         past.recall_page(5)
@@ -97,7 +97,7 @@ def test_past_of_the_last_turn_is_now():
 
 
 def test_past_shows_what_fitted_then_whatever_was_reported_before():
-    """A budget that the provider's reports have widened since the last edition is the budget of the past, too."""
+    """A budget that the provider's reports have widened since the last compaction is the budget of the past, too."""
     storage = store("ram", None)
     context = opened(storage, window=2_000)
     closes = {}
@@ -224,7 +224,7 @@ def test_past_of_a_context_without_messages_is_empty():
 
 @pytest.mark.parametrize("kind", ON_DISK)
 def test_past_changes_nothing(kind, tmp_path):
-    """Every change is refused, an edition is reckoned in memory, and no byte on disk differs."""
+    """Every change is refused, a compaction is reckoned in memory, and no byte on disk differs."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context = talked(8, size=40, storage=storage)
         context.archive(keep=2)
@@ -263,8 +263,8 @@ def test_past_changes_nothing(kind, tmp_path):
         assert shown(again(storage)) == now, "the context itself goes on"
 
 
-def test_past_makes_an_edition_in_memory_for_what_is_pending():
-    """A rendering of the past that needs an edition gets one, which nobody else sees."""
+def test_past_makes_an_compaction_in_memory_for_what_is_pending():
+    """A rendering of the past that needs a compaction gets one, which nobody else sees."""
     storage = store("ram", None)
     context = talked(8, size=80, storage=storage)
     now = shown(context)

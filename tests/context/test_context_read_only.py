@@ -147,8 +147,9 @@ def test_recall_of_what_is_only_read_counts_nothing():
     assert [(page.recall_count, page.last_recalled_turn) for page in reader.pages()] == counted
 
 
-def test_edition_of_a_reader_stays_in_memory():
-    """A rendering that needs an edition gets one, every page is told where the reader shows it, nobody else sees it."""
+def test_compaction_of_a_reader_stays_in_memory():
+    """A rendering that needs a compaction gets one, every page is told where the reader shows it, nobody else sees
+    it."""
     storage = store("ram", None)
     context = talked(8, size=80, storage=storage)
     before = seen(context)
@@ -165,7 +166,7 @@ def test_edition_of_a_reader_stays_in_memory():
 
 
 def test_part_that_a_reader_split_off_in_memory_can_be_read_in_the_window():
-    """A page that only the reader's own edition split is listed, and what it shows of it can be recalled."""
+    """A page that only the reader's own compaction split is listed, and what it shows of it can be recalled."""
     storage = store("ram", None)
     context = opened(storage, window=4_000)
     context.append_turn("go")

@@ -74,7 +74,7 @@ def test_recall_of_no_entry_says_so(entry, archived):
 
 
 def test_recalled_page_is_listed_again():
-    """A page that was unloaded and is recalled gets a line of its own at the next edition."""
+    """A page that was unloaded and is recalled gets a line of its own at the next compaction."""
     context = talked(4, never_recalled=1)
     context.archive(keep=0)
     context.append_turn("x")
@@ -146,7 +146,7 @@ def test_answers_to_many_recalls_share_the_room():
 
 
 def test_answer_is_not_clipped_when_it_is_appended():
-    """An answer takes the room that there is, so that appending it needs no clipping and no edition."""
+    """An answer takes the room that there is, so that appending it needs no clipping and no compaction."""
     events: list[Event] = []
     context = opened(on_event=events.append)
     context.append_turn({"role": "user", "content": "word " * 3_000}, {"role": "assistant", "content": "ok"}, "now")

@@ -89,7 +89,7 @@ def test_memory_page_takes_room_that_is_left_only():
     messages = context.render(f"{ASKED} {filler}")
 
     assert memory_pages(messages) == []
-    assert context.report().editions == report.editions
+    assert context.report().compactions == report.compactions
 
 
 def test_what_stands_in_the_window_is_not_shown_twice():

@@ -15,7 +15,7 @@ def test_original_preset_archives_one_page_a_turn():
     for number in range(1, 15):
         events.clear()
         context.append_turn(*turn(number))
-        archived.append([event.pages for event in events if event.kind == "edition"])
+        archived.append([event.pages for event in events if event.kind == "compaction"])
 
     assert archived == [[]] * 6 + [[(number,)] for number in range(1, 9)]
     assert context._parts.window.settings.contents_tokens == 2_000
@@ -81,8 +81,9 @@ def test_rule_that_names_pages_that_are_not_listed_does_no_harm():
     context._parts.window._check()
 
 
-def test_edition_that_fails_after_an_append_is_told_by_the_next_rendering():
-    """What was appended is stored, so the append does not raise; the edition is tried again where nothing is lost."""
+def test_compaction_that_fails_after_an_append_is_told_by_the_next_rendering():
+    """What was appended is stored, so the append does not raise; the compaction is tried again where nothing is
+    lost."""
     broken = [True]
 
     def rule(pages, turn):

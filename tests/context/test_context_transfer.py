@@ -33,7 +33,7 @@ def store(tmp_path):
 
 
 def lived(storage, turns=40, **given):
-    """A context to which everything has happened: editions, splits, clips, pins, recalls, undo, late results."""
+    """A context to which everything has happened: compactions, splits, clips, pins, recalls, undo, late results."""
     context = opened(storage, window=1_500, system="Be kind. \ud83d", **given)
     for number in range(turns):
         context.append_turn(*turn(number, 20), op_id=f"op {number}", at=f"2026-01-{1 + number % 28:02d}")
@@ -80,7 +80,7 @@ def then(storage, id, number):  # noqa: A002
 
 def rows(storage):
     """Every row of the context."""
-    reads = (storage.entries, storage.pages, storage.editions, storage.ops)
+    reads = (storage.entries, storage.pages, storage.compactions, storage.ops)
     return storage.load("alice"), *(list(read("alice")) for read in reads)
 
 
@@ -149,7 +149,7 @@ def test_fork_is_exported_whole(store, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_import_of_a_context_without_a_past(store, kind):
-    """What never had an edition is imported too, even what has no message, and can be changed then."""
+    """What never had a compaction is imported too, even what has no message, and can be changed then."""
     here, there = store("file", "here"), store(kind, "there")
     opened(here, id="empty").close()
     with opened(here, id="short") as short:

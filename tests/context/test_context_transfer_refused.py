@@ -18,7 +18,7 @@ from .kit import opened, turn
 
 
 def export():
-    """An export with every kind of line: half an emoji, archived pages, editions, ops."""
+    """An export with every kind of line: half an emoji, archived pages, compactions, ops."""
     storage = EphemeralStorage()
     context = opened(storage, window=1_200)
     for number in range(30):
@@ -141,7 +141,7 @@ def test_import_when_a_message_is_too_large():
         ("context", {"head": HEADER["head"] + 1}, "entries were exported"),
         ("context", {"next_page": HEADER["next_page"] + 1}, "pages were exported"),
         ("context", {"open_page": 1}, "is open, or the open page"),
-        ("context", {"revision": 1}, "editions come newest first"),
+        ("context", {"revision": 1}, "compactions come newest first"),
         ("context", {"settings": {}}, "would not open"),
         ("context", {"settings": {"settings": {"window": "large"}, "counter": "c"}}, "would not open"),
         ("context", {"settings": "nothing"}, "would not open"),
@@ -171,9 +171,9 @@ def test_import_when_a_message_is_too_large():
         ("page", {"continues": 1}, "page #1 can't continue #1"),
         ("page", {"place": "lost"}, "place: "),
         ("page", {"new": 1}, "new: "),
-        ("edition", {"head": 10**6}, "editions come newest first"),
-        ("edition", {"text": {}}, "the edition can't be read"),
-        ("edition", {"text": "no JSON"}, "the edition can't be read"),
+        ("edition", {"head": 10**6}, "compactions come newest first"),
+        ("edition", {"text": {}}, "the compaction can't be read"),
+        ("edition", {"text": "no JSON"}, "the compaction can't be read"),
         ("edition", {"text": []}, "are archived but not listed"),
         ("op", {"first": 10**6}, "op 'op 0' names messages that are not there"),
         ("op", {"op_id": "op 1"}, "an op_id is there twice"),
@@ -194,15 +194,15 @@ def test_import_when_it_was_made_up(kind, fields, told):
     assert told in refused(lines)
 
 
-def test_import_when_an_older_edition_was_made_up():
-    """The older of two editions is looked at as well as the newest."""
+def test_import_when_an_older_compaction_was_made_up():
+    """The older of two compactions is looked at as well as the newest."""
     newest, older = at("edition"), at("edition", 1)
 
-    assert "the edition can't be read" in refused(forged(older, text={"contents": [5]}))
+    assert "the compaction can't be read" in refused(forged(older, text={"contents": [5]}))
     state = json.loads(json.loads(LINES[older])["text"]["state"])
     text = json.loads(LINES[older])["text"] | {"state": json.dumps(state | {"nonce": "ffff"})}
     assert "is not 8 hex digits" in refused(forged(older, text=text))
-    assert "editions come newest first" in refused(forged(older, revision=json.loads(LINES[newest])["revision"]))
+    assert "compactions come newest first" in refused(forged(older, revision=json.loads(LINES[newest])["revision"]))
 
 
 def test_import_when_a_listed_page_was_unloaded():
@@ -230,7 +230,7 @@ def test_half_of_a_surrogate_pair_outside_an_escape_is_refused():
 
 @pytest.mark.parametrize(("kind", "field"), [("edition", "text"), ("op", "op_id"), ("context", "owner")])
 def test_half_of_a_surrogate_pair_in_a_name_is_refused(kind, field):
-    """A message may hold one; a name or an edition is kept as UTF-8, in which it has no form."""
+    """A message may hold one; a name or a compaction is kept as UTF-8, in which it has no form."""
     value = json.loads(LINES[at(kind)])[field]
     odd = json.loads(json.dumps(value).replace('"', '"\\ud83d', 1)) if isinstance(value, str) else "\ud83d"
 

@@ -1,10 +1,10 @@
 """What a bomb goes off in: one act of a program with its context, and the states that may be seen after it.
 
-    before ──▶ append (entries and pages) ──▶ an edition of its own        legal afterwards: any of the three
+    before ──▶ append (entries and pages) ──▶ a compaction of its own        legal afterwards: any of the three
     before ──▶ erase                                                       legal afterwards: either
 
-The window is small, so that editions come by themselves and pages are unloaded all the time. This module knows nothing
-of bombs.
+The window is small, so that compactions come by themselves and pages are unloaded all the time. This module knows
+nothing of bombs.
 """
 
 import shutil
@@ -27,7 +27,7 @@ ON_DISK = {name: store.make for name, store in {**STORES, **FLAWED}.items()}
 
 
 def opened(storage: Storage, name: str = MAIN, *, read_only: bool = False) -> Context:
-    """Open a context of the scenario: small enough for editions, with rules that unload pages all the time."""
+    """Open a context of the scenario: small enough for compactions, with rules that unload pages all the time."""
     return Context.open(storage, id=name, memory=NullMemory(), system="Be brief.", window=700, reply=100,
         counter=count, contents_tokens=90,
                         never_recalled=2, nonce="1f9a03c2", read_only=read_only)  # fmt: skip
@@ -66,13 +66,13 @@ class Act(NamedTuple):
     overtaken: bool = False
     """whether another handle has written first"""
     appends: bool = False
-    """whether it appends, with an op_id: so it may be repeated, and its edition is a transaction of its own"""
+    """whether it appends, with an op_id: so it may be repeated, and its compaction is a transaction of its own"""
 
 
 ACTS = {
     "append": Act([partial(talk, 90)], appends=True),
     "append a group": Act([group], appends=True),
-    "append, edition": Act([partial(talk, number) for number in (91, 92, 93)], appends=True),
+    "append, compaction": Act([partial(talk, number) for number in (91, 92, 93)], appends=True),
     "archive": Act([lambda context: context.archive(keep=0)]),
     "recall": Act([lambda context: context.recall_page(2)]),
     "pin": Act([lambda context: context.pin(3)]),

@@ -215,7 +215,7 @@ def _raised(case: Case, folder: Path, legal: Sequence[State], happened: list[str
         happened.append("did not go off")
     elif error is None:
         happened.append(f"{case.kind} went no further")
-        if case.kind != "MemoryError":  # an edition that fails after its append was stored is tried again later
+        if case.kind != "MemoryError":  # a compaction that fails after its append was stored is tried again later
             found.append("it was swallowed")
     elif not isinstance(error, (KeyboardInterrupt, MemoryError, SystemExit, MemciError)):
         found.append(f"it became {error!r}")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from memci import SQLiteStorage
 from memci.storage.protocol import (
+    CompactionRow,
     ContextRecord,
-    EditionRow,
     EntryRow,
     Erased,
     Erasure,
@@ -43,10 +43,10 @@ class Split:
         record = transition.record
         self._whole(record.id)
         first = record._replace(revision=2 * record.revision - 1)
-        known = self._inner.commit(transition._replace(record=first, edition=None))
+        known = self._inner.commit(transition._replace(record=first, compaction=None))
         if known is None:
             second = record._replace(revision=2 * record.revision)
-            self._inner.commit(Transition(record.head, second, edition=transition.edition))
+            self._inner.commit(Transition(record.head, second, compaction=transition.compaction))
         return known
 
     def erase(self, erasure: Erasure) -> Erased:
@@ -75,8 +75,8 @@ class Split:
     ) -> Iterator[EntryRow]:
         return self._inner.entries(context, first, end, containing=containing)
 
-    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
-        rows = self._inner.editions(context, head=head)
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        rows = self._inner.compactions(context, head=head)
         return (row._replace(revision=(row.revision + 1) // 2) for row in rows)
 
     def ops(self, context: str) -> Iterator[OpRow]:

@@ -1,6 +1,6 @@
 """The scenario without a fault: the exact state of its store after each commit.
 
-    open   append            archive   append, and an edition of itself
+    open   append            archive   append, and a compaction of itself
     0      1                 2         3        4                          states: every row, every message, every page
 
 A fault may leave a store in one of these states and in no other. This module knows nothing of how faults are made.
@@ -101,7 +101,7 @@ class Watched:
         self._inner = inner
         self._look = look
         self.load, self.revision, self.pages, self.entries = inner.load, inner.revision, inner.pages, inner.entries
-        self.editions, self.ops, self.contexts = inner.editions, inner.ops, inner.contexts
+        self.compactions, self.ops, self.contexts = inner.compactions, inner.ops, inner.contexts
         self.hold, self.close = inner.hold, inner.close
 
     def commit(self, transition: Transition) -> OpRow | None:
@@ -178,7 +178,7 @@ def told(store: Storage) -> dict[str, str]:
 def _rows(store: Storage, name: str) -> Iterator[Iterator[object]]:
     yield store.entries(name)
     yield store.pages(name)
-    yield store.editions(name)
+    yield store.compactions(name)
     yield store.ops(name)
 
 

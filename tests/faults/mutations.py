@@ -73,10 +73,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "nemesis",
     ),
     Mutant(
-        "an edition raises the revision",
+        "a compaction raises the revision",
         "memci/window/window.py",
-        "state=memo.dumps(), revision=self.record.revision + 1",
-        "state=memo.dumps(), revision=self.record.revision",
+        "state=state.dumps(), revision=self.record.revision + 1",
+        "state=state.dumps(), revision=self.record.revision",
         "machine",
     ),
     Mutant(
@@ -149,7 +149,7 @@ MUTANTS: tuple[Mutant, ...] = (
         quick=True,
     ),
     Mutant(
-        "a migration keeps the editions",
+        "a migration keeps the compactions",
         "memci/storage/sqlite/schema.py",
         '            connection.execute("INSERT INTO edition VALUES',
         '            _ = ("INSERT INTO edition VALUES',
@@ -167,7 +167,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "bombs",
     ),
     Mutant(
-        "an edition is stored at all",
+        "a compaction is stored at all",
         _WRITER,
         "            self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), "
         "made.contents)",
@@ -177,8 +177,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "page numbers are not used again",
         _WRITER,
-        "after = window.changed(memo)._replace(open_page=None)",
-        "after = window.changed(memo)._replace(open_page=None, next_page=window.record.next_page - len(gone))",
+        "after = window.changed(state)._replace(open_page=None)",
+        "after = window.changed(state)._replace(open_page=None, next_page=window.record.next_page - len(gone))",
         "machine",
     ),
     # -- a cancelled call
@@ -237,7 +237,7 @@ MUTANTS: tuple[Mutant, ...] = (
         quick=True,
     ),
     Mutant(
-        "editions that told of it go too",
+        "compactions that told of it go too",
         _WRITE,
         '            gone["edition"] += _delete(connection, "edition", nr)',
         "            pass",

@@ -206,7 +206,7 @@ class Writer:
 
 
 def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = False) -> Context:
-    """Open one of the contexts: so small that editions come all the time."""
+    """Open one of the contexts: so small that compactions come all the time."""
     while True:
         try:
             return Context.open(storage, id=name, memory=NullMemory(), window=1_500, reply=100, counter=count,

@@ -5,7 +5,7 @@
         step.act(play)
 
 Each step makes one call that changes something, so that a call that fails can be told from one that was done. Small
-window: editions come by themselves, pages are split, results are clipped. All names, times and nonces are given, so
+window: compactions come by themselves, pages are split, results are clipped. All names, times and nonces are given, so
 that each play leaves the same bytes. This module knows nothing of faults.
 """
 

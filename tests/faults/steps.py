@@ -2,7 +2,7 @@
 
     seed 7 ──▶ 12 lives of 30 steps in RAM, on SQLite, on files ──▶ seed 8 ──▶ …
 
-What a batch met is counted too: editions, undos, crashes, takeovers. This module knows nothing of what the machine
+What a batch met is counted too: compactions, undos, crashes, takeovers. This module knows nothing of what the machine
 does.
 """
 

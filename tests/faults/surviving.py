@@ -46,7 +46,7 @@ class Program:
                 self.say(f"broken a sync failed in {STEPS[silent].name!r}, and nobody was told")
                 silent = None
             elif self.shim.fired and not fired and self._must_tell and number:
-                silent = number  # it may have been in an edition, which the next call tells of
+                silent = number  # it may have been in a compaction, which the next call tells of
             self.say(f"done {number}")
 
     def resume(self, number: int, more: int) -> None:

@@ -118,7 +118,7 @@ def test_nothing_is_watched_afterwards():
 def test_acts_unload_pages():
     """Among what a bomb goes off in is an append that unloads pages."""
 
-    before, *_, after = known("ephemeral", "append, edition").legal
+    before, *_, after = known("ephemeral", "append, compaction").legal
 
     assert "unloaded" not in before.pages
     assert "unloaded" in after.pages

@@ -67,7 +67,7 @@ class Checks(Costs):
         self.others: dict[str, tuple[Any, ...]] = {}
         """other contexts of the store: the tools that were sent along, and all that a program saw of them"""
         self.rendered: tuple[int, list[str]] | None = None
-        """the editions so far and the last strict rendering, as JSON"""
+        """the compactions so far and the last strict rendering, as JSON"""
         self.steps = 0
 
     # -- the driven context
@@ -172,7 +172,7 @@ class Checks(Costs):
         assert [dumped(each) for each in again] == [dumped(each) for each in view], "rendering twice is the same"
         self.seen["renderings with pending"] += 1
         if goes_on:
-            self.rendered = (self.context.report().editions, [dumped(each) for each in view])
+            self.rendered = (self.context.report().compactions, [dumped(each) for each in view])
             self.append([*pending, {"role": "assistant", "content": "Done."}])
 
     # -- what must hold
@@ -270,17 +270,17 @@ class Checks(Costs):
         self.check_view(view, [])
         window = self.context._parts.window
         counted = 3 + sum(window.weigh(message) for message in view)
-        kept = window.tokens - window.own_tools - window.memo.tools
+        kept = window.tokens - window.own_tools - window.state.tools
         assert kept >= counted, f"{kept} tokens are kept for what a count says is {counted}"
         now = [dumped(message) for message in view]
-        editions = self.context.report().editions
-        if self.rendered is not None and self.rendered[0] == editions:
+        compactions = self.context.report().compactions
+        if self.rendered is not None and self.rendered[0] == compactions:
             old = self.rendered[1]
             changed = [(a[:500], b[:500]) for a, b in zip(old, now, strict=False) if a != b]
             assert now[: len(old)] == old, (
-                f"without an edition, a rendering only grows: {changed}, {len(old)}, {len(now)}"
+                f"without a compaction, a rendering only grows: {changed}, {len(old)}, {len(now)}"
             )
-        self.rendered = (editions, now)
+        self.rendered = (compactions, now)
         if not self.unwritten:
             self.closes[self.model.turn] = Close(now, self.tools, self.options, len(self.model.texts))
         assert [dumped(message) for message in self.context.render(tools=self.tools)] == now, (
@@ -350,7 +350,15 @@ class Checks(Costs):
         context = context or self.context
         view = self.shown(context, tools)
         report = context.report()
-        told = (report.tokens, report.total, report.pages, report.messages, report.editions, report.turn, report.budget)
+        told = (
+            report.tokens,
+            report.total,
+            report.pages,
+            report.messages,
+            report.compactions,
+            report.turn,
+            report.budget,
+        )
         return view, told, list(context.pages()), [dumped(each) for each in context.messages()]
 
     def unchanged(

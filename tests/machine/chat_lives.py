@@ -46,7 +46,7 @@ class Lives(Checks):
         for act in (lambda: ours.render(tools=self.tools, strict=False), lambda: ours.append_turn("late")):
             if not silent:
                 self.raises(WriteConflict, act)
-        seen = self.everything(theirs)  # rendering with these tools may store an edition: before it is read
+        seen = self.everything(theirs)  # rendering with these tools may store a compaction: before it is read
         ours.refresh()
         self.unchanged(seen, "both see what is stored")
         theirs.close()

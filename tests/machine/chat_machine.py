@@ -253,7 +253,7 @@ class ContextMachine(Lives):
 
     @rule(keep=st.sampled_from((None, None, 0, 1, 3)))
     def archive(self, keep: int | None) -> None:
-        """An edition starts now."""
+        """A compaction starts now."""
         away = {index for index in self.pins if self.where[index].where in AWAY}
         try:
             archived = self.context.archive(keep=keep)

@@ -31,7 +31,7 @@ STEPS = settings(
     suppress_health_check=list(HealthCheck),
 )
 REACHED = (
-    "edition",
+    "compaction",
     "unload",
     "clip",
     "splits",
@@ -56,7 +56,7 @@ REACHED = (
     "erased entries",
 )
 """what a run must have met, in RAM, where lives are cheap: a machine that never gets there proves nothing"""
-ON_DISK = ("edition", "crashes", "takeovers", "flipped bytes", "flips that are told")
+ON_DISK = ("compaction", "crashes", "takeovers", "flipped bytes", "flips that are told")
 
 
 class EphemeralMachine(ContextMachine):

@@ -11,7 +11,8 @@ def count(text):
 
 
 def chat(storage=None, **given):
-    """Open a context in which a few turns make an edition, and a few more unload pages; page #1 stays, as the task."""
+    """Open a context in which a few turns make a compaction, and a few more unload pages; page #1 stays, as the
+    task."""
     given = {"id": "alice", "system": "Be brief.", "counter": count, **SMALL_WINDOW, **given}
     return Context.open(EphemeralStorage() if storage is None else storage, **given)
 

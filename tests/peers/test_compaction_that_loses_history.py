@@ -16,7 +16,7 @@ def digests(context):
 
 
 def test_compaction_rewrites_no_message_that_is_stored(storage):
-    """codex#44363, #42311, maki#814: compaction rewrote the log, 3,777 replies became 0. An edition changes none."""
+    """codex#44363, #42311, maki#814: compaction rewrote the log, 3,777 replies became 0. A compaction changes none."""
     context = talked(40, storage=storage, window=600)
     before = digests(context)
 
@@ -25,7 +25,7 @@ def test_compaction_rewrites_no_message_that_is_stored(storage):
         context.append_turn(*turn(99))
 
     assert digests(context)[: len(before)] == before
-    assert context.report().editions > 3
+    assert context.report().compactions > 3
 
 
 def test_export_after_a_compaction_has_everything(storage):
@@ -42,7 +42,7 @@ def test_export_after_a_compaction_has_everything(storage):
 
 
 def test_interrupted_compaction_loses_nothing(storage):
-    """hermes-agent#79391: an interrupted compaction deleted two hours. Here the edition is there or it is not."""
+    """hermes-agent#79391: an interrupted compaction deleted two hours. Here the compaction is there or it is not."""
 
     def rule(pages, turn):
         raise KeyboardInterrupt

@@ -13,7 +13,7 @@ def read(folder):
 
 
 def test_what_was_erased_is_found_nowhere(storage, tmp_path):
-    """ruflo#2815: what was deleted was still found by search. It is in no page, line, answer, edition and file."""
+    """ruflo#2815: what was deleted was still found by search. It is in no page, line, answer, compaction and file."""
     context = talked(3, storage=storage)
     context.append_turn(f"My secret is {SECRET}.", {"role": "assistant", "content": f"I keep {SECRET}."})
     context.archive(keep=0)

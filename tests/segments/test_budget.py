@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from memci.errors import BudgetExceeded
-from memci.segments.budget import CONTENTS_FLOOR, ClosedPage, Limits, Plan, State, Unit, fit
+from memci.segments.budget import CONTENTS_FLOOR, ClosedPage, Limits, Occupancy, Plan, Unit, fit
 from memci.segments.clipping import SMALLEST
 
 
@@ -14,7 +14,7 @@ def pages(*tokens: int, task: bool = True, pinned: tuple[int, ...] = ()) -> tupl
 
 
 @st.composite
-def states(draw) -> State:
+def states(draw) -> Occupancy:
     sizes = st.one_of(st.integers(1, 60), st.integers(1, 1_500))
     closed = tuple(
         ClosedPage(index, draw(sizes), draw(st.integers(0, 5)) == 0, index == 1)
@@ -32,7 +32,7 @@ def states(draw) -> State:
 
     units = tuple(unit() for _ in range(draw(st.integers(0, 6))))
     task = bool(units) and draw(st.booleans())
-    return State(
+    return Occupancy(
         system=draw(st.integers(0, 300)),
         tools=draw(st.integers(0, 300)),
         contents=draw(st.integers(0, 600)),
@@ -54,7 +54,7 @@ limits = st.builds(
 )
 
 
-def left(state: State, plan: Plan) -> int:
+def left(state: Occupancy, plan: Plan) -> int:
     """What *state* costs after *plan*, reckoned plainly from the values; the Contents Page fills its ceiling."""
     first = int(state.task)
     units = [*state.units[:first], *state.units[first + plan.split :], *state.pending]
@@ -65,7 +65,7 @@ def left(state: State, plan: Plan) -> int:
     return state.system + state.tools + state.framing + listed + closed + sum(unit.tokens for unit in units) - saved
 
 
-def irreducible(state: State, limits: Limits) -> int:
+def irreducible(state: Occupancy, limits: Limits) -> int:
     """The least that *state* can cost: no closed page but pinned ones, all that may be split off is, all is clipped."""
     first = int(state.task)
     archived = any(not page.pinned for page in state.closed)
@@ -150,8 +150,8 @@ def test_fit_is_a_pure_function(state, limits):
 
 
 def test_archiving_goes_down_to_the_low_watermark():
-    """An edition archives in a batch, until half of the share is left, not just until it fits."""
-    state = State(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
+    """A compaction archives in a batch, until half of the share is left, not just until it fits."""
+    state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
 
     plan = fit(state, Limits(budget=1_100, contents=100))
 
@@ -160,8 +160,8 @@ def test_archiving_goes_down_to_the_low_watermark():
 
 @pytest.mark.parametrize(("keep", "stays"), [(0.75, 7), (0.5, 5), (0.25, 4), (0.0, 4)])
 def test_watermark_follows_its_share_and_stops_at_four_pages(keep, stays):
-    """The share says how far down an edition goes, but four pages stay if they fit."""
-    state = State(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
+    """The share says how far down a compaction goes, but four pages stay if they fit."""
+    state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
 
     plan = fit(state, Limits(budget=1_100, contents=100, keep=keep))
 
@@ -170,7 +170,7 @@ def test_watermark_follows_its_share_and_stops_at_four_pages(keep, stays):
 
 def test_fewest_pages_give_way_to_the_budget():
     """The four pages at which the watermark stops are archived too when they do not fit."""
-    state = State(system=0, tools=0, contents=0, closed=pages(*[100] * 4), units=(Unit(950),), task=True, framing=0)
+    state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 4), units=(Unit(950),), task=True, framing=0)
 
     plan = fit(state, Limits(budget=1_100, contents=100))
 
@@ -179,7 +179,7 @@ def test_fewest_pages_give_way_to_the_budget():
 
 def test_pinned_pages_are_never_archived():
     """Pins stand, and the task goes before they would."""
-    state = State(
+    state = Occupancy(
         system=0, tools=0, contents=0, closed=pages(100, 100, 100, pinned=(2,)), units=(Unit(850),), framing=0
     )
 
@@ -188,7 +188,7 @@ def test_pinned_pages_are_never_archived():
 
 def test_task_is_archived_last():
     """The first page of a context outlives younger ones."""
-    state = State(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
+    state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
 
     assert 1 not in fit(state, Limits(budget=1_100, contents=100)).archive
 
@@ -198,7 +198,7 @@ def test_task_is_archived_last():
 )
 def test_count_rule_archives_once_there_are_more_than_n(n, keep, stays):
     """More closed pages than n: down to the share of n; not more than n: nothing."""
-    state = State(system=0, tools=0, contents=0, closed=pages(*[10] * 12))
+    state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[10] * 12))
 
     plan = fit(state, Limits(budget=10_000, contents=100, keep=keep, active_pages=n, fewest=1), low=10_000)
 
@@ -208,7 +208,7 @@ def test_count_rule_archives_once_there_are_more_than_n(n, keep, stays):
 def test_split_comes_before_folding_below_the_ceiling():
     """The open page gives up its middle before the Contents Page is pressed below its ceiling."""
     units = (Unit(20), *[Unit(100)] * 10)
-    state = State(system=0, tools=0, contents=200, units=units, task=True, movable=8, framing=0)
+    state = Occupancy(system=0, tools=0, contents=200, units=units, task=True, movable=8, framing=0)
 
     plan = fit(state, Limits(budget=1_000, contents=200))
 
@@ -220,7 +220,7 @@ def test_split_comes_before_folding_below_the_ceiling():
 def test_split_goes_down_to_the_low_watermark_too():
     """A page that outgrows the window is split in a batch, not unit by unit."""
     units = (Unit(20), *[Unit(100)] * 10)
-    state = State(system=0, tools=0, contents=0, units=units, task=True, movable=9, framing=0)
+    state = Occupancy(system=0, tools=0, contents=0, units=units, task=True, movable=9, framing=0)
 
     plan = fit(state, Limits(budget=1_000, contents=100))
 
@@ -229,7 +229,7 @@ def test_split_goes_down_to_the_low_watermark_too():
 
 def test_split_without_need_does_not_happen():
     """An open page that fits beside what was archived stays whole."""
-    state = State(
+    state = Occupancy(
         system=0, tools=0, contents=0, closed=pages(*[200] * 5), units=(Unit(300), Unit(300)), movable=1, framing=0
     )
 
@@ -238,7 +238,7 @@ def test_split_without_need_does_not_happen():
 
 def test_contents_are_pressed_only_as_far_as_needed():
     """When nothing can be archived or split the Contents Page gives what is missing, down to its floor."""
-    state = State(system=0, tools=0, contents=200, units=(Unit(850),), framing=0)
+    state = Occupancy(system=0, tools=0, contents=200, units=(Unit(850),), framing=0)
 
     assert fit(state, Limits(budget=1_000, contents=200)).contents == 150
     assert fit(state, Limits(budget=1_200, contents=200)).contents == 200
@@ -247,7 +247,7 @@ def test_contents_are_pressed_only_as_far_as_needed():
 def test_results_are_clipped_evenly():
     """The large results at the tail all get the same limit; smaller ones stay whole."""
     results = ((1, 900), (2, 600), (3, 300), (4, 100))
-    state = State(system=0, tools=0, contents=0, units=(Unit(50), Unit(1_900, results)), task=True, framing=0)
+    state = Occupancy(system=0, tools=0, contents=0, units=(Unit(50), Unit(1_900, results)), task=True, framing=0)
 
     plan = fit(state, Limits(budget=1_250, contents=0))
 
@@ -256,7 +256,7 @@ def test_results_are_clipped_evenly():
 
 def test_results_are_never_clipped_below_the_smallest():
     """Head and tail of a clipped result always stay; what does not fit then is irreducible."""
-    state = State(system=0, tools=0, contents=0, units=(Unit(50), Unit(1_000, ((1, 1_000),))), task=True, framing=0)
+    state = Occupancy(system=0, tools=0, contents=0, units=(Unit(50), Unit(1_000, ((1, 1_000),))), task=True, framing=0)
 
     assert fit(state, Limits(budget=50 + SMALLEST, contents=0)).clips == ((1, SMALLEST),)
     with pytest.raises(BudgetExceeded):
@@ -265,7 +265,7 @@ def test_results_are_never_clipped_below_the_smallest():
 
 def test_pending_messages_count_and_are_clipped_too():
     """What is about to be rendered makes room for itself, and its results are clipped like others."""
-    state = State(
+    state = Occupancy(
         system=0, tools=0, contents=0, closed=pages(*[100] * 8), pending=(Unit(2_000, ((9, 1_950),)),), framing=0
     )
 
@@ -277,7 +277,7 @@ def test_pending_messages_count_and_are_clipped_too():
 
 def test_error_names_every_part_that_can_not_be_reduced():
     """The parts add up to what does not fit, and each has a name."""
-    state = State(
+    state = Occupancy(
         system=300, tools=200, contents=50, closed=pages(80, 400, pinned=(2,)), units=(Unit(150), Unit(90)), task=True
     )
 
@@ -297,8 +297,8 @@ def test_error_names_every_part_that_can_not_be_reduced():
 
 
 def test_low_is_taken_over_from_the_caller():
-    """An edition for another reason than the budget goes as far as it is told."""
-    state = State(system=0, tools=0, contents=0, closed=pages(*[100] * 6), framing=0)
+    """A compaction for another reason than the budget goes as far as it is told."""
+    state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 6), framing=0)
 
     assert fit(state, Limits(budget=10_000, contents=100, fewest=1), low=250).archive == (2, 3, 4, 5)
     assert fit(state, Limits(budget=10_000, contents=100, fewest=1), low=600).archive == ()

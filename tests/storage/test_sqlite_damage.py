@@ -63,7 +63,7 @@ def test_changed_column_is_corrupt(storage: SQLiteStorage, path: Path, statement
 
 
 def with_op(transition: Transition) -> Transition:
-    return transition._replace(op=OpRow("op", b"d", 0, ((1, 0),)), edition="[]")
+    return transition._replace(op=OpRow("op", b"d", 0, ((1, 0),)), compaction="[]")
 
 
 def test_flipped_bytes_of_entries_are_told_or_harmless(tmp_path: Path) -> None:
@@ -138,4 +138,4 @@ def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, ta
 
 def everything(context: Context) -> object:
     storage = context._parts.reader._storage
-    return list(storage.ops("a")), list(storage.editions("a")), list(storage.pages("a")), context.render()
+    return list(storage.ops("a")), list(storage.compactions("a")), list(storage.pages("a")), context.render()

@@ -76,7 +76,7 @@ def banned(module: str) -> bool:
 # -- S12: nothing is revived or run
 
 
-SERVER = PACKAGE / "testing" / "server.py"
+SERVER = PACKAGE / "testing" / "llm" / "server.py"
 """a server for tests is one"""
 
 

@@ -41,8 +41,8 @@ def changed(lines: list[str], change: Callable[[dict], None]) -> list[str]:
     return made
 
 
-def first_line(edition: dict) -> list:
-    return edition["text"]["contents"][0]["lines"][0]
+def first_line(compaction: dict) -> list:
+    return compaction["text"]["contents"][0]["lines"][0]
 
 
 @pytest.mark.parametrize("where", LINE)

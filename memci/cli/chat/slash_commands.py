@@ -160,7 +160,9 @@ def _cost(talk: Talk, _: str) -> None:
         return
     console.print(table)
     report = talk.context.report()
-    console.print(f"{report.cached:.1%} of what was sent began as the request before; {report.editions:,} editions")
+    console.print(
+        f"{report.cached:.1%} of what was sent began as the request before; {report.compactions:,} compactions"
+    )
 
 
 def _pin(talk: Talk, rest: str) -> None:

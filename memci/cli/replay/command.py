@@ -103,7 +103,7 @@ def print_replay(console: Console, transcript: Transcript, tally: Tally, report:
     table.add_column()
     table.add_row("turns", f"{tally.turns:,}", f"{tally.messages:,} messages, {tally.said:,} tokens said")
     table.add_row("model calls", f"{tally.calls:,}", f"none above {tally.largest:,} of {report.budget:,} tokens")
-    table.add_row("cached", f"{report.cached:.1%}", f"of all that was sent; {report.editions:,} editions")
+    table.add_row("cached", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions")
     table.add_row("seconds", f"{seconds:,.1f}", "")
     console.print(table)
     console.print()

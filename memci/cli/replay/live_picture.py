@@ -1,7 +1,7 @@
 """The live picture of a window: what fills it, how it grew and was archived, what a prompt cache keeps.
 
     ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱    the window: a bar of all its parts
-      ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█     its size, call by call: the drops are editions
+      ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█     its size, call by call: the drops are compactions
     ▆███████████████████████████████████████████████
 
 Each part has a shade of its own besides its colour. This module knows nothing of how the figures come about.
@@ -155,7 +155,7 @@ def figures(report: Report, tally: Tally) -> Table:
     table.add_row("", f"{pages['archived']:,}", "archived, on a line of their own")
     table.add_row("", f"{pages['folded']:,}", "folded: several on one line")
     table.add_row("", f"{pages['unloaded']:,}", "unloaded: kept, not listed any more")
-    table.add_row("cache", f"{report.cached:.1%}", f"of all that was sent; {report.editions:,} editions")
+    table.add_row("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions")
     return table
 
 
@@ -164,7 +164,7 @@ def progress_line(report: Report, tally: Tally) -> str:
     total = f"{tally.total:,}"
     return (
         f"message {f'{tally.messages:,}':>{len(total)}} of {total}: {tally.said:>9,} tokens said, "
-        f"{report.total:>7,} shown, {report.editions:,} editions"
+        f"{report.total:>7,} shown, {report.compactions:,} compactions"
     )
 
 

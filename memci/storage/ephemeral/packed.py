@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable
 from struct import Struct
 
-from ..protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, PageState, Transition
+from ..protocol import ContextRecord, CompactionRow, EntryRow, OpRow, PageRow, PageState, Transition
 
 _ENTRY = Struct("<16sIIIB")
 _pack_entry = _ENTRY.pack
@@ -36,7 +36,7 @@ Packed = tuple[
     list[tuple[int, int, int, bytes]],
     list[tuple[str, bytes]],
 ]
-"""entries, bodies that complete a run, bodies after them, large bodies, pages, editions, ops"""
+"""entries, bodies that complete a run, bodies after them, large bodies, pages, compactions, ops"""
 
 
 class Kept:
@@ -45,7 +45,7 @@ class Kept:
     __slots__ = (
         "active",
         "at",
-        "editions",
+        "compactions",
         "entries",
         "large",
         "ops",
@@ -59,7 +59,7 @@ class Kept:
 
     def __init__(self, record: ContextRecord) -> None:
         self.record = record
-        self.editions: list[tuple[int, int, int, bytes]] = []
+        self.compactions: list[tuple[int, int, int, bytes]] = []
         """(revision, head, turn, packed text), oldest first"""
         self.entries = bytearray()
         self.runs: list[bytes] = []
@@ -115,11 +115,11 @@ class Kept:
         """Return what is to be kept as bytes. Nothing is touched yet: what can't be packed leaves no trace."""
         entries, runs, bodies, large = self._pack_entries(transition.entries, len(self.tail))
         pages = [(page.index, page.state == _ACTIVE, _pack_page(page)) for page in transition.pages]
-        editions = list(transition.history)
-        if transition.edition is not None:
+        compactions = list(transition.history)
+        if transition.compaction is not None:
             record = transition.record
-            editions.append(EditionRow(record.revision, record.head, record.turn, transition.edition))
-        texts = [(row.revision, row.head, row.turn, zlib.compress(row.text.encode())) for row in editions]
+            compactions.append(CompactionRow(record.revision, record.head, record.turn, transition.compaction))
+        texts = [(row.revision, row.head, row.turn, zlib.compress(row.text.encode())) for row in compactions]
         ops = (*transition.ops, *(() if transition.op is None else (transition.op,)))
         return entries, runs, bodies, large, pages, texts, [(op.op_id, _pack_op(op)) for op in ops]
 
@@ -145,7 +145,7 @@ class Kept:
 
     def apply(self, transition: Transition, packed: Packed) -> None:
         """Take over *transition*, of which *packed* was made."""
-        entries, runs, bodies, large, pages, editions, ops = packed
+        entries, runs, bodies, large, pages, compactions, ops = packed
         self.entries += entries
         for run in runs:
             self.runs.append(bytes(self.tail + run))
@@ -166,8 +166,8 @@ class Kept:
             (self.active.add if active else self.active.discard)(index)
         for seq, tokens, clip in transition.views:
             self.views[seq] = (tokens, clip)
-        if editions:
-            self.editions += editions
+        if compactions:
+            self.compactions += compactions
         if ops:
             self.ops.update(ops)
         self.record = transition.record
@@ -188,10 +188,10 @@ class Kept:
         for told in (self.large, self.quotes, self.at, self.views):
             told.pop(seq, None)
 
-    def all_editions(self) -> Iterable[EditionRow]:
-        """Yield the editions, newest first."""
-        for revision, head, turn, packed in reversed(self.editions):
-            yield EditionRow(revision, head, turn, zlib.decompress(packed).decode())
+    def all_compactions(self) -> Iterable[CompactionRow]:
+        """Yield the compactions, newest first."""
+        for revision, head, turn, packed in reversed(self.compactions):
+            yield CompactionRow(revision, head, turn, zlib.decompress(packed).decode())
 
     def op(self, op_id: str) -> OpRow | None:
         """Return what is known of *op_id*."""

@@ -12,7 +12,7 @@ from threading import Lock, RLock
 
 from ...errors import CorruptRecord, HandlePoisoned, InvalidSetting
 from ..locks import busy, check_seconds
-from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import ContextRecord, CompactionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import check, check_revision, check_text
 from .packed import Kept
 
@@ -29,12 +29,12 @@ class EphemeralStorage:
         self._trusted = True
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
-        """Return the record and the last edition of *context*, or None if there is no such context."""
+        """Return the record and the last compaction of *context*, or None if there is no such context."""
         with self._lock:
             kept = self._find(context)
             if kept is None:
                 return None
-            newest = next(iter(kept.all_editions()), None)
+            newest = next(iter(kept.all_compactions()), None)
             return kept.record, None if newest is None else newest.text
 
     def revision(self, context: str) -> int:
@@ -84,11 +84,11 @@ class EphemeralStorage:
             head = kept.record.head
             return self._scan_entries(kept, max(first, 0), head if end is None else min(end, head), containing)
 
-    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
-        """Yield the editions, newest first, as the protocol says; those that are there at the call."""
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        """Yield the compactions, newest first, as the protocol says; those that are there at the call."""
         with self._lock:
             kept = self._find(context)
-            found = [] if kept is None else list(kept.all_editions())
+            found = [] if kept is None else list(kept.all_compactions())
         return (row for row in found if head is None or row.head <= head)
 
     def ops(self, context: str) -> Iterator[OpRow]:
@@ -122,7 +122,9 @@ class EphemeralStorage:
             gone = [self._contexts[each] for each in dict.fromkeys(erasure.contexts) if each in self._contexts]
             pages = sum(each.page(index) is not None for each in gone for index in range(1, each.highest + 1))
             entries = sum(each.record.head - each.record.base for each in gone) + len(erasure.entries)
-            editions = sum(len(each.editions) for each in gone) + sum(len(kept.editions) for kept, _, _ in ready)
+            compactions = sum(len(each.compactions) for each in gone) + sum(
+                len(kept.compactions) for kept, _, _ in ready
+            )
             ops = sum(len(each.ops) for each in gone)
             buried = []
             for context, tombstone in {(each[0], each[1].seq): each for each in erasure.entries}.values():
@@ -137,7 +139,7 @@ class EphemeralStorage:
             for owner, tombstone in buried:
                 owner.bury(tombstone)
             for kept, transition, packed in ready:
-                kept.editions.clear()
+                kept.compactions.clear()
                 ops += kept.forget_ops({seq for name, seq in erased if name == transition.record.id})
                 for name, seq in erased:
                     if seq < kept.record.head and self._owner(kept, seq)[0].record.id == name:
@@ -145,7 +147,7 @@ class EphemeralStorage:
                 kept.apply(transition, packed)
                 self._contexts[transition.record.id] = kept
             self._trusted = True
-            return Erased(len(gone), entries, pages, editions, ops)
+            return Erased(len(gone), entries, pages, compactions, ops)
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
         """Take the lock of *context*, in this process."""

@@ -19,8 +19,8 @@ from itertools import groupby
 from typing import Final
 
 from ...errors import CorruptRecord
-from ..protocol import ContextRecord, EditionRow, OpRow, PageRow, PageState, Transition
-from .rows import Line, edition_line, entry_line, line, op_line, page_line, read_line, read_lines, view_line, whole
+from ..protocol import ContextRecord, CompactionRow, OpRow, PageRow, PageState, Transition
+from .rows import Line, compaction_line, entry_line, line, op_line, page_line, read_line, read_lines, view_line, whole
 
 SCHEMA_VERSION: Final = 1
 PAGES_PER_FILE: Final = 256
@@ -30,7 +30,7 @@ ENTRIES_PER_FILE: Final = 64
 SPILL_BYTES: Final = 2**15
 """news from which on they are spilled: what a commit writes beyond what is new and what is in the window"""
 SPILL_ROWS: Final = 64
-"""ops and editions, likewise: each of them touches a file"""
+"""ops and compactions, likewise: each of them touches a file"""
 
 KINDS: Final = ("messages", "pages", "views", "editions", "ops")
 FIELDS: Final = ("id", "owner", "head", "next_page", "turn", "open_page", "revision", "parent", "base")
@@ -59,7 +59,7 @@ class Kept:
     spilled: int
     """entries before this seq are in messages/"""
     last: tuple[int, int] | None = None
-    """revision and head of the last edition"""
+    """revision and head of the last compaction"""
     files: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     """how many files there are of each kind, at least"""
     active: dict[int, PageRow] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Kept:
     views: dict[int, tuple[int, int]] = field(default_factory=dict)
     entries: dict[int, Line] = field(default_factory=dict)
     ops: dict[str, OpRow] = field(default_factory=dict)
-    editions: dict[int, EditionRow] = field(default_factory=dict)
+    compactions: dict[int, CompactionRow] = field(default_factory=dict)
     erasures: int = 0
     """how often something was erased from it"""
     hurt: frozenset[str] = frozenset()
@@ -90,8 +90,9 @@ class Kept:
     @property
     def counts(self) -> dict[str, int]:
         """How many lines of each kind there are."""
-        kinds = ("active", "rows", "views", "ops", "editions", "entries")
-        return {kind: len(getattr(self, kind)) for kind in kinds if getattr(self, kind)}
+        kinds = ("active", "rows", "views", "ops", "compactions", "entries")
+        named = {"compactions": "editions"}  # as the first format calls them
+        return {named.get(kind, kind): len(getattr(self, kind)) for kind in kinds if getattr(self, kind)}
 
     def follow(self, transition: Transition) -> "Kept":
         """Return the context after *transition*. O(rows, and what is kept)."""
@@ -104,7 +105,7 @@ class Kept:
             views=self.views | {seq: (tokens, clip) for seq, tokens, clip in transition.views},
             entries=dict(self.entries),
             ops=self.ops | {op.op_id: op for op in (*transition.ops, *([transition.op] if transition.op else []))},
-            editions=self.editions | {row.revision: row for row in transition.history},
+            compactions=self.compactions | {row.revision: row for row in transition.history},
         )
         for page in transition.pages:
             (after.rows if page.state is PageState.ACTIVE else after.active).pop(page.index, None)
@@ -114,10 +115,12 @@ class Kept:
             made = read_line(folder, entry_line(folder, row, pages.get(row.seq, record.open_page or 0)))
             assert made is not None, "a line reads back"
             after.entries[row.seq] = made
-        if transition.edition is not None:
-            after.editions[record.revision] = EditionRow(record.revision, record.head, record.turn, transition.edition)
-        if after.editions:
-            newest = after.editions[max(after.editions)]
+        if transition.compaction is not None:
+            after.compactions[record.revision] = CompactionRow(
+                record.revision, record.head, record.turn, transition.compaction
+            )
+        if after.compactions:
+            newest = after.compactions[max(after.compactions)]
             after.last = max(after.last or (0, 0), (newest.revision, newest.head))
         return after
 
@@ -125,9 +128,9 @@ class Kept:
     def due(self) -> bool:
         """Whether its news are so large that they should be spilled. O(news)."""
         size = sum(len(each.raw) for each in self.entries.values())
-        size += sum(len(each.text) for each in self.editions.values())
+        size += sum(len(each.text) for each in self.compactions.values())
         size += 128 * len(self.rows) + 48 * len(self.views)
-        return size > SPILL_BYTES or len(self.ops) + len(self.editions) > SPILL_ROWS
+        return size > SPILL_BYTES or len(self.ops) + len(self.compactions) > SPILL_ROWS
 
     def spill(self, read: Callable[[str], bytes | None]) -> dict[str, bytes]:
         """Return the files that hold its news, by name: *read* gives those that are there. O(news)."""
@@ -151,9 +154,9 @@ class Kept:
             news.setdefault(op_file(op_id), {})[op_id] = op_line(folder, op)
         for name, lines_by_key in news.items():
             files[name] = merged(folder, name.partition("/")[0], read(name), lines_by_key)
-        for edition in self.editions.values():
-            name = f"editions/{edition.revision:010d}-{edition.head:012d}.jsonl"
-            files[name] = whole(folder, "editions", [edition_line(folder, edition)])
+        for compaction in self.compactions.values():
+            name = f"editions/{compaction.revision:010d}-{compaction.head:012d}.jsonl"
+            files[name] = whole(folder, "editions", [compaction_line(folder, compaction)])
         return files
 
     def without_news(self, files: dict[str, int]) -> "Kept":
@@ -171,7 +174,7 @@ class Kept:
         lines += [page_line(folder, row) for _, row in sorted(self.rows.items())]
         lines += [view_line(folder, seq, *view) for seq, view in self.views.items()]
         lines += [op_line(folder, op) for op in self.ops.values()]
-        lines += [edition_line(folder, row) for row in self.editions.values()]
+        lines += [compaction_line(folder, row) for row in self.compactions.values()]
         lines += [each.raw for each in self.entries.values()]
         first = {name: getattr(record, name) for name in FIELDS}
         first |= {"schema": SCHEMA_VERSION, "spilled": self.spilled, "edition": self.last, "files": self.files}

@@ -155,7 +155,7 @@ class _Stage:
             contexts=gone.contexts + 1,
             entries=gone.entries + kept.record.head - kept.record.base,
             pages=gone.pages + sum(1 for _ in reading.pages(1, None, None)),
-            editions=gone.editions + len({*reading.names("editions"), *kept.editions}),
+            compactions=gone.compactions + len({*reading.names("editions"), *kept.compactions}),
             ops=gone.ops + len(reading.ops()),
         )
 
@@ -206,16 +206,16 @@ class _Stage:
         kept = self._kept(context)
         check_revision(transition, kept.record.head, kept.record.revision)
         reading = Reading(self._files, kept)
-        editions = reading.names("editions")
-        for name in editions:
+        compactions = reading.names("editions")
+        for name in compactions:
             self._write(kept, name, None)
-        revisions = {*(int(name[9:19]) for name in editions), *kept.editions}
+        revisions = {*(int(name[9:19]) for name in compactions), *kept.compactions}
         self._drop_views(kept, seqs)
         forgotten = [op._replace(digest=_GONE) for op in reading.ops() if own and _appended_one(op, own)]
         self._write_ops(kept, forgotten)
-        kept.editions, kept.last, kept.files = {}, None, kept.files | {"editions": 0}
+        kept.compactions, kept.last, kept.files = {}, None, kept.files | {"editions": 0}
         self._changed[context] = kept.follow(transition)
-        return gone._replace(editions=gone.editions + len(revisions), ops=gone.ops + len(forgotten))
+        return gone._replace(compactions=gone.compactions + len(revisions), ops=gone.ops + len(forgotten))
 
     def _write_ops(self, kept: Kept, ops: list[OpRow]) -> None:
         for op in ops:

@@ -13,7 +13,7 @@ from ...errors import CorruptRecord, SchemaTooNew
 from ..protocol import ContextRecord, PageState
 from .context_file import FIELDS, KINDS, SCHEMA_VERSION, Kept, folder_name
 from .files import Files
-from .rows import Line, read_edition, read_line, read_lines, read_op, read_page
+from .rows import Line, read_compaction, read_line, read_lines, read_op, read_page
 
 CONTEXTS: Final = "contexts"
 
@@ -94,4 +94,4 @@ def _take(kept: Kept, found: Line) -> None:
     elif "op" in fields:
         kept.ops[fields["op"]] = read_op(context, fields)
     elif "edition" in fields:
-        kept.editions[fields["edition"]] = read_edition(context, found)
+        kept.compactions[fields["edition"]] = read_compaction(context, found)

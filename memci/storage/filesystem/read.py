@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ...errors import CorruptRecord, StorageBusy
-from ..protocol import EditionRow, EntryRow, OpRow, PageRow, PageState
+from ..protocol import CompactionRow, EntryRow, OpRow, PageRow, PageState
 from .context_file import PAGES_PER_FILE, Kept, op_file, page_file, view_file
 from .files import Files
 from .loading import CONTEXTS, loads
-from .rows import Line, Lines, read_edition, read_entry, read_lines, read_op, read_page
+from .rows import Line, Lines, read_compaction, read_entry, read_lines, read_op, read_page
 
 _NOTHING: Final = Lines({}, (), ())
 
@@ -47,26 +47,26 @@ class Reading:
             raise self._corrupt(0, f"a file in {kind}/ is missing")
         return names
 
-    def edition(self) -> str | None:
-        """Return the text of the last edition, None if there is none."""
+    def compaction(self) -> str | None:
+        """Return the text of the last compaction, None if there is none."""
         last = self.kept.last
         if last is None:
             return None
-        if last[0] in self.kept.editions:
-            return self.kept.editions[last[0]].text
-        return self._edition(f"editions/{last[0]:010d}-{last[1]:012d}.jsonl").text
+        if last[0] in self.kept.compactions:
+            return self.kept.compactions[last[0]].text
+        return self._compaction(f"editions/{last[0]:010d}-{last[1]:012d}.jsonl").text
 
-    def editions(self, head: int | None) -> Iterator[EditionRow]:
-        """Yield the editions, newest first, those made at most at *head*."""
+    def compactions(self, head: int | None) -> Iterator[CompactionRow]:
+        """Yield the compactions, newest first, those made at most at *head*."""
         if "editions" in self.kept.hurt:
-            raise self._corrupt(0, "an edition in its context.jsonl is not what was written")
-        known: dict[int, EditionRow | str] = {int(name[9:19]): name for name in self.complete("editions")}
-        known |= self.kept.editions
+            raise self._corrupt(0, "a compaction in its context.jsonl is not what was written")
+        known: dict[int, CompactionRow | str] = {int(name[9:19]): name for name in self.complete("editions")}
+        known |= self.kept.compactions
         for revision in sorted(known, reverse=True):
             each = known[revision]
-            if head is not None and (each.head if isinstance(each, EditionRow) else int(each[20:32])) > head:
+            if head is not None and (each.head if isinstance(each, CompactionRow) else int(each[20:32])) > head:
                 continue
-            yield each if isinstance(each, EditionRow) else self._edition(each)
+            yield each if isinstance(each, CompactionRow) else self._compaction(each)
 
     def ops(self) -> list[OpRow]:
         """Return the ops, by their first seq. O(ops)."""
@@ -181,11 +181,11 @@ class Reading:
             return {}
         return {each.fields.get("seq", -1): each for each in read_lines(self.kept.folder, "messages", content).good}
 
-    def _edition(self, name: str) -> EditionRow:
+    def _compaction(self, name: str) -> CompactionRow:
         lines = read_lines(self.kept.folder, "editions", self.read(name) or b"")
         if len(lines.good) != 1 or lines.damaged:
             raise self._corrupt(0, f"{name} is missing or not what was written")
-        return read_edition(self._context, lines.good[0])
+        return read_compaction(self._context, lines.good[0])
 
     def _corrupt(self, seq: int, reason: str) -> CorruptRecord | StorageBusy:
         now = self._files.read(f"{self._place}/context.jsonl")

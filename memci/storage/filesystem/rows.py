@@ -21,7 +21,7 @@ import orjson
 
 from ...errors import CorruptRecord
 from ..codec import digest
-from ..protocol import EditionRow, EntryRow, OpRow, PageRow, PageState
+from ..protocol import CompactionRow, EntryRow, OpRow, PageRow, PageState
 
 Fields = dict[str, Any]
 """of one line: their sum vouches for the types"""
@@ -171,16 +171,16 @@ def read_op(context: str, fields: Fields) -> OpRow:
         raise _strange(context, error) from error
 
 
-def edition_line(folder: str, row: EditionRow) -> bytes:
+def compaction_line(folder: str, row: CompactionRow) -> bytes:
     """Return the line of *row*. O(characters)."""
     return line(folder, {"edition": row.revision, "head": row.head, "turn": row.turn}, row.text.encode())
 
 
-def read_edition(context: str, found: Line) -> EditionRow:
-    """Return the edition in *found*, or raise CorruptRecord."""
+def read_compaction(context: str, found: Line) -> CompactionRow:
+    """Return the compaction in *found*, or raise CorruptRecord."""
     try:
         fields = found.fields
-        return EditionRow(fields["edition"], fields["head"], fields["turn"], found.body.decode())
+        return CompactionRow(fields["edition"], fields["head"], fields["turn"], found.body.decode())
     except (KeyError, ValueError) as error:
         raise _strange(context, error) from error
 

@@ -26,7 +26,7 @@ from typing import Final, NoReturn, TypeVar
 
 from ...errors import StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import ContextRecord, CompactionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import check, check_text
 from .context_file import Kept, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, dumps, finish, involved, loads, scrub, stage
@@ -78,9 +78,9 @@ class FilesystemStorage:
         return self._read_only
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
-        """Return the record and the last edition of *context*, or None if there is no such context."""
+        """Return the record and the last compaction of *context*, or None if there is no such context."""
         reading = self._reading(context)
-        return None if reading is None else (reading.kept.record, reading.edition())
+        return None if reading is None else (reading.kept.record, reading.compaction())
 
     def revision(self, context: str) -> int:
         """Return the revision of *context*, 0 if there is no such context: one line is read."""
@@ -127,10 +127,10 @@ class FilesystemStorage:
         rows = self._entries(reading, max(first, 0), head if end is None else min(end, head))
         return self._usable(row for row in rows if containing is None or containing in row.body)
 
-    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
-        """Yield the editions, newest first; those made at most at *head*, if it is given."""
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        """Yield the compactions, newest first; those made at most at *head*, if it is given."""
         reading = self._reading(context)
-        return iter(()) if reading is None else self._usable(reading.editions(head))
+        return iter(()) if reading is None else self._usable(reading.compactions(head))
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops)."""

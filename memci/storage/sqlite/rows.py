@@ -17,7 +17,7 @@ import orjson
 
 from ...errors import CorruptRecord
 from ..codec import digest
-from ..protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, PageState
+from ..protocol import ContextRecord, CompactionRow, EntryRow, OpRow, PageRow, PageState
 from ..validation import MAX_PAGE
 
 MAX_REVISION: Final = 2**40 - 1
@@ -90,25 +90,25 @@ def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
     return *columns, crc(*columns)
 
 
-def edition_columns(nr: int, row: EditionRow) -> Row:
+def compaction_columns(nr: int, row: CompactionRow) -> Row:
     """Return the columns of *row*. O(characters)."""
     key, packed = nr << 40 | row.revision, zlib.compress(row.text.encode())
-    return key, row.head, row.turn, edition_crc(key, row.head, row.turn, packed), packed
+    return key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed
 
 
-def edition_crc(key: int, head: int, turn: int, packed: bytes) -> int:
-    """Return the check sum of an edition's row. O(bytes)."""
+def compaction_crc(key: int, head: int, turn: int, packed: bytes) -> int:
+    """Return the check sum of a compaction's row. O(bytes)."""
     return zlib.crc32(packed, crc(key, head, turn))
 
 
-def read_edition(context: str, row: Row) -> EditionRow:
-    """Return the edition in *row*, or raise CorruptRecord."""
+def read_compaction(context: str, row: Row) -> CompactionRow:
+    """Return the compaction in *row*, or raise CorruptRecord."""
     key, head, turn, written, packed = row
     if not isinstance(packed, bytes) or not isinstance(head, int) or not isinstance(turn, int):
-        raise CorruptRecord(context, 0, "an edition is not what was written")
-    if edition_crc(key, head, turn, packed) != written:
-        raise CorruptRecord(context, head, "an edition is not what was written")
-    return EditionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
+        raise CorruptRecord(context, 0, "a compaction is not what was written")
+    if compaction_crc(key, head, turn, packed) != written:
+        raise CorruptRecord(context, head, "a compaction is not what was written")
+    return CompactionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
 
 
 def page_columns(nr: int, page: PageRow) -> Row:

@@ -1,7 +1,7 @@
 """The tables of a SQLite store, and how those of an earlier memci become them.
 
     context   nr id owner settings state head … parent base      one row per context
-    edition   nr << 40 | revision  →  head, turn, text           how the window stood, compressed
+    compaction   nr << 40 | revision  →  head, turn, text           how the window stood, compressed
     entry     nr << 40 | seq  →  …, body                         one clustered run per context, no index
     view      nr << 40 | seq  →  tokens, clip                    what a context shows of an entry, if not as appended
     page      nr << 32 | index  →  …                             the active ones in a partial index
@@ -22,12 +22,12 @@ from typing import Final
 import apsw
 
 from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
-from .rows import Row, crc, edition_crc
+from .rows import Row, compaction_crc, crc
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
 SCHEMA_VERSION: Final = 2
 
-_EDITION = """
+_COMPACTION = """
 CREATE TABLE edition (
     id INTEGER PRIMARY KEY,
     head INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE TABLE context (
     base INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 {_FORKS}
-{_EDITION}
+{_COMPACTION}
 {_VIEW}
 CREATE TABLE entry (
     id INTEGER PRIMARY KEY,
@@ -158,11 +158,11 @@ def version(connection: apsw.Connection, path: str) -> int:
 
 
 def _migrate_1(connection: apsw.Connection) -> None:
-    """From version 1: editions are kept beside one another, views apart from entries, and contexts may be forks."""
+    """From version 1: compactions are kept beside one another, views apart from entries, and contexts may be forks."""
     connection.execute(
         "ALTER TABLE edition RENAME TO edition_1;"
         "ALTER TABLE context ADD COLUMN parent TEXT;"
-        "ALTER TABLE context ADD COLUMN base INTEGER NOT NULL DEFAULT 0;" + _FORKS + _EDITION + _VIEW
+        "ALTER TABLE context ADD COLUMN base INTEGER NOT NULL DEFAULT 0;" + _FORKS + _COMPACTION + _VIEW
     )
     contexts: list[Row] = connection.execute(
         "SELECT nr, id, owner, settings, state, head, next_page, turn, open_page, revision, crc FROM context"
@@ -171,9 +171,9 @@ def _migrate_1(connection: apsw.Connection) -> None:
         if crc(*columns) == written:  # a damaged row stays damaged: reading it says so
             connection.execute("UPDATE context SET crc = ? WHERE nr = ?", (crc(*columns, None, 0), nr))
         head, turn, revision = columns[4], columns[6], columns[8]
-        editions: list[Row] = connection.execute("SELECT text, crc FROM edition_1 WHERE nr = ?", (nr,)).fetchall()
-        for text, text_crc in editions:
+        compactions: list[Row] = connection.execute("SELECT text, crc FROM edition_1 WHERE nr = ?", (nr,)).fetchall()
+        for text, text_crc in compactions:
             key, packed = nr << 40 | revision, zlib.compress(text.encode())
-            kept = edition_crc(key, head, turn, packed) ^ crc(text) ^ text_crc  # the same: damage stays damage
+            kept = compaction_crc(key, head, turn, packed) ^ crc(text) ^ text_crc  # the same: damage stays damage
             connection.execute("INSERT INTO edition VALUES (?, ?, ?, ?, ?)", (key, head, turn, kept, packed))
     connection.execute(f"DROP TABLE edition_1; PRAGMA user_version = {SCHEMA_VERSION}")

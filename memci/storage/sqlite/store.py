@@ -22,11 +22,11 @@ import apsw
 
 from ...errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import ContextRecord, EditionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import ContextRecord, CompactionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import MAX_PAGE, check, check_text
 from .batch import BATCH_ROWS, read_batch
 from .connection import FULL, Durability, Journal, damage, open_file, storage_error
-from .rows import MAX_REVISION, read_context, read_edition, read_op, read_page
+from .rows import MAX_REVISION, read_compaction, read_context, read_op, read_page
 from .schema import SCHEMA_VERSION
 from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
 
@@ -39,7 +39,7 @@ _SELECT_CONTEXT = f"SELECT c.nr, {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id
 _SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id > ? ORDER BY c.id LIMIT {BATCH_ROWS}"
 _SELECT_FIRST_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id LIMIT {BATCH_ROWS}"
 _SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
-_SELECT_EDITION = """
+_SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
 
@@ -104,14 +104,14 @@ class SQLiteStorage:
         return self._read_only
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
-        """Return the record and the last edition of *context*, or None if there is no such context."""
+        """Return the record and the last compaction of *context*, or None if there is no such context."""
         check_text("id", context)
         found = self._run(context, 0, rows, _SELECT_CONTEXT, context)
         if not found:
             return None
         nr, *columns = found[0]
         record = read_context(columns)
-        newest = next(self._scan_editions(context, nr, record.revision, record.head), None)
+        newest = next(self._scan_compactions(context, nr, record.revision, record.head), None)
         return record, None if newest is None else newest.text
 
     def revision(self, context: str) -> int:
@@ -162,10 +162,10 @@ class SQLiteStorage:
             for row in self._scan_entries(context, nr, owner, start, stop, containing)
         )
 
-    def editions(self, context: str, *, head: int | None = None) -> Iterator[EditionRow]:
-        """Yield the editions, newest first, as the protocol says."""
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        """Yield the compactions, newest first, as the protocol says."""
         nr = self._number(context)[0]
-        return self._scan_editions(context, nr, MAX_REVISION - 1, 2**62 if head is None else head)
+        return self._scan_compactions(context, nr, MAX_REVISION - 1, 2**62 if head is None else head)
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops) in memory."""
@@ -343,14 +343,14 @@ class SQLiteStorage:
                 return
             first = found[-1].seq + 1
 
-    def _scan_editions(self, context: str, nr: int, revision: int, head: int) -> Iterator[EditionRow]:
+    def _scan_compactions(self, context: str, nr: int, revision: int, head: int) -> Iterator[CompactionRow]:
         while nr:
-            found = self._run(context, 0, rows, _SELECT_EDITION, nr << 40, (nr << 40) + revision + 1, head)
+            found = self._run(context, 0, rows, _SELECT_COMPACTION, nr << 40, (nr << 40) + revision + 1, head)
             if not found:
                 return
-            edition = read_edition(context, found[0])
-            yield edition
-            revision = edition.revision - 1
+            compaction = read_compaction(context, found[0])
+            yield compaction
+            revision = compaction.revision - 1
 
 
 def _inode(path: str) -> tuple[int, int] | None:

@@ -2,8 +2,8 @@
 
     apply     op known?       ──▶  its row, nothing else happens
               another head?   ──▶  WriteConflict, if another writer was here
-              context, entry …, page …, view …, edition, op
-    erase     contexts go whole, entries become tombstones, editions before go; what goes is overwritten with zeros
+              context, entry …, page …, view …, compaction, op
+    erase     contexts go whole, entries become tombstones, compactions before go; what goes is overwritten with zeros
     scrub     the write-ahead log, which still holds it, is emptied
 
 This module knows nothing of connections, locks or files.
@@ -12,9 +12,9 @@ This module knows nothing of connections, locks or files.
 import apsw
 
 from ...errors import CorruptRecord, InvalidSetting, LimitExceeded
-from ..protocol import EditionRow, Erased, Erasure, OpRow, Transition
+from ..protocol import CompactionRow, Erased, Erasure, OpRow, Transition
 from ..validation import check_revision
-from .rows import Row, context_columns, edition_columns, entry_columns, op_columns, page_columns, read_op, view_columns
+from .rows import Row, context_columns, compaction_columns, entry_columns, op_columns, page_columns, read_op, view_columns
 
 _MAX_CONTEXTS = 2**23 - 1
 
@@ -26,7 +26,7 @@ UPDATE context SET owner = ?, settings = ?, state = ?, head = ?, next_page = ?, 
 revision = ?, parent = ?, base = ?, crc = ?
 WHERE nr = ?"""
 SELECT_HEAD = "SELECT nr, head, revision, parent, base FROM context WHERE id = ?"
-_REPLACE_EDITION = "REPLACE INTO edition (id, head, turn, crc, text) VALUES (?, ?, ?, ?, ?)"
+_REPLACE_COMPACTION = "REPLACE INTO edition (id, head, turn, crc, text) VALUES (?, ?, ?, ?, ?)"
 _INSERT_ENTRY = """
 INSERT INTO entry (id, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -85,10 +85,10 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
     if transition.views:
         connection.executemany(_REPLACE_VIEW, [view_columns(nr, *view) for view in transition.views])
     if transition.history:
-        connection.executemany(_REPLACE_EDITION, [edition_columns(nr, row) for row in transition.history])
-    if transition.edition is not None:
-        row = EditionRow(record.revision, record.head, record.turn, transition.edition)
-        connection.execute(_REPLACE_EDITION, edition_columns(nr, row))
+        connection.executemany(_REPLACE_COMPACTION, [compaction_columns(nr, row) for row in transition.history])
+    if transition.compaction is not None:
+        row = CompactionRow(record.revision, record.head, record.turn, transition.compaction)
+        connection.execute(_REPLACE_COMPACTION, compaction_columns(nr, row))
     if transition.ops:
         connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in transition.ops])
     if op is not None:

@@ -25,7 +25,6 @@ from hypothesis.stateful import run_state_machine_as_test
 from ...errors import HandlePoisoned, WriteConflict
 from ...storage.protocol import Erasure, OpRow, PageRow, PageState, Storage, Transition
 from .durable import StorageDurability
-from .editions import StorageEditions
 from .erase import StorageErasure
 from .exact import StorageExactness
 from .forks import StorageForks
@@ -44,7 +43,7 @@ _STEPS = settings(
 )
 
 
-class StorageConformance(StorageExactness, StorageEditions, StorageForks, StorageErasure, StorageRemoval, StorageLocks):
+class StorageConformance(StorageExactness, StorageCompactions, StorageForks, StorageErasure, StorageRemoval, StorageLocks):
     """The promises of `memci.storage.Storage`."""
 
     @pytest.fixture
@@ -70,12 +69,12 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
         assert list(storage.pages("nobody", state=PageState.ACTIVE)) == []
         assert list(storage.entries("nobody", 0, 10)) == []
 
-    def test_load_keeps_the_edition_when_a_transition_has_none(self, storage: Storage) -> None:
-        """An edition stays until another one replaces it."""
-        storage.commit(Transition(0, current(storage, "a"), edition="one"))
+    def test_load_keeps_the_compaction_when_a_transition_has_none(self, storage: Storage) -> None:
+        """A compaction stays until another one replaces it."""
+        storage.commit(Transition(0, current(storage, "a"), compaction="one"))
         append(storage, "a", b"1")
         before = storage.load("a")
-        storage.commit(Transition(1, current(storage, "a"), edition="two"))
+        storage.commit(Transition(1, current(storage, "a"), compaction="two"))
         after = storage.load("a")
 
         assert before is not None and before[1] == "one"
@@ -153,7 +152,7 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
         before = everything(storage, "a")
         for head in (0, 1, 3):
             late = appended(current(storage, "a")._replace(head=head, owner="late", next_page=1), b"late")
-            late = late._replace(edition="late", op=OpRow("late", b"d" * 16, head, ((1, 0),)))
+            late = late._replace(compaction="late", op=OpRow("late", b"d" * 16, head, ((1, 0),)))
 
             with pytest.raises(WriteConflict):
                 storage.commit(late)
@@ -205,8 +204,8 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
         """Of two transitions from one state the second is WriteConflict, also without entries, and leaves no trace."""
         append(storage, "a", b"1")
         record = current(storage, "a")
-        first = Transition(record.head, record._replace(state="[1]"), edition="first")
-        second = Transition(record.head, record._replace(state="[2]"), edition="second")
+        first = Transition(record.head, record._replace(state="[1]"), compaction="first")
+        second = Transition(record.head, record._replace(state="[2]"), compaction="second")
         storage.commit(first)
 
         with pytest.raises(WriteConflict, match="revision"):
@@ -284,7 +283,7 @@ class StorageConformance(StorageExactness, StorageEditions, StorageForks, Storag
         storage.close()
         storage.close()
 
-        readers = (storage.load, storage.revision, storage.pages, storage.entries, storage.editions, storage.ops)
+        readers = (storage.load, storage.revision, storage.pages, storage.entries, storage.compactions, storage.ops)
         calls: list[Callable[[], object]] = [lambda read=read: list(read("a") or ()) for read in readers]  # type: ignore[misc]
         calls += [storage.contexts, lambda: list(entries), lambda: storage.commit(transition)]
         calls += [lambda: storage.erase(Erasure()), lambda: storage.hold("a", 0)]

@@ -27,7 +27,7 @@ class StorageDurability:
     def test_reopened_store_shows_the_same(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
         """What was acknowledged is there after close() and opening again, and an op is still known."""
         op = OpRow("op", b"d" * 16, 0, ((1, 0),))
-        first = appended(current(storage, "a"), *BODIES)._replace(op=op, edition="ü")
+        first = appended(current(storage, "a"), *BODIES)._replace(op=op, compaction="ü")
         storage.commit(first)
         append(storage, "b", b"1")
         before = [everything(storage, each) for each in "ab"]
@@ -107,26 +107,27 @@ class StorageDurability:
     def test_no_byte_is_left_in_the_files(
         self, storage: Storage, reread: Callable[[], Storage], files: Callable[[], Iterable[Path]], whole: bool
     ) -> None:
-        """What was erased is in no file: bodies, their times, digests of ops, editions; at once, and when reopened."""
+        """What was erased is in no file: bodies, their times, digests of ops, compactions; at once, and when
+        reopened."""
         canaries = {
             "body": b'{"content":"canary 6f0c in a body"}',
             "large": b'{"content":"' + b"canary 91d2 in a large body " * 400 + b'"}',
             "at": b"2031-canary-in-a-time",
             "digest": b"canary digest 16",
-            "edition": b'{"lines":["canary 0be7 in an edition"]}',
+            "compaction": b'{"lines":["canary 0be7 in a compaction"]}',
         }
         small, large = (
             entry(i, canaries[each], at=canaries["at"].decode()) for i, each in enumerate(("body", "large"))
         )
         append(storage, "other", b"stays")
         made = with_op(appended(current(storage, "a"), b"", b""), "op", canaries["digest"])
-        storage.commit(made._replace(entries=(small, large), edition=canaries["edition"].decode()))
+        storage.commit(made._replace(entries=(small, large), compaction=canaries["compaction"].decode()))
         for i in range(20):
             append(storage, "a", b"later %d" % i)
         fork(storage, "a", "b", 2)
-        edit(storage, "b", canaries["edition"].decode())
+        edit(storage, "b", canaries["compaction"].decode())
         needles = {name: _ways(canary[:600]) for name, canary in canaries.items()}
-        needles["edition"] |= {zlib.compress(canaries["edition"])}
+        needles["compaction"] |= {zlib.compress(canaries["compaction"])}
         assert found(files(), needles), "the files that `files` gives are those of the store"
 
         erasure = Erasure(contexts=("a", "b")) if whole else erasing(storage, "ab", ("a", 0), ("b", 1))

@@ -1,7 +1,7 @@
 """What every store must do when something is erased: it is gone for all who shared it, and nothing else is.
 
     a    0 1 ▒ 3                 ▒ a tombstone: it is read by a, by its fork b and by b's fork c
-    b        · 3 4               editions of a, b and c are gone, digests of ops that appended it are zeros
+    b        · 3 4               compactions of a, b and c are gone, digests of ops that appended it are zeros
     x    0 1 2                   row for row what it was
 
 This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
@@ -59,24 +59,24 @@ class StorageErasure:
         assert list(again.entries("a")) == expected
 
     def test_transitions_of_an_erasure_are_applied(self, storage: Storage, reread: Callable[[], Storage]) -> None:
-        """Records, pages, views and editions are those of the transitions; no edition before them is left."""
+        """Records, pages, views and compactions are those of the transitions; no compaction before them is left."""
         family(storage)
         pages = {name: list(storage.pages(name)) for name in "ab"}
         erasure = erasing(storage, "ab", ("a", 2))
         after_a, after_b = erasure.transitions
         gone = pages["a"][0]._replace(state=PageState.ERASED)
-        after_a = after_a._replace(pages=(gone,), edition="after", views=((1, 70, 64), (2, 4, 1)))
+        after_a = after_a._replace(pages=(gone,), compaction="after", views=((1, 70, 64), (2, 4, 1)))
 
         storage.erase(erasure._replace(transitions=(after_a, after_b)))
 
         again = reread()
         assert again.load("a") == (after_a.record, "after")
-        assert [(row.revision, row.text) for row in again.editions("a")] == [(after_a.record.revision, "after")]
+        assert [(row.revision, row.text) for row in again.compactions("a")] == [(after_a.record.revision, "after")]
         assert list(again.pages("a")) == [gone, *pages["a"][1:]]
         assert list(again.pages("a", state=PageState.ERASED)) == [gone]
         assert [(row.tokens, row.clip) for row in again.entries("a", 1, 3)] == [(70, 64), (4, 1)]
         assert again.load("b") == (after_b.record, None)
-        assert list(again.editions("b")) == []
+        assert list(again.compactions("b")) == []
         assert list(again.pages("b")) == pages["b"]
         assert again.revision("b") == after_b.record.revision
 
@@ -140,7 +140,7 @@ class StorageErasure:
         assert everything(reread(), "a", "b", "c", "x") == before
 
     def test_other_contexts_stay_row_for_row(self, storage: Storage, reread: Callable[[], Storage]) -> None:
-        """What shares nothing with the erased is as it was: rows, views, pages, editions, ops."""
+        """What shares nothing with the erased is as it was: rows, views, pages, compactions, ops."""
         family(storage)
         fork(storage, "x", "y", 1, b"y")
         before = everything(storage, "x", "y")
@@ -178,11 +178,11 @@ class StorageErasure:
         assert everything(reread(), "a", "b", "c", "x", "nobody") == before
 
     def test_erased_says_how_many_rows_went(self, storage: Storage) -> None:
-        """The counts are those of the tombstones, of the editions before and of the ops that forgot their digest."""
+        """The counts are those of the tombstones, of the compactions before and of the ops that forgot their digest."""
         family(storage)
-        editions = sum(len(list(storage.editions(name))) for name in "abc")
+        compactions = sum(len(list(storage.compactions(name))) for name in "abc")
 
         erased = storage.erase(erasing(storage, "abc", ("a", 2), ("c", 0)))
 
-        assert editions > 3
-        assert erased == Erased(contexts=0, entries=2, pages=0, editions=editions, ops=2)
+        assert compactions > 3
+        assert erased == Erased(contexts=0, entries=2, pages=0, compactions=compactions, ops=2)

@@ -39,10 +39,10 @@ class StorageExactness:
     """What is read is what was committed, whatever was committed."""
 
     def test_load_returns_every_field(self, storage: Storage) -> None:
-        """The record and the edition come back as they were committed."""
+        """The record and the compaction come back as they were committed."""
         record = ContextRecord("id", "owner ä", '{"a":1}', '{"b":"\x00"}', head=0, next_page=7, turn=3, open_page=6)
 
-        storage.commit(Transition(0, record, edition='{"blocks":["\U0001f600"]}'))
+        storage.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))
 
         assert storage.load("id") == (record, '{"blocks":["\U0001f600"]}')
 
@@ -85,7 +85,7 @@ class StorageExactness:
     def test_contexts_with_like_ids_are_apart(self, storage: Storage) -> None:
         """Ids that look alike are not alike."""
         for i, context in enumerate(TWINS):
-            storage.commit(appended(current(storage, context), b"%d" % i)._replace(edition=f"{i}"))
+            storage.commit(appended(current(storage, context), b"%d" % i)._replace(compaction=f"{i}"))
 
         for i, context in enumerate(TWINS):
             loaded = storage.load(context)
@@ -94,13 +94,13 @@ class StorageExactness:
             assert [page.index for page in storage.pages(context)] == [1]
         assert [record.id for record in storage.contexts()] == sorted(TWINS)
 
-    @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "edition", "op_id", "at"])
+    @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "compaction", "op_id", "at"])
     def test_text_with_half_a_surrogate_pair_is_refused(self, storage: Storage, name: str) -> None:
         """A text that has no UTF-8 form is refused by its name, and nothing is kept."""
         half = "a\ud83d"
         transition = appended(current(storage, "a"), b"1")
-        if name == "edition":
-            transition = transition._replace(edition=half)
+        if name == "compaction":
+            transition = transition._replace(compaction=half)
         elif name == "op_id":
             transition = transition._replace(op=OpRow(half, b"", 0, ()))
         elif name == "at":
@@ -117,7 +117,7 @@ class StorageExactness:
 
     def test_reading_an_id_with_half_a_surrogate_pair_is_refused(self, storage: Storage) -> None:
         """No such context can be, and asking for one is an error of the caller."""
-        reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.editions, storage.ops)
+        reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.compactions, storage.ops)
         for read in (*reads, lambda context: storage.hold(context, 0)):
             with pytest.raises(InvalidSetting):
                 read("a\ud83d")

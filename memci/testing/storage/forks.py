@@ -37,7 +37,7 @@ class StorageForks:
         assert [record.id for record in again.contexts()] == ["a", "b"]
 
     def test_parent_and_fork_go_on_apart(self, storage: Storage, reread: Callable[[], Storage]) -> None:
-        """What either one appends later, with pages, editions and ops, the other one never shows."""
+        """What either one appends later, with pages, compactions and ops, the other one never shows."""
         append(storage, "a", b"0", b"1")
         edit(storage, "a", "before")
         fork(storage, "a", "b", 1)
@@ -51,8 +51,8 @@ class StorageForks:
         again = reread()
         assert bodies_of(again, "a") == [b"0", b"1", b"a 0", b"a 1", b"a 2"]
         assert bodies_of(again, "b") == [b"0", b"b 0", b"b 1", b"b 2"]
-        assert [row.text for row in again.editions("a")] == ["a 2", "a 1", "a 0", "before"]
-        assert [row.text for row in again.editions("b")] == ["b 2", "b 1", "b 0"]
+        assert [row.text for row in again.compactions("a")] == ["a 2", "a 1", "a 0", "before"]
+        assert [row.text for row in again.compactions("b")] == ["b 2", "b 1", "b 0"]
         assert [op.digest for op in again.ops("b")] == [b"b" * 16] * 3
         assert [page.first for page in again.pages("b")] == [1, 1, 2, 3]
         assert (again.revision("a"), again.revision("b")) == (8, 7)
@@ -76,11 +76,11 @@ class StorageForks:
         assert [row.digest for row in again.entries("c", 0, 3)] == [row.digest for row in again.entries("a", 0, 3)]
 
     def test_views_may_come_with_the_fork(self, storage: Storage, reread: Callable[[], Storage]) -> None:
-        """A fork may begin with views of what it shares and of what it brings, and with an edition."""
+        """A fork may begin with views of what it shares and of what it brings, and with a compaction."""
         append(storage, "a", b"0", b"1")
 
         made = forked("a", "b", 1, b"b1")
-        storage.commit(made._replace(views=((0, 5, 4), (1, 6, 4)), edition="begun"))
+        storage.commit(made._replace(views=((0, 5, 4), (1, 6, 4)), compaction="begun"))
 
         again = reread()
         assert [(row.tokens, row.clip) for row in again.entries("b")] == [(5, 4), (6, 4)]

@@ -1,6 +1,6 @@
 """A store as plainly as it can be kept: what `memci.testing.storage_machine` compares a store with.
 
-    Model(record, parent)     own entries, views by seq, pages by index, editions, ops
+    Model(record, parent)     own entries, views by seq, pages by index, compactions, ops
         entries               the parent's before the base, its own after it, each with the view of this one
 
 This module knows nothing of stores.
@@ -8,7 +8,7 @@ This module knows nothing of stores.
 
 from dataclasses import dataclass, field
 
-from ...storage.protocol import ContextRecord, EditionRow, EntryRow, OpRow, PageRow, Transition
+from ...storage.protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, Transition
 
 
 @dataclass(eq=False, repr=False)
@@ -20,7 +20,7 @@ class Model:
     own: list[EntryRow] = field(default_factory=list)
     views: dict[int, tuple[int, int]] = field(default_factory=dict)
     pages: dict[int, PageRow] = field(default_factory=dict)
-    editions: list[EditionRow] = field(default_factory=list)
+    compactions: list[CompactionRow] = field(default_factory=list)
     ops: dict[str, OpRow] = field(default_factory=dict)
 
     @property
@@ -29,9 +29,9 @@ class Model:
         return self.record._replace(revision=self.record.revision + 1)
 
     @property
-    def edition(self) -> str | None:
-        """The last edition."""
-        return self.editions[-1].text if self.editions else None
+    def compaction(self) -> str | None:
+        """The last compaction."""
+        return self.compactions[-1].text if self.compactions else None
 
     @property
     def appended(self) -> list[EntryRow]:
@@ -60,9 +60,9 @@ class Model:
         self.own += transition.entries
         self.pages.update({page.index: page for page in transition.pages})
         self.views.update({seq: (tokens, clip) for seq, tokens, clip in transition.views})
-        self.editions += transition.history
-        if transition.edition is not None:
-            self.editions.append(EditionRow(record.revision, record.head, record.turn, transition.edition))
+        self.compactions += transition.history
+        if transition.compaction is not None:
+            self.compactions.append(CompactionRow(record.revision, record.head, record.turn, transition.compaction))
         for op in (*transition.ops, *([transition.op] if transition.op else [])):
             self.ops[op.op_id] = op
 
@@ -71,8 +71,8 @@ class Model:
         self.own[tombstone.seq - self.record.base] = tombstone
 
     def forget(self, seqs: set[int]) -> None:
-        """Lose what told of the entries *seqs*, and the editions. O(ops)."""
-        self.editions.clear()
+        """Lose what told of the entries *seqs*, and the compactions. O(ops)."""
+        self.compactions.clear()
         for seq in seqs:
             self.views.pop(seq, None)
         for op_id, op in self.ops.items():

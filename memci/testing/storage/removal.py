@@ -91,7 +91,7 @@ class StorageRemoval:
         assert second == Erased()
 
     def test_removing_counts_all_rows(self, storage: Storage) -> None:
-        """Erased counts a fork's own entries only, pages that there are, all editions and all ops."""
+        """Erased counts a fork's own entries only, pages that there are, all compactions and all ops."""
         append(storage, "a", b"0", b"1", b"2")
         made = fork(storage, "a", "b", 2, b"b2", b"b3")
         far = PageRow(9, 0, 1, 0, PageState.ARCHIVED)
@@ -103,7 +103,7 @@ class StorageRemoval:
         erased = storage.erase(Erasure(contexts=("b",)))
 
         assert made.record.head == 4
-        assert erased == Erased(contexts=1, entries=3, pages=3, editions=2, ops=1)
+        assert erased == Erased(contexts=1, entries=3, pages=3, compactions=2, ops=1)
 
     def test_removing_and_erasing_at_once(self, storage: Storage, reread: Callable[[], Storage]) -> None:
         """One erasure may remove a context and erase an entry that others keep."""

@@ -61,10 +61,10 @@ def fork(storage: Storage, parent: str, context: str, base: int, *bodies: bytes)
     return transition
 
 
-def edit(storage: Storage, context: str, edition: str | None, *views: tuple[int, int, int]) -> Transition:
-    """Commit an edition of *context*, or only *views*, and return the transition. O(views)."""
+def edit(storage: Storage, context: str, compaction: str | None, *views: tuple[int, int, int]) -> Transition:
+    """Commit a compaction of *context*, or only *views*, and return the transition. O(views)."""
     record = current(storage, context)
-    transition = Transition(record.head, record, views=views, edition=edition)
+    transition = Transition(record.head, record, views=views, compaction=compaction)
     storage.commit(transition)
     return transition
 
@@ -76,14 +76,15 @@ def tombstone(seq: int, role: str = "user") -> EntryRow:
 
 
 def family(storage: Storage) -> None:
-    """Fill *storage* with a context a, its fork b, c of that, and x that is no kin; all with views, editions, ops."""
+    """Fill *storage* with a context a, its fork b, c of that, and x that is no kin; all with views, compactions,
+    ops."""
     for name in "ax":
         storage.commit(with_op(appended(current(storage, name), b"zero", b"one"), "first"))
         edit(storage, name, f"{name} 1")
         storage.commit(with_op(appended(current(storage, name), b"two", b"three"), "second"))
         edit(storage, name, f"{name} 2")
-    storage.commit(with_op(forked("a", "b", 3, b"b three"), "third")._replace(edition="b 1"))
-    storage.commit(with_op(forked("b", "c", 4, b"c four"), "fourth")._replace(edition="c 1"))
+    storage.commit(with_op(forked("a", "b", 3, b"b three"), "third")._replace(compaction="b 1"))
+    storage.commit(with_op(forked("b", "c", 4, b"c four"), "fourth")._replace(compaction="c 1"))
     for name in "abcx":
         edit(storage, name, f"{name} with a view", (2, 99, 64))
 
@@ -108,7 +109,7 @@ def everything(storage: Storage, *contexts: str) -> list[tuple[object, ...]]:
             storage.revision(each),
             list(storage.entries(each)),
             list(storage.pages(each)),
-            list(storage.editions(each)),
+            list(storage.compactions(each)),
             list(storage.ops(each)),
         )
         for each in contexts

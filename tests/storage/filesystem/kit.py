@@ -28,12 +28,12 @@ def flip(path: Path, context: str, seq: int) -> None:
 
 def everything(storage: FilesystemStorage, *contexts: str) -> list[object]:
     reads = (storage.load, storage.revision)
-    lists = (storage.entries, storage.pages, storage.editions, storage.ops)
+    lists = (storage.entries, storage.pages, storage.compactions, storage.ops)
     return [[*(read(each) for read in reads), *(list(read(each)) for read in lists)] for each in contexts]
 
 
 def fill(storage: FilesystemStorage, context: str, turns: int) -> None:
-    """Commit *turns* of three messages each; ops, editions, views and archived pages come with them."""
+    """Commit *turns* of three messages each; ops, compactions, views and archived pages come with them."""
     for turn in range(turns):
         record = current(storage, context)
         made = appended(record, *(b'{"content":"%d %d %b"}' % (turn, i, b"word " * 9) for i in range(3)))
@@ -41,7 +41,7 @@ def fill(storage: FilesystemStorage, context: str, turns: int) -> None:
         if turn:
             archived = PageRow(record.next_page - 1, record.head - 3, record.head, turn, PageState.ARCHIVED)
             view = ((record.head - 1, 5, 64),)
-            made = made._replace(pages=(archived, *made.pages), views=view, edition=f'["edition {turn}"]')
+            made = made._replace(pages=(archived, *made.pages), views=view, compaction=f'["compaction {turn}"]')
         storage.commit(made._replace(op=op))
 
 

@@ -21,7 +21,7 @@ def readings(storage: FilesystemStorage, context: str) -> list[object]:
         lambda: storage.load(context),
         lambda: storage.revision(context),
         lambda: list(storage.pages(context, state=PageState.ACTIVE)),
-        lambda: list(storage.editions(context)),
+        lambda: list(storage.compactions(context)),
         lambda: list(storage.ops(context)),
         *(lambda i=i: list(storage.entries(context, i, i + 1)) for i in range(12)),  # type: ignore[misc]
         *(lambda i=i: list(storage.pages(context, first=i, last=i)) for i in range(1, 5)),  # type: ignore[misc]

@@ -114,7 +114,7 @@ def lived(path: Path, after: int) -> int:
 def steps(storage: FilesystemStorage) -> list[Callable[[], object]]:
     def erase() -> None:
         tombstones = (("a", entry(1, b'"gone"')), ("a", entry(8, b'"gone"')))
-        storage.erase(Erasure(("b",), tombstones, (Transition(9, current(storage, "a"), edition="after"),)))
+        storage.erase(Erasure(("b",), tombstones, (Transition(9, current(storage, "a"), compaction="after"),)))
 
     return [
         *[lambda: fill_turn(storage)] * 3,
@@ -128,7 +128,7 @@ def fill_turn(storage: FilesystemStorage) -> None:
     record = current(storage, "a")
     op = OpRow(f"op {record.head}", b"d" * 16, record.head, ((record.next_page, 0),))
     rows = (b'"canary %d %d"' % (record.head, i) for i in range(3))
-    storage.commit(appended(record, *rows)._replace(op=op, edition=f"{record.head}"))
+    storage.commit(appended(record, *rows)._replace(op=op, compaction=f"{record.head}"))
 
 
 @pytest.mark.slow

@@ -52,16 +52,16 @@ def test_fork_of_nothing_is_refused(storage: FilesystemStorage) -> None:
 def test_erased_bytes_are_in_no_file(
     storage: FilesystemStorage, path: Path, spills: bool, request: pytest.FixtureRequest
 ) -> None:
-    """What is erased is gone from every file: entries, views, editions, digests of ops, what was left unfinished."""
+    """What is erased is gone from every file: entries, views, compactions, digests of ops, what was left unfinished."""
     if spills:
         request.getfixturevalue("spill_at_once")
     storage.commit(
         appended(current(storage, "a"), b'"canary"', b'"stays"')._replace(
-            op=OpRow("op", b"canary canary 16", 0, ((1, 0), (1, 1))), edition="canary"
+            op=OpRow("op", b"canary canary 16", 0, ((1, 0), (1, 1))), compaction="canary"
         )
     )
     fill(storage, "a", 2)
-    storage.commit(Transition(8, current(storage, "a"), views=((0, 777_777, 1),), edition="canary too"))
+    storage.commit(Transition(8, current(storage, "a"), views=((0, 777_777, 1),), compaction="canary too"))
     fork(storage, "a", "b", 4)
     append(storage, "b", b"1")
     append(storage, "c", b"canary")
@@ -69,15 +69,15 @@ def test_erased_bytes_are_in_no_file(
     for name in (".context.jsonl.tmp", ".other.jsonl.tmp"):
         (path / "contexts" / folder_name("a") / name).write_bytes(b"canary")
 
-    after = Transition(8, current(storage, "a"), edition="after"), Transition(5, current(storage, "b"))
+    after = Transition(8, current(storage, "a"), compaction="after"), Transition(5, current(storage, "b"))
     erased = storage.erase(Erasure(("c",), (("b", entry(0, b'"gone"')),), after))
 
-    assert (erased.contexts, erased.entries, erased.editions, erased.ops, erased.scrubbed) == (1, 2, 3, 1, True)
+    assert (erased.contexts, erased.entries, erased.compactions, erased.ops, erased.scrubbed) == (1, 2, 3, 1, True)
     held = b"".join(contents(path).values())
     assert not any(each in held for each in (b"canary", b"canary canary 16".hex().encode(), b"777777"))
     assert [row.body for row in storage.entries("a", 0, 2)] == [b'"gone"', b'"stays"']
     assert next(storage.entries("b")).body == b'"gone"'
-    assert [row.text for row in storage.editions("a")] == ["after"]
+    assert [row.text for row in storage.compactions("a")] == ["after"]
     assert [op.digest for op in storage.ops("a")][:2] == [bytes(16), b"d" * 16]
     assert [record.id for record in storage.contexts()] == ["a", "b"]
     again = FilesystemStorage(path)

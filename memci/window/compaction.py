@@ -1,9 +1,9 @@
-"""Editions: the next state of the Contents Page, and of the window with it, as a value.
+"""Compactions: the next state of the Contents Page, and of the window with it, as a value.
 
     pages #1 … #9 leave the window        their lines become a new block
     the open page gives up its middle     pages that nobody uses are unloaded, recalled ones listed again
 
-`edition` decides and builds; nothing has happened until the context has committed it. This module knows nothing of
+`compaction` decides and builds; nothing has happened until the context has committed it. This module knows nothing of
 storage, beyond the rows that are stored.
 """
 
@@ -22,7 +22,7 @@ from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState
 from ..text.language.instructions import instructions as instructions_in
 from ..text.summarize import Summary, extract, one_line, titled
-from .draft import Edition, StoredPage
+from .draft import Compaction, StoredPage
 from .window import Window
 
 LEAST_TITLE = 12
@@ -33,7 +33,7 @@ LEAST_LINE = 12
 """Tokens that the line of an entry costs at the least, about."""
 
 
-def edition(
+def compaction(
     window: Window,
     plan: Plan,
     *,
@@ -41,8 +41,8 @@ def edition(
     recalled: Sequence[StoredPage] = (),
     pinned: Sequence[StoredPage] = (),
     summaries: Mapping[int, Summary] | None = None,
-) -> Edition:
-    """Return the edition that *plan* asks for. O(messages that leave the window + lines).
+) -> Compaction:
+    """Return the compaction that *plan* asks for. O(messages that leave the window + lines).
 
     Args:
         window: As it is; it is not changed.
@@ -53,7 +53,7 @@ def edition(
         summaries: What a model made of pages that leave the window, or that left it last; of others it is extracted.
     """
     summaries = summaries or {}
-    turn, nonce = window.record.turn, window.memo.nonce
+    turn, nonce = window.record.turn, window.state.nonce
     rows = dict(window.common.archive.rows)
     changed: dict[int, PageRow] = {}
     gone: set[int] = set()
@@ -113,7 +113,7 @@ def edition(
     )
     for index in unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
-    return Edition(
+    return Compaction(
         contents=ContentsPage((*contents.blocks, *shown.blocks)),
         listed=rows,
         changed=tuple(changed.values()),
@@ -137,7 +137,7 @@ def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tup
             view, tokens, clip = window.clip(node.message, limits[node.seq], page.index, page.ordinal(node), late=late)
             if tokens >= node.tokens:
                 continue  # it is as small as it gets
-            views.append((node.seq, late_result(view, window.memo.nonce) if late else view, tokens, clip))
+            views.append((node.seq, late_result(view, window.state.nonce) if late else view, tokens, clip))
     return tuple(views)
 
 
@@ -161,7 +161,7 @@ def instruction_sentences(page: StoredPage) -> list[str]:
 
 
 def _instructions(window: Window, before: Instructions, leaving: Sequence[StoredPage], ceiling: int) -> Instructions:
-    """Return the user's instructions of the next edition: those of *before*, and what users said on *leaving* pages.
+    """Return the user's instructions of the next compaction: those of *before*, and what users said on *leaving* pages.
 
     Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
     """
@@ -201,7 +201,7 @@ def line(window: Window, page: StoredPage, summary: Summary | None = None, *, ti
 
 
 def improvable(window: Window, plan: Plan) -> list[int]:
-    """Return the pages whose lines may still become better in the edition of *plan*: those that were archived last.
+    """Return the pages whose lines may still become better in the compaction of *plan*: those that were archived last.
 
     Behind their block nothing of the rendering stays the same anyway, if pages leave the window.
     """

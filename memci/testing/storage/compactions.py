@@ -1,6 +1,7 @@
-"""What every store must keep of a context's past: its revision, its editions, its ops.
+"""What every store must keep of a context's past: its revision, its compactions, its ops.
 
-    commit, edition, commit, edition     ──▶  revision 4; editions 4 and 2, newest first; load gives the one of 4
+    commit, compaction, commit, compaction     ──▶  revision 4; compactions 4 and 2, newest first; load gives the one
+    of 4
 
 This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
 This module knows nothing of how a store keeps its rows.
@@ -11,11 +12,11 @@ from collections.abc import Callable
 import pytest
 
 from ...errors import WriteConflict
-from ...storage.protocol import EditionRow, OpRow, Storage, Transition
+from ...storage.protocol import CompactionRow, OpRow, Storage, Transition
 from .rows import append, appended, current, edit, everything, with_op
 
 
-class StorageEditions:
+class StorageCompactions:
     """What was, is there still."""
 
     def test_revision_follows_commits(self, storage: Storage, reread: Callable[[], Storage]) -> None:
@@ -46,25 +47,26 @@ class StorageEditions:
 
         assert (storage.revision("a"), storage.revision("b")) == (1, 0)
 
-    def test_editions_are_kept_beside_one_another(self, storage: Storage, reread: Callable[[], Storage]) -> None:
-        """Every edition is there, newest first, with the revision, head and turn of its record; load gives the last."""
+    def test_compactions_are_kept_beside_one_another(self, storage: Storage, reread: Callable[[], Storage]) -> None:
+        """Every compaction is there, newest first, with the revision, head and turn of its record; load gives the
+        last."""
         expected = []
         for i in range(40):
             made = append(storage, "a", b"%d" % i, b"x")
             if i % 3 == 0:
                 made = edit(storage, "a", f"ä\x00 {i}" * (1 + 500 * (i % 2)))
                 record = made.record
-                expected.append(EditionRow(record.revision, record.head, record.turn, made.edition or ""))
+                expected.append(CompactionRow(record.revision, record.head, record.turn, made.compaction or ""))
             edit(storage, "b", f"{i}")
 
         again = reread()
         loaded = again.load("a")
-        assert list(again.editions("a")) == expected[::-1]
+        assert list(again.compactions("a")) == expected[::-1]
         assert loaded is not None and loaded[1] == expected[-1].text
-        assert [row.text for row in again.editions("b")] == [f"{i}" for i in reversed(range(40))]
+        assert [row.text for row in again.compactions("b")] == [f"{i}" for i in reversed(range(40))]
 
-    def test_editions_up_to_a_head(self, storage: Storage, reread: Callable[[], Storage]) -> None:
-        """With a head only the editions that were made at it or before are given, however many share a head."""
+    def test_compactions_up_to_a_head(self, storage: Storage, reread: Callable[[], Storage]) -> None:
+        """With a head only the compactions that were made at it or before are given, however many share a head."""
         for name in ("0", "0 again", "2", "4", "4 again"):
             while current(storage, "a").head < int(name[0]):
                 append(storage, "a", b"x")
@@ -80,33 +82,33 @@ class StorageEditions:
             (900, ["4 again", "4", "2", "0 again", "0"]),
             (None, ["4 again", "4", "2", "0 again", "0"]),
         ):
-            assert [row.text for row in again.editions("a", head=head)] == expected
-        assert list(again.editions("nobody")) == []
+            assert [row.text for row in again.compactions("a", head=head)] == expected
+        assert list(again.compactions("nobody")) == []
 
-    def test_edition_that_comes_with_entries_is_of_the_head_after_them(
+    def test_compaction_that_comes_with_entries_is_of_the_head_after_them(
         self, storage: Storage, reread: Callable[[], Storage]
     ) -> None:
-        """An edition is of the record that it was committed with, not of the one before."""
-        storage.commit(appended(current(storage, "a"), b"1", b"2")._replace(edition="with two"))
+        """A compaction is of the record that it was committed with, not of the one before."""
+        storage.commit(appended(current(storage, "a"), b"1", b"2")._replace(compaction="with two"))
 
-        assert list(reread().editions("a")) == [EditionRow(1, 2, 1, "with two")]
+        assert list(reread().compactions("a")) == [CompactionRow(1, 2, 1, "with two")]
 
-    @pytest.mark.parametrize("edition", [None, "now"])
+    @pytest.mark.parametrize("compaction", [None, "now"])
     def test_context_that_comes_with_its_past(
-        self, storage: Storage, reread: Callable[[], Storage], edition: str | None
+        self, storage: Storage, reread: Callable[[], Storage], compaction: str | None
     ) -> None:
         """A new context takes over the history, the ops and the revision that it comes with, and goes on from there."""
-        history = (EditionRow(2, 0, 0, "two"), EditionRow(5, 1, 0, "five ü"))
+        history = (CompactionRow(2, 0, 0, "two"), CompactionRow(5, 1, 0, "five ü"))
         ops = (OpRow("old", b"o" * 16, 0, ((1, 0),)), OpRow("newer", b"n" * 16, 1, ((1, 1),)))
         record = current(storage, "a")._replace(revision=7)
-        moved = appended(record, b"1", b"2", b"3")._replace(history=history, ops=ops[::-1], edition=edition)
+        moved = appended(record, b"1", b"2", b"3")._replace(history=history, ops=ops[::-1], compaction=compaction)
 
         assert storage.commit(moved) is None
 
         again = reread()
-        made = [EditionRow(7, 3, 1, edition)] if edition is not None else []
-        assert again.load("a") == (moved.record, edition or "five ü")
-        assert list(again.editions("a")) == [*made, *history[::-1]]
+        made = [CompactionRow(7, 3, 1, compaction)] if compaction is not None else []
+        assert again.load("a") == (moved.record, compaction or "five ü")
+        assert list(again.compactions("a")) == [*made, *history[::-1]]
         assert list(again.ops("a")) == list(ops)
         assert again.commit(appended(current(again, "a"), b"4")._replace(op=ops[0])) == ops[0]
         append(again, "a", b"4")
@@ -119,7 +121,7 @@ class StorageEditions:
         record = current(storage, "a")._replace(head=0, next_page=1, revision=7)
 
         with pytest.raises(WriteConflict):
-            storage.commit(appended(record, b"2")._replace(history=(EditionRow(2, 0, 0, "two"),)))
+            storage.commit(appended(record, b"2")._replace(history=(CompactionRow(2, 0, 0, "two"),)))
 
         assert everything(storage, "a") == before
 
@@ -170,8 +172,8 @@ class StorageEditions:
 
         assert list(reread().entries("a")) == [made.entries[0], made.entries[1]._replace(tokens=5, clip=4)]
 
-    def test_edition_alone_is_a_transition(self, storage: Storage) -> None:
-        """A context may begin with an edition of nothing."""
-        storage.commit(Transition(0, current(storage, "a"), edition="empty"))
+    def test_compaction_alone_is_a_transition(self, storage: Storage) -> None:
+        """A context may begin with a compaction of nothing."""
+        storage.commit(Transition(0, current(storage, "a"), compaction="empty"))
 
-        assert list(storage.editions("a")) == [EditionRow(1, 0, 0, "empty")]
+        assert list(storage.compactions("a")) == [CompactionRow(1, 0, 0, "empty")]

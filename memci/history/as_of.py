@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, CompactionRow, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
 from ..window import snapshot as moments
 from ..window.snapshot import Moment
 from ..window.state import WindowState

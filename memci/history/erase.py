@@ -22,9 +22,8 @@ from ..storage import Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
 from ..window import snapshot as moments
-from ..window.compaction import line, standing_sentences
-from ..window.draft import StoredPage
 from ..window.compaction import instruction_sentences, line
+from ..window.draft import StoredPage
 from ..window.window import Window
 from . import quotations as quoting
 from .loader import Wanted, opened

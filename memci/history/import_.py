@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
-from ..storage.protocol import ContextRecord, CompactionRow, EntryRow, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..text.sanitize import confined
 from ..window import snapshot as moments

@@ -43,7 +43,9 @@ def test_compaction_comes_back_equal(compaction, recount):
     back = contents_json.loads(text, nonce="1f9a03c2", weigh=weigh if recount else None)
 
     assert back == compaction
-    assert json.dumps([each.message for each in back.blocks]) == json.dumps([each.message for each in compaction.blocks])
+    assert json.dumps([each.message for each in back.blocks]) == json.dumps(
+        [each.message for each in compaction.blocks]
+    )
     assert contents_json.dumps(back) == text
 
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable
 from struct import Struct
 
-from ..protocol import ContextRecord, CompactionRow, EntryRow, OpRow, PageRow, PageState, Transition
+from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 
 _ENTRY = Struct("<16sIIIB")
 _pack_entry = _ENTRY.pack

@@ -12,7 +12,7 @@ from threading import Lock, RLock
 
 from ...errors import CorruptRecord, HandlePoisoned, InvalidSetting
 from ..locks import busy, check_seconds
-from ..protocol import ContextRecord, CompactionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import CompactionRow, ContextRecord, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import check, check_revision, check_text
 from .packed import Kept
 

@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import Final
 
 from ...errors import CorruptRecord
-from ..protocol import ContextRecord, CompactionRow, OpRow, PageRow, PageState, Transition
+from ..protocol import CompactionRow, ContextRecord, OpRow, PageRow, PageState, Transition
 from .rows import Line, compaction_line, entry_line, line, op_line, page_line, read_line, read_lines, view_line, whole
 
 SCHEMA_VERSION: Final = 1

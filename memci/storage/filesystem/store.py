@@ -26,7 +26,7 @@ from typing import Final, NoReturn, TypeVar
 
 from ...errors import StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import ContextRecord, CompactionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import CompactionRow, ContextRecord, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import check, check_text
 from .context_file import Kept, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, dumps, finish, involved, loads, scrub, stage

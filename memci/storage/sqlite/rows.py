@@ -17,7 +17,7 @@ import orjson
 
 from ...errors import CorruptRecord
 from ..codec import digest
-from ..protocol import ContextRecord, CompactionRow, EntryRow, OpRow, PageRow, PageState
+from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..validation import MAX_PAGE
 
 MAX_REVISION: Final = 2**40 - 1

@@ -22,7 +22,7 @@ import apsw
 
 from ...errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import ContextRecord, CompactionRow, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import CompactionRow, ContextRecord, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
 from ..validation import MAX_PAGE, check, check_text
 from .batch import BATCH_ROWS, read_batch
 from .connection import FULL, Durability, Journal, damage, open_file, storage_error

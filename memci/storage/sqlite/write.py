@@ -14,7 +14,16 @@ import apsw
 from ...errors import CorruptRecord, InvalidSetting, LimitExceeded
 from ..protocol import CompactionRow, Erased, Erasure, OpRow, Transition
 from ..validation import check_revision
-from .rows import Row, context_columns, compaction_columns, entry_columns, op_columns, page_columns, read_op, view_columns
+from .rows import (
+    Row,
+    compaction_columns,
+    context_columns,
+    entry_columns,
+    op_columns,
+    page_columns,
+    read_op,
+    view_columns,
+)
 
 _MAX_CONTEXTS = 2**23 - 1
 

@@ -24,6 +24,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from ...errors import HandlePoisoned, WriteConflict
 from ...storage.protocol import Erasure, OpRow, PageRow, PageState, Storage, Transition
+from .compactions import StorageCompactions
 from .durable import StorageDurability
 from .erase import StorageErasure
 from .exact import StorageExactness
@@ -43,7 +44,9 @@ _STEPS = settings(
 )
 
 
-class StorageConformance(StorageExactness, StorageCompactions, StorageForks, StorageErasure, StorageRemoval, StorageLocks):
+class StorageConformance(
+    StorageExactness, StorageCompactions, StorageForks, StorageErasure, StorageRemoval, StorageLocks
+):
     """The promises of `memci.storage.Storage`."""
 
     @pytest.fixture

@@ -30,6 +30,7 @@ from ..messages import Message
 from ..storage.locks import busy, check_seconds
 from .context import Context
 from .lifetime import Store
+from .memory_client import load_numpy
 from .report import Receipt, Report
 
 _P = ParamSpec("_P")
@@ -51,6 +52,7 @@ class AsyncContext:
     async def open(cls, store: Store, *, id: str, wait: float = 0, **settings: Any) -> Self:  # noqa: A002
         """Open the context *id* in *store* (see `Context.open`, which takes the same *settings*)."""
         check_seconds(wait)
+        load_numpy(settings.get("memory"), read_only=bool(settings.get("read_only")))  # here, in the loop's thread
         until = time.monotonic() + wait
         while True:
             part = min(wait, _SLICE_SECONDS, max(0.001, until - time.monotonic())) if wait else wait

@@ -34,6 +34,16 @@ _LOG = logging.getLogger("memci")
 _ALL = 2**62
 
 
+def load_numpy(memory: MemoryBackend | None, *, read_only: bool) -> None:
+    """Import numpy in the calling thread, if the worker is going to use it. About 0.1 s, once in a process.
+
+    Two threads can't import numpy at the same time: if one imports `numpy` while another one imports a part of it first
+    (`numpy.linalg`), both fail with an ImportError. So it is loaded before there is a worker.
+    """
+    if not read_only and not isinstance(memory, NullMemory):
+        import numpy  # noqa: F401, ICN001
+
+
 class Remembering:
     """What stands between a context and its memory."""
 
@@ -47,6 +57,7 @@ class Remembering:
         past: bool,
         models: bool = False,
     ) -> None:
+        load_numpy(memory, read_only=read_only)
         self._models = models
         self._memory = memory
         self._jobs: JobRunner | None = memory if isinstance(memory, JobRunner) else None
@@ -97,8 +108,8 @@ class Remembering:
 
     def step(self) -> bool:
         """Tell the memory of one page, or look after it once all is told; return whether there is more to do."""
-        if self._memory is None:
-            pass
+        if self._memory is None:  # loading takes 0.2 s: a call of the context must not wait for it
+            from ..memory import tiered_memory  # noqa: F401
         with self._lock:
             if self._closed or self._place is None:
                 return False

@@ -89,7 +89,7 @@ from pydantic import BaseModel
 
 from memci.companion import AnswerStream, Companion
 from memci.companion.answers import Answer
-from memci.llm import AsyncChat, Chat, ChatModel, Embeddings, Ledger, Reply, Spent, Usage, ask
+from memci.llm import Chat, ChatModel, Embeddings, Ledger, Reply, Spent, Usage, ask
 from memci.memory import TieredMemory
 from memci.memory.backend import Work
 from memci.memory.retrieval.embedder import Embedder

@@ -1,4 +1,4 @@
-"""Models: chat and embeddings over any OpenAI-compatible server, structured answers, what they cost.
+"""Models: chat and embeddings over any OpenAI-compatible server, structured answers, and what they cost.
 
     from memci.llm import Chat, ask
 
@@ -9,53 +9,24 @@
 `model` says what a model is to the rest of memci. This package knows nothing of pages, windows or memories.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .model import ChatModel, Reply, Usage
+from .model import Call, ChatModel, Reply, Usage
 from .usage import Ledger, Spent
 
 if TYPE_CHECKING:
-    from .async_chat import AsyncChat
     from .chat import Chat
     from .embeddings import Embeddings
-    from .structured import ask, ask_async
-    from .tracing import Call
+    from .structured import ask
 
-__all__ = [
-    "AsyncChat",
-    "Call",
-    "Chat",
-    "ChatModel",
-    "Embeddings",
-    "Ledger",
-    "Reply",
-    "Spent",
-    "Usage",
-    "ask",
-    "ask_async",
-]
+__all__ = ["Call", "Chat", "ChatModel", "Embeddings", "Ledger", "Reply", "Spent", "Usage", "ask"]
+
+_LATER = {"Chat": ".chat", "Embeddings": ".embeddings", "ask": ".structured"}
 
 
 def __getattr__(name: str) -> object:
-    """Load what is first asked for: a context without a model needs none of it."""
-    if name in {"ask", "ask_async"}:
-        from . import structured as answers
-
-        return answers.ask if name == "ask" else answers.ask_async
-    if name == "Chat":
-        from .chat import Chat
-
-        return Chat
-    if name == "AsyncChat":
-        from .async_chat import AsyncChat
-
-        return AsyncChat
-    if name == "Embeddings":
-        from .embeddings import Embeddings
-
-        return Embeddings
-    if name == "Call":
-        from .tracing import Call
-
-        return Call
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Load on first use what a context without a model does not need."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name], __name__), name)

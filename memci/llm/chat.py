@@ -15,28 +15,24 @@ This module knows nothing of prompts: `memci.llm.ask` asks for an answer of a ty
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import ModelUnavailable
+from ..errors import InvalidSetting, ModelUnavailable, brief
 from ..messages import Message
-from .model import Reply
-from .options import Terms
-from .replies import Body, reply_of
-from .retry import Exchange, Send, Wait, estimated
-from .streaming import Incoming
-from .tracing import OnCall
+from .endpoint import Endpoint
+from .model import OnCall, Reply
+from .replies import reply_of, whole
+from .requests import CompletionRequest
+from .retry import RetryingCall, estimated
+from .streaming import IncomingMessage
 from .usage import Ledger
 
 if TYPE_CHECKING:
     from openai import OpenAI
     from pydantic import BaseModel
 
-T = TypeVar("T")
 
-
-class Chat:
+class Chat(Endpoint):
     """A `memci.llm.ChatModel` over HTTP. Thread-safe; close it, or use it with `with`, to close its connections."""
 
     def __init__(
@@ -53,64 +49,45 @@ class Chat:
         on_call: OnCall | None = None,
         client: "OpenAI | None" = None,
         extra: Mapping[str, Any] | None = None,
-        sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        random: Callable[[], float] | None = None,
     ) -> None:
         """Name a model and its server. Nothing is sent.
 
         Args:
             model: None: the environment variable MEMCI_MODEL.
             base_url: None: OPENAI_BASE_URL, or OpenAI.
-            api_key: None: OPENAI_API_KEY; a server that is named by its address may need none.
-            timeout: Seconds that one try may take; of a stream, that may pass between two pieces.
-            tries: How often a call is tried at most.
+            api_key: None: OPENAI_API_KEY. A server that is named by its address may need none.
+            timeout: Seconds until the server begins its answer, and again until the answer is whole; of a stream,
+                seconds between two pieces.
+            tries: How often a request is sent at most. Between two tries the openai client waits 0.5 to 8 seconds, or
+                as long as the server asks (`Retry-After`, two minutes at most).
             max_tokens: Of an answer, at most.
-            temperature: None: as the server likes.
-            ledger: Where the costs are added up; None: in one of its own. Several chats may share one.
-            on_call: Called after each try.
-            client: An `openai.OpenAI` of your own, or one of its kin; it is not closed here.
-            extra: Other parameters of the provider, for each request.
-            sleep: How to wait, in seconds.
-            clock: What time it is, in seconds.
-            random: A number from 0 to 1.
+            temperature: None: the server's default.
+            ledger: Adds up the costs; None: a new one. Several chats may share one.
+            on_call: Called with a `Call` when the client has an answer or gives up.
+            client: An `openai.OpenAI` of your own, or one of its subclasses. It is not closed here.
+            extra: More parameters of the provider, sent with each request.
+            clock: The time, in seconds.
 
         Raises:
-            InvalidSetting: If no model is named, nor key or server, or the package `openai` is missing.
+            InvalidSetting: If no model is named, or neither a key nor a server, or the package `openai` is missing.
         """
-        self._terms = Terms.checked(
+        if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+            raise InvalidSetting("max_tokens", f"expected 1 or more, or None; got {brief(max_tokens)}")
+        super().__init__(
             model,
             base_url=base_url,
             api_key=api_key,
             timeout=timeout,
             tries=tries,
-            max_tokens=max_tokens,
-            temperature=temperature,
             ledger=ledger,
             on_call=on_call,
             client=client,
             extra=extra,
             clock=clock,
-            random=random,
         )
-        self._line = self._terms.line
-        self._sleep = sleep
-        self._client = client
-
-    @property
-    def model(self) -> str:
-        """The model that is asked."""
-        return self._line.model
-
-    @property
-    def ledger(self) -> Ledger:
-        """What it cost so far."""
-        return self._line.ledger
-
-    @property
-    def paused(self) -> float:
-        """For how many seconds no call is made, since the last ones failed; 0.0: calls are made."""
-        return self._line.pause.seconds
+        self._max_tokens = max_tokens
+        self._temperature = temperature
 
     def __call__(
         self,
@@ -125,128 +102,57 @@ class Chat:
         """Return the answer to *messages*; see `memci.llm.ChatModel`.
 
         Raises:
-            ModelUnavailable: If none came, however often it was tried.
+            ModelUnavailable: If none came in any try.
             ModelRefused: If the server refuses the request.
             CeilingReached: If the ledger allows no more.
         """
-        exchange = self._terms.exchange(messages, step=step, tools=tools, answer=answer, attempt=attempt)
-        reply: Reply = drive(exchange.sending(reply_of), send=self._send, sleep=self._sleep)
-        exchange.answered(reply.usage, finish=reply.finish, estimate=estimated(messages, reply))
+        request = self._request(messages, tools=tools, answer=answer)
+        call = RetryingCall(self, request, step=step, attempt=attempt)
+        reply = call.run(lambda response, _: reply_of(whole(response.iter_bytes(), self.timeout, self.clock)))
+        call.answered(reply.usage, finish=reply.finish, estimate=estimated(messages, reply))
         return reply
 
     def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> "Stream":
         """Return the answer to *messages* piece by piece. The request is sent when the first piece is asked for."""
-        exchange = self._terms.exchange(messages, step=step, tools=tools, stream=True)
-        return Stream(partial(drive, send=self._open, sleep=self._sleep), exchange, messages)
+        return Stream(RetryingCall(self, self._request(messages, tools=tools, stream=True), step=step), messages)
 
-    def close(self) -> None:
-        """Close the connections; the next call opens new ones. Closing twice is fine."""
-        with self._line.lock:
-            if self._terms.address is not None and self._client is not None:
-                self._client.close()
-                self._client = None
-
-    def __enter__(self) -> "Chat":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _connected(self) -> "OpenAI":
-        with self._line.lock:
-            if self._client is None:
-                assert self._terms.address is not None, "without a client there is an address"
-                self._client = self._terms.address.client(self._line.timeout)
-            return self._client
-
-    def _send(self, send: Send) -> bytes:
-        body = Body(send.seconds, self._line.clock)
-        create = self._connected().chat.completions.with_streaming_response.create
-        with create(**send.parameters, timeout=send.seconds) as response:
-            for chunk in response.iter_bytes():
-                body.feed(chunk)
-        return body.whole()
-
-    def _open(self, send: Send) -> "Opened":
-        create = self._connected().chat.completions.with_streaming_response.create
-        with ExitStack() as opening:
-            response = opening.enter_context(create(**send.parameters, timeout=send.seconds))
-            streamed = "json" not in response.headers.get("content-type", "")
-            opened = Opened(
-                Incoming(streamed=streamed, seconds=send.seconds, clock=self._line.clock), response.iter_bytes()
-            )
-            opened.read_on()
-            opened.closing = opening.pop_all()
-            return opened
-
-
-def drive(
-    steps: Generator[Send | Wait, Any, T], *, send: Callable[[Send], object], sleep: Callable[[float], None]
-) -> T:
-    """Do what *steps* ask for, until they return."""
-    try:
-        asked = next(steps)
-        while True:
-            try:
-                given = send(asked) if isinstance(asked, Send) else None
-                if isinstance(asked, Wait):
-                    sleep(asked.seconds)
-            except BaseException as error:  # noqa: BLE001 -- thrown where it was asked for, which decides
-                asked = steps.throw(error)
-            else:
-                asked = steps.send(given)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-
-
-class Opened:
-    """A stream whose first piece is there: from now on nothing is tried again, for it was said."""
-
-    def __init__(self, incoming: Incoming, chunks: Iterator[bytes]) -> None:
-        self.incoming = incoming
-        self.pieces: list[str] = []
-        self.closing = ExitStack()
-        self._chunks = chunks
-
-    def read_on(self) -> None:
-        """Read until something more of the answer is there, or its end."""
-        incoming = self.incoming
-        while incoming.reply is None and not self.pieces:
-            incoming.go_on()
-            try:
-                chunk = next(self._chunks, None)
-            except Exception:  # of any client: what remains of a complete answer is what it cost
-                if not incoming.complete:
-                    raise
-                chunk = None
-            self.pieces += incoming.taken(chunk)
+    def _request(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Message],
+        answer: "type[BaseModel] | None" = None,
+        stream: bool = False,
+    ) -> CompletionRequest:
+        return CompletionRequest(
+            messages,
+            model=self.model,
+            tools=tools,
+            answer=answer,
+            stream=stream,
+            max_tokens=self._max_tokens,
+            temperature=self._temperature,
+            extra=self.extra,
+        )
 
 
 class Stream:
     """An answer as it is made: iterate over its pieces of text, once; then `reply` has the whole message."""
 
-    def __init__(
-        self,
-        run: Callable[[Generator[Send | Wait, Any, Opened]], Opened],
-        exchange: Exchange,
-        messages: Sequence[Message],
-    ) -> None:
-        self._run, self._exchange, self._messages = run, exchange, messages
+    def __init__(self, call: RetryingCall, messages: Sequence[Message]) -> None:
+        self._call, self._messages = call, messages
         self._reply: Reply | None = None
-        self._pieces = self._reading()
+        self._pieces = self._taken()
 
     @property
     def reply(self) -> Reply:
-        """The whole answer, when all pieces were read.
+        """The whole answer, when all pieces were taken.
 
         Raises:
             ModelUnavailable: Before.
         """
         if self._reply is None:
-            raise ModelUnavailable(self._exchange.step, "the stream was not read to its end")
+            raise ModelUnavailable(self._call.step, "the stream was not read to its end")
         return self._reply
 
     def __iter__(self) -> Iterator[str]:
@@ -259,27 +165,31 @@ class Stream:
         """Give the answer up: nothing more of it is read."""
         self._pieces.close()
 
-    def __enter__(self) -> "Stream":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _reading(self) -> Generator[str, None, None]:
-        opened = self._run(self._exchange.sending(same))
-        incoming = opened.incoming
-        with opened.closing, self._exchange.streaming(incoming, self._messages):
-            while True:
-                yield from opened.pieces
-                opened.pieces = []
-                if incoming.reply is not None:
-                    break
-                opened.read_on()
+    def _taken(self) -> Generator[str, None, None]:
+        incoming, pieces, opened = self._call.run(self._begun)
+        with opened, self._call.streaming(incoming, self._messages):
+            yield from pieces
         self._reply = incoming.reply
 
+    def _begun(self, response: Any, opened: ExitStack) -> tuple[IncomingMessage, Iterator[str], ExitStack]:
+        """Read until the first piece is there. From then on nothing is sent again, since the caller has the piece."""
+        endpoint = self._call.endpoint
+        chunks, seconds, clock = response.iter_bytes(), endpoint.timeout, endpoint.clock
+        streamed = "json" not in response.headers.get("content-type", "")
+        reply = None if streamed else reply_of(whole(chunks, seconds, clock))
+        incoming = IncomingMessage(chunks, seconds=seconds, clock=clock, whole=reply)
+        pieces = incoming.pieces()
+        first = next(pieces, "")
+        return incoming, _chained(first, pieces), opened.pop_all()
 
-def same(opened: T) -> T:
-    """Return *opened* as it is: a stream is read by who asked for it."""
-    return opened
+
+def _chained(first: str, pieces: Iterator[str]) -> Iterator[str]:
+    if first:
+        yield first
+    yield from pieces

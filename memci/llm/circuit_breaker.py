@@ -1,42 +1,43 @@
-"""A pause after repeated failures: a server that is down is left alone, and asked once in a while.
+"""A circuit breaker: after repeated failures no call is sent for a while, then one at a time as a trial.
 
-    ok ok 5 × fail │ 30 s: every call fails at once │ one call: fails │ 60 s … 10 min │ one call: ok │ ok
+    ok ok 5 × fail │ 30 s: every call fails at once │ trial: fails │ 60 s … 10 min │ trial: ok │ ok
 
-Also called a circuit breaker. This module knows nothing of what is called.
+This module knows nothing of what is called.
 """
 
 from collections.abc import Callable
 from threading import Lock
 
 FAILURES = 5
-"""calls that fail in a row before a pause"""
+"""calls in a row that must fail before the circuit opens"""
 FIRST = 30.0
-"""seconds of the first pause; each further one is twice as long"""
+"""seconds that it stays open the first time; each further time twice as long"""
 LONGEST = 600.0
-"""seconds"""
+"""seconds that it stays open, at most"""
 
 
-class Pause:
-    """Says whether a call may be made, from how the last ones ended. Thread-safe."""
+class CircuitBreaker:
+    """Decides whether a call may be sent, from how the last ones ended. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._failures = 0
         self._length = 0.0
+        """seconds that the circuit stays open; 0.0: it is closed, and calls are sent"""
         self._until = 0.0
         self._trying = False
         self._lock = Lock()
 
     @property
     def seconds(self) -> float:
-        """How long calls are not made yet; 0.0 if they are."""
+        """For how many more seconds no call is sent; 0.0 if calls are sent."""
         with self._lock:
             return max(0.0, self._until - self._clock()) if self._length else 0.0
 
     def enter(self) -> bool:
-        """Return whether a call may be made: always, but for a pause; after it one at a time until one is answered.
+        """Return whether a call may be sent. While the circuit is open: none; then one trial at a time.
 
-        Who enters tells afterwards how it ended: `answered`, `failed` or `left`.
+        A caller that got True reports afterwards how the call ended: `answered`, `failed` or `abandoned`.
         """
         with self._lock:
             if not self._length:
@@ -47,12 +48,12 @@ class Pause:
             return True
 
     def answered(self) -> None:
-        """The server answered: there is no pause, and no failure counts any more."""
+        """Report that the server answered: the circuit closes, and the count of failures begins at 0."""
         with self._lock:
             self._failures, self._length, self._trying = 0, 0.0, False
 
     def failed(self) -> None:
-        """The server did not answer, however often it was tried."""
+        """Report that the server did not answer in any try."""
         with self._lock:
             self._failures += 1
             if self._trying:
@@ -64,7 +65,7 @@ class Pause:
             self._trying = False
             self._until = self._clock() + self._length
 
-    def left(self) -> None:
-        """The call was given up by who made it, which says nothing of the server."""
+    def abandoned(self) -> None:
+        """Report that the caller gave the call up, which says nothing about the server."""
         with self._lock:
             self._trying = False

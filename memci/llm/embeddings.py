@@ -6,8 +6,8 @@
 
     TieredMemory(storage, owner="anna", embedder=embed)
 
-The name has the server in it: vectors of two servers are never compared, though both call their model the same. This
-module knows nothing of what is embedded.
+The name contains the server: vectors of two servers are never compared, even if both give their model the same name.
+This module knows nothing of what is embedded.
 """
 
 import base64
@@ -20,25 +20,23 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbeddingFailed, InvalidSetting, ModelError, brief
-from .chat import drive
-from .errors_of_servers import Unusable
-from .model import Usage
-from .options import Terms
-from .replies import Body, usage_of
-from .requests import EmbeddingDraft
-from .retry import Exchange, Send
-from .tracing import OnCall
+from .endpoint import Endpoint
+from .model import OnCall, Usage
+from .replies import usage_of, whole
+from .requests import EmbeddingRequest
+from .retry import RetryingCall
+from .server_errors import Unusable
 from .usage import Ledger
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
 _PROBE = "dimension"
-"""what is embedded to learn how long a row is"""
+"""a text that is embedded to learn how long a row is"""
 
 
-class Embeddings:
-    """A `memci.memory.embedders.Embedder` over HTTP. Thread-safe."""
+class Embeddings(Endpoint):
+    """A `memci.memory.retrieval.embedder.Embedder` over HTTP. Thread-safe."""
 
     def __init__(
         self,
@@ -55,66 +53,56 @@ class Embeddings:
         on_call: OnCall | None = None,
         client: "OpenAI | None" = None,
         extra: Mapping[str, Any] | None = None,
-        sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
-        random: Callable[[], float] | None = None,
     ) -> None:
-        """Name a model and its server, as for `memci.llm.Chat`. Nothing is sent.
+        """Name a model and its server. Nothing is sent.
 
         Args:
             model: An embedding model.
-            dimension: How many numbers a row has; None: the server is asked once, when it is first needed.
+            dimension: How many numbers a row has; None: the server is asked once, on first use.
             batch: Texts of one request, at most.
-            step: What the calls are named in the ledger and in traces.
-            base_url: As for a chat, and so are the others.
-            api_key: Likewise.
-            timeout: Seconds of one try.
-            tries: How often a request is tried at most.
-            ledger: Where the costs are added up.
-            on_call: Called after each try.
+            step: The name of the calls in the ledger and for `on_call`.
+            base_url: This argument and the following ones are those of `memci.llm.Chat`.
+            api_key: None: OPENAI_API_KEY.
+            timeout: Seconds until the server begins its answer, and again until the answer is whole.
+            tries: How often a request is sent at most.
+            ledger: Adds up the costs.
+            on_call: Called with a `Call` when the client has an answer or gives up.
             client: An `openai.OpenAI` of your own.
-            extra: Other parameters of the provider: {"dimensions": 512} for shorter rows, where the model has them.
-            sleep: How to wait, in seconds.
-            clock: What time it is, in seconds.
-            random: A number from 0 to 1.
+            extra: More parameters of the provider: {"dimensions": 512} asks for shorter rows, where the model has them.
+            clock: The time, in seconds.
         """
         for name, value in (("dimension", dimension), ("batch", batch)):
             if (type(value) is not int or value < 1) and not (name == "dimension" and value is None):
-                raise InvalidSetting(name, f"1 or more; not {brief(value)}")
-        self._terms = Terms.checked(
+                raise InvalidSetting(name, f"expected 1 or more; got {brief(value)}")
+        super().__init__(
             model,
             base_url=base_url,
             api_key=api_key,
             timeout=timeout,
             tries=tries,
-            max_tokens=None,
-            temperature=None,
             ledger=ledger,
             on_call=on_call,
             client=client,
             extra=extra,
             clock=clock,
-            random=random,
         )
-        self._line = self._terms.line
         self._dimension = dimension
         self._batch, self._step = batch, step
-        self._sleep = sleep
-        self._client = client
         self._probing = Lock()
 
     @property
     def name(self) -> str:
-        """The model, its server, and how long rows were asked to be, if they were."""
-        shorter = (self._terms.extra or {}).get("dimensions")
-        return f"{self._line.model}@{self._line.server}" + (f":{shorter}" if shorter else "")
+        """The model, its server, and the length of the rows if a shorter one was asked for."""
+        shorter = (self.extra or {}).get("dimensions")
+        return f"{self.model}@{self.server}" + (f":{shorter}" if shorter else "")
 
     @property
     def dimension(self) -> int:
-        """How many numbers a row has. The first time it may ask the server.
+        """How many numbers a row has. On first use it may ask the server.
 
         Raises:
-            EmbeddingFailed: If it does not answer; it is asked again the next time.
+            EmbeddingFailed: If the server does not answer; it is asked again the next time.
         """
         with self._probing:
             if self._dimension is None:
@@ -123,65 +111,36 @@ class Embeddings:
 
     @property
     def semantic(self) -> bool:
-        """It knows meanings."""
+        """True: texts of the same meaning are near."""
         return True
-
-    @property
-    def ledger(self) -> Ledger:
-        """What it cost so far."""
-        return self._line.ledger
-
-    @property
-    def paused(self) -> float:
-        """For how many seconds no call is made, since the last ones failed; 0.0: calls are made."""
-        return self._line.pause.seconds
 
     def __call__(self, texts: Sequence[str], /) -> list[Sequence[float]]:
         """Return a row per text, in their order. A request per batch.
 
         Raises:
-            EmbeddingFailed: If there are none; retryable if there may be later.
+            EmbeddingFailed: If the server gives none; retryable if it may give them later.
         """
         rows: list[Sequence[float]] = []
         for start in range(0, len(texts), self._batch):
             rows += self._embedded(texts[start : start + self._batch])
         return rows
 
-    def close(self) -> None:
-        """Close the connections; the next call opens new ones. Closing twice is fine."""
-        with self._line.lock:
-            if self._terms.address is not None and self._client is not None:
-                self._client.close()
-                self._client = None
-
     def _embedded(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        draft = EmbeddingDraft(texts, model=self._line.model, extra=self._terms.extra)
-        exchange = Exchange(self._line, draft, step=self._step, attempt=0)
+        request = EmbeddingRequest(texts, model=self.model, extra=self.extra)
+        call = RetryingCall(self, request, step=self._step)
         try:
-            rows, usage = drive(
-                exchange.sending(lambda body: _rows(body, len(texts))), send=self._send, sleep=self._sleep
+            rows, usage = call.run(
+                lambda response, _: _rows(whole(response.iter_bytes(), self.timeout, self.clock), len(texts))
             )
         except ModelError as error:
             raise EmbeddingFailed(self.name, error.reason, retryable=error.retryable) from error
-        exchange.answered(usage, estimate=(sum(len(text.encode("utf-8", "replace")) for text in texts) // 4, 0))
+        call.answered(usage, estimate=(sum(len(text.encode("utf-8", "replace")) for text in texts) // 4, 0))
         return rows
-
-    def _send(self, send: Send) -> bytes:
-        body = Body(send.seconds, self._line.clock)
-        with self._line.lock:
-            if self._client is None:
-                assert self._terms.address is not None, "without a client there is an address"
-                self._client = self._terms.address.client(self._line.timeout)
-            create = self._client.embeddings.with_streaming_response.create
-        with create(**send.parameters, timeout=send.seconds) as response:
-            for chunk in response.iter_bytes():
-                body.feed(chunk)
-        return body.whole()
 
 
 def _rows(body: bytes, count: int) -> tuple[list[Sequence[float]], Usage]:
     try:
-        answer = json.loads(body)  # NaN among them: what is no vector is refused where it is used
+        answer = json.loads(body)  # NaN may be among them: what is no vector is refused where it is used
     except (ValueError, RecursionError) as error:
         raise Unusable("the answer is no JSON") from error
     given = answer.get("data") if isinstance(answer, dict) else None
@@ -191,7 +150,7 @@ def _rows(body: bytes, count: int) -> tuple[list[Sequence[float]], Usage]:
         raise Unusable(f"{len(given)} embeddings for {count} texts")
     places = [each.get("index", place) for place, each in enumerate(given)]
     if sorted(place for place in places if type(place) is int) != list(range(count)):
-        raise Unusable("the embeddings do not say whose they are")
+        raise Unusable("the embeddings do not say which texts they belong to")
     ordered = sorted(zip(places, given, strict=True), key=lambda pair: pair[0])
     return [_row(each.get("embedding")) for _, each in ordered], usage_of(answer)
 

@@ -4,11 +4,11 @@
     reply.text                          "Hello!"
     reply.usage                         Usage(prompt=8, completion=3, cached=0)
 
-`memci.llm.Chat` is one over any OpenAI-compatible server; a function of your own with this signature is one, too. A
+`memci.llm.Chat` is one, over any OpenAI-compatible server. A function of your own with this signature is one, too. A
 model that does not answer raises a `memci.errors.ModelError`. This module knows nothing of servers, prompts or retries.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -25,7 +25,7 @@ class Usage:
     prompt: int = 0
     completion: int = 0
     cached: int = 0
-    """of the prompt's tokens, those that came from the provider's cache"""
+    """the part of the prompt that came from the provider's cache"""
 
     @property
     def total(self) -> int:
@@ -41,10 +41,10 @@ class Reply:
     """What a model answered."""
 
     message: Message
-    """as it is appended to a context: role "assistant", content, tool_calls, and whatever else the provider sent"""
+    """ready to be appended to a context: role "assistant", content, tool_calls, and whatever else the provider sent"""
     usage: Usage = field(default_factory=Usage)
     finish: str = "stop"
-    """why it ended: "stop", "length", "tool_calls", … as the provider says"""
+    """why the answer ended: "stop", "length", "tool_calls", … as the provider says"""
     model: str = ""
     """which model answered, as the provider says"""
 
@@ -54,9 +54,33 @@ class Reply:
         return text_of(self.message)
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, as `on_call` gets it: what it was for, how long it took and how it ended. It holds no message text."""
+
+    step: str
+    model: str
+    seconds: float
+    """with all tries and the waits between them; of a stream, until its last piece"""
+    usage: Usage = field(default_factory=Usage)
+    attempt: int = 0
+    """0 for the first answer that was asked for; 1 or more if an answer before this one was rejected"""
+    tries: int = 1
+    """how often the request was sent so far, because no answer came"""
+    error: str | None = None
+    """the type of the error; None: there was an answer"""
+    status: int | None = None
+    """the HTTP status of a failure, if there was one"""
+    finish: str = ""
+    """why the answer ended, as the provider says; "" if there was none"""
+
+
+OnCall = Callable[[Call], None]
+
+
 @runtime_checkable
 class ChatModel(Protocol):
-    """Whatever answers messages. Called from any thread."""
+    """Any callable that answers messages. It is called from any thread."""
 
     def __call__(
         self,
@@ -71,11 +95,11 @@ class ChatModel(Protocol):
         """Return the answer to *messages*.
 
         Args:
-            messages: Of Chat Completions, a system message among them.
-            step: What the call is for, in one word: names it in ledgers and traces.
-            tools: The schemas of tools that it may call.
-            answer: The answer is to be a JSON object of this type; who calls validates it (`memci.llm.ask`).
-            attempt: 0 for the first time; a model may seed its sampling with it, so that a repeated call differs.
+            messages: In the format of Chat Completions; a system message may be among them.
+            step: What the call is for, in one word. Ledgers and `on_call` report it.
+            tools: The schemas of tools that the model may call.
+            answer: The type of the JSON object that is wanted. The caller validates the answer (`memci.llm.ask`).
+            attempt: 0 for the first time. A model may use it as a seed, so that a repeated call gives another answer.
 
         Raises:
             ModelError: If there is no answer.

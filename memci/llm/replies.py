@@ -2,50 +2,41 @@
 
     b'{"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}], "usage": {…}}'  ──▶  Reply({…}, Usage(…))
 
-A message keeps whatever the provider put into it, but for fields that are null. What is no completion is `Unusable`.
-This module knows nothing of sockets.
+The client's own models are not used: they accept any JSON without a check. A message keeps all that the provider put
+into it, except fields that are null. What is no completion is `Unusable`. This module knows nothing of sockets.
 """
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Message, check
-from .errors_of_servers import Unusable
 from .model import Reply, Usage
+from .server_errors import Unusable
 
 LARGEST = 16_000_000
 """bytes of an answer, at most"""
 
 
-class Body:
-    """The bytes of an answer as they come: not too many, and not for too long."""
+def whole(chunks: Iterable[bytes], seconds: float, clock: Callable[[], float]) -> bytes:
+    """Return the bytes of a whole answer.
 
-    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
-        self._until = clock() + seconds
-        self._clock = clock
-        self._size = 0
-        self._chunks: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes.
-
-        Raises:
-            TimeoutError: If the answer takes too long as a whole: a server that keeps a connection alive by sending
-                blanks never ends otherwise.
-        """
-        self._chunks.append(chunk)
-        self._size += len(chunk)
-        if self._size > LARGEST:
+    Raises:
+        TimeoutError: If they take more than *seconds* in all. A read timeout of the connection is not enough: it never
+            ends an answer whose server keeps the connection alive by sending blanks.
+        Unusable: If there are more than `LARGEST`.
+    """
+    until = clock() + seconds
+    body = bytearray()
+    for chunk in chunks:
+        body += chunk
+        if len(body) > LARGEST:
             raise Unusable(f"the answer is larger than {LARGEST:,} bytes")
-        if self._clock() > self._until:
+        if clock() > until:
             raise TimeoutError
-
-    def whole(self) -> bytes:
-        """Return what came."""
-        return b"".join(self._chunks)
+    return bytes(body)
 
 
 def parsed(body: bytes | str) -> dict[str, Any]:
@@ -72,18 +63,18 @@ def reply_of(body: bytes) -> Reply:
 
 
 def sound(message: Message) -> Message:
-    """Return an assistant's *message* as a context takes it."""
+    """Return an assistant's *message* in the form that a context accepts."""
     kept = {key: value for key, value in message.items() if value is not None and key != "role"}
     if not kept.get("tool_calls"):
         kept.pop("tool_calls", None)
     content = kept.pop("content", None if "tool_calls" in kept else "")
-    whole = {"role": "assistant", "content": content, **kept}
+    complete = {"role": "assistant", "content": content, **kept}
     try:
-        check(whole)
-        json.dumps(whole, allow_nan=False, ensure_ascii=False).encode()
+        check(complete)
+        json.dumps(complete, allow_nan=False, ensure_ascii=False).encode()
     except (InvalidMessage, ValueError, RecursionError) as error:
-        raise Unusable("the message of the answer is none that a context takes") from error
-    return whole
+        raise Unusable("the message of the answer is none that a context accepts") from error
+    return complete
 
 
 def usage_of(completion: dict[str, Any]) -> Usage:

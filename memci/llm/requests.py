@@ -1,22 +1,22 @@
-"""The parameters of a request, in the words that the server knows.
+"""The parameters of a request, in words that the server knows.
 
     max_tokens            ──▶  max_completion_tokens      where the first is refused (OpenAI's reasoning models)
     json_schema           ──▶  json_object  ──▶  nothing  where a response_format is refused
     stream_options        ──▶  nothing                    where it is refused
     encoding_format       ──▶  float                      where base64 is refused
 
-The first column is asked for first: `max_tokens` is known everywhere but to models that say so when they refuse it,
-while servers that do not know `max_completion_tokens` ignore it in silence. What a server refuses with 400 or 422 is
-said in the next words, and remembered when these are accepted. This module knows nothing of sockets.
+The first column is tried first: `max_tokens` is known everywhere except to models that say so when they refuse it,
+while servers that do not know `max_completion_tokens` ignore it silently. What a server refuses with status 400 or 422
+is written in the next words; once it accepts them, they become its `Dialect`. This module knows nothing of sockets.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message
-from .errors_of_servers import Failure
-from .schema import instruction, response_format
+from .server_errors import Failure
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -41,13 +41,13 @@ class Dialect:
     encoding: str = "base64"
 
     def learned(self, before: "Dialect", after: "Dialect") -> "Dialect":
-        """Return it with the words that a request changed: others may have learned other ones meanwhile."""
+        """Return it with the words that a request changed: other threads may have learned other ones meanwhile."""
         names = [each.name for each in fields(Dialect)]
         return replace(self, **{n: getattr(after, n) for n in names if getattr(after, n) != getattr(before, n)})
 
 
-class Draft:
-    """A request for a completion, said anew where the server does not know a word of it."""
+class CompletionRequest:
+    """A request for a completion."""
 
     def __init__(
         self,
@@ -74,8 +74,28 @@ class Draft:
         if extra:
             self._fixed["extra_body"] = dict(extra)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the request as the client takes it."""
+    def send(self, client: Any) -> Any:
+        """Send it with an openai client; return a context manager of the response."""
+        return client.chat.completions.with_streaming_response.create(**self._parameters())
+
+    def reworded(self, failure: Failure) -> bool:
+        """Return whether there are other words for what the server refused, and use them from now on."""
+        if failure.status not in {400, 422} or any(sign in failure.detail for sign in _TOO_LONG):
+            return False
+        dialect, left = self.dialect, {}
+        if self._answer is not None and dialect.format:
+            left["format"] = replace(dialect, format=_FORMATS[_FORMATS.index(dialect.format) + 1])
+        if self._stream and dialect.usage:
+            left["usage"] = replace(dialect, usage=False)
+        if self._max_tokens is not None and dialect.limit == "max_tokens":
+            left["limit"] = replace(dialect, limit="max_completion_tokens")
+        meant = [word for word in left if any(sign in failure.detail for sign in _SIGNS[word])]
+        if not left or (not meant and failure.parameter is not None):
+            return False
+        self.dialect = left[next(iter([*meant, *left]))]
+        return True
+
+    def _parameters(self) -> dict[str, Any]:
         given = {"messages": self._messages, **self._fixed}
         if self._max_tokens is not None:
             given[self.dialect.limit] = self._max_tokens
@@ -87,36 +107,14 @@ class Draft:
             if self.dialect.format == "json_schema":
                 given["response_format"] = response_format(self._answer)
             else:
-                given["messages"] = _told(self._messages, instruction(self._answer))
+                given["messages"] = _instructed(self._messages, self._answer)
             if self.dialect.format == "json_object":
                 given["response_format"] = {"type": "json_object"}
         return given
 
-    def reworded(self, failure: Failure) -> bool:
-        """Return whether there are other words for what the server refused, and take them."""
-        if failure.status not in {400, 422} or any(sign in failure.named for sign in _TOO_LONG):
-            return False
-        words = {
-            "format": replace(self.dialect, format=_next_format(self.dialect.format)),
-            "usage": replace(self.dialect, usage=False),
-            "limit": replace(self.dialect, limit="max_completion_tokens"),
-        }
-        left = {word: said for word, said in words.items() if said != self.dialect and self._uses(word)}
-        meant = [word for word in left if any(sign in failure.named for sign in _SIGNS[word])]
-        if not meant and failure.parameter is not None:
-            return False
-        for word in [*meant, *left]:
-            self.dialect = left[word]
-            return True
-        return False
 
-    def _uses(self, word: str) -> bool:
-        uses = {"format": self._answer is not None, "usage": self._stream, "limit": self._max_tokens is not None}
-        return uses[word]
-
-
-class EmbeddingDraft:
-    """A request for embeddings, likewise."""
+class EmbeddingRequest:
+    """A request for embeddings."""
 
     def __init__(self, texts: Sequence[str], *, model: str, extra: Mapping[str, Any] | None = None) -> None:
         self.dialect = Dialect()
@@ -124,25 +122,76 @@ class EmbeddingDraft:
         if extra:
             self._fixed["extra_body"] = dict(extra)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the request as the client takes it."""
-        return {**self._fixed, "encoding_format": self.dialect.encoding}
+    def send(self, client: Any) -> Any:
+        """Send it with an openai client; return a context manager of the response."""
+        create = client.embeddings.with_streaming_response.create
+        return create(**self._fixed, encoding_format=self.dialect.encoding)
 
     def reworded(self, failure: Failure) -> bool:
-        """Return whether there are other words for what the server refused, and take them."""
+        """Return whether there are other words for what the server refused, and use them from now on."""
         known = failure.status in {400, 422} and self.dialect.encoding == "base64"
-        if not known or not any(sign in failure.named for sign in _SIGNS["encoding"]):
+        if not known or not any(sign in failure.detail for sign in _SIGNS["encoding"]):
             return False
         self.dialect = replace(self.dialect, encoding="float")
         return True
 
 
-def _next_format(name: str) -> str:
-    return _FORMATS[min(_FORMATS.index(name) + 1, len(_FORMATS) - 1)]
+def response_format(answer: "type[BaseModel]") -> dict[str, Any]:
+    """Return the `response_format` that asks for an *answer*.
+
+    It is strict where the schema allows that. Strict mode knows a part of JSON Schema only: a bound that it does not
+    know is left out, since `ask` validates the answer anyway; a schema that it can't express (a dict with any keys, a
+    tuple) is sent as it is, and not strictly.
+    """
+    schema = answer.model_json_schema()
+    try:
+        strict = _strict(schema) if schema.get("type") == "object" else None
+    except _Inexpressible:
+        strict = None
+    form: dict[str, Any] = {"name": answer.__name__[:64], "schema": schema if strict is None else strict}
+    return {"type": "json_schema", "json_schema": form if strict is None else {**form, "strict": True}}
 
 
-def _told(messages: Sequence[Message], instruction: str) -> list[Message]:
-    """Return *messages* with the instruction in the first, the system's: not every model takes another one later."""
+_DROPPED = frozenset({"title", "default", "examples", "minLength", "maxLength", "uniqueItems", "discriminator"})
+
+
+class _Inexpressible(Exception):
+    """The schema has something that strict mode does not know."""
+
+
+def _strict(schema: Any) -> dict[str, Any]:
+    if not isinstance(schema, dict) or not schema or "prefixItems" in schema or "patternProperties" in schema:
+        raise _Inexpressible
+    if "$ref" in schema:
+        return {"$ref": schema["$ref"]}
+    if len(schema.get("allOf", ())) == 1:
+        return _strict(schema["allOf"][0])
+    strict = {key: value for key, value in schema.items() if key not in _DROPPED}
+    if not strict.keys() & {"type", "anyOf", "oneOf", "enum", "const"}:
+        raise _Inexpressible
+    for key in ("anyOf", "oneOf"):
+        if key in strict:
+            strict["anyOf"] = [_strict(each) for each in strict.pop(key)]
+    if "$defs" in strict:
+        strict["$defs"] = {name: _strict(each) for name, each in strict["$defs"].items()}
+    if strict.get("type") == "array":
+        strict["items"] = _strict(strict.get("items"))
+    if strict.get("type") == "object":
+        if "properties" not in strict or strict.get("additionalProperties"):
+            raise _Inexpressible
+        strict["properties"] = {name: _strict(each) for name, each in strict["properties"].items()}
+        strict["required"] = list(strict["properties"])
+        strict["additionalProperties"] = False
+    return strict
+
+
+def _instructed(messages: Sequence[Message], answer: "type[BaseModel]") -> list[Message]:
+    """Return *messages* with the schema in words, for a server that takes no schema.
+
+    The words stand in the first message if it is the system's: not every model takes a system message further behind.
+    """
+    schema = json.dumps(answer.model_json_schema(), ensure_ascii=False, separators=(",", ":"))
+    instruction = f"Answer with one JSON object and nothing else. It has this JSON schema: {schema}"
     first = messages[0] if messages else {}
     if first.get("role") in {"system", "developer"} and isinstance(first.get("content"), str):
         return [{**first, "content": f"{first['content']}\n\n{instruction}"}, *messages[1:]]

@@ -1,50 +1,47 @@
-r"""A streamed answer, put together: from bytes to pieces of text, and the whole message at the end.
+r"""A streamed message, put together: from bytes to pieces of text, and the whole message at the end.
 
     b'data: {"choices": [{"delta": {"content": "Hel"}}]}\n\n'  ──▶  "Hel"
     b'data: {"choices": [{"delta": {"content": "lo"}}]}\n\n'   ──▶  "lo"
     b'data: [DONE]\n\n'                                        ──▶  reply: {"role": "assistant", "content": "Hello"}
 
-An answer is whole if the server said why it ended, or [DONE]; one that merely stops was cut. This module knows nothing
-of sockets.
+A message is whole if the server said why it ended, or `[DONE]`; if the bytes merely stop, it was cut. The client's own
+`Stream` can't tell these apart, and waits forever for a server that sends nothing but comments; so the events are read
+here. This module knows nothing of sockets.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .errors_of_servers import Unusable
 from .model import Reply, Usage
-from .replies import LARGEST, parsed, reply_of, sound, text, usage_of
+from .replies import LARGEST, parsed, sound, text, usage_of
+from .server_errors import Unusable, failure_of
 
-_LINE = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a \r at the end may be half of a line's end
+_LINE = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a \r at the end may be the first half of a line's end
 _MOST_CALLS = 1_000
-"""tool calls of one message; an index above it is made up"""
+"""tool calls of one message; no model makes more, so a higher index is an error"""
 
 
-class Incoming:
-    """What came of a stream so far."""
+class IncomingMessage:
+    """What came of a streamed message so far."""
 
-    def __init__(self, *, streamed: bool, seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, chunks: Iterable[bytes], *, seconds: float, clock: Callable[[], float], whole: Reply | None = None
+    ) -> None:
         """Begin.
 
         Args:
-            streamed: Whether the server streams; False: it sends one whole completion though it was asked to.
-            seconds: How long nothing but signs of life may come.
-            clock: What time it is, in seconds.
+            chunks: The bytes as they come.
+            seconds: How long may pass between two events. Comments and blanks do not count.
+            clock: The time, in seconds.
+            whole: The message, if the server sent it whole though it was asked to stream.
         """
-        self.begun = False
-        """whether anything of the answer came"""
-        self.done = False
-        """whether nothing more is to come"""
-        self.reply: Reply | None = None
-        self._streamed = streamed
+        self._chunks = chunks
         self._seconds, self._clock = seconds, clock
-        self._heard = clock()
+        self._reply = whole
         self._pieces: list[str] = []
-        self._fault: Unusable | None = None
-        self._size = 0
-        self._rest = b""
-        self._lines: list[bytes] = []
+        self._begun = self._done = False
+        """whether an event came; whether [DONE] came"""
         self._message: dict[str, Any] = {}
         self._calls: dict[int, dict[str, Any]] = {}
         self._texts: dict[str, list[str]] = {}
@@ -57,78 +54,58 @@ class Incoming:
         return "".join(self._pieces)
 
     @property
-    def complete(self) -> bool:
-        """Whether the server said why the answer ended: all that may still come is what it cost."""
-        return self.done or bool(self._finish)
+    def reply(self) -> Reply:
+        """The whole message, when all `pieces` were taken."""
+        assert self._reply is not None, "all pieces were taken"
+        return self._reply
 
-    def taken(self, chunk: bytes | None) -> list[str]:
-        """Take the next bytes, None at their end, and return the text in them; at the end there is `reply`.
-
-        What is wrong behind some text is raised by `go_on`, when the text was said.
+    def pieces(self) -> Iterator[str]:
+        """Yield the pieces of text as they come.
 
         Raises:
-            TimeoutError: If no piece of the answer came for too long.
-            Unusable: If it is no stream of a completion, tells of an error, or was cut.
+            TimeoutError: If no event came for too long.
+            Unusable: If it is no stream of a completion, reports an error, or was cut.
         """
-        before = len(self._pieces)
-        try:
-            if chunk is not None:
-                self._feed(chunk)
-            if chunk is None or self.done:
-                self._end()
-        except Unusable as error:
-            if len(self._pieces) == before:
-                raise
-            self._fault = error
-        return self._pieces[before:]
-
-    def go_on(self) -> None:
-        """Raise what was wrong behind the text that came last."""
-        if self._fault is not None:
-            raise self._fault
-
-    def _feed(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        if self._size > LARGEST:
-            raise Unusable(f"the answer is larger than {LARGEST:,} bytes")
-        self._rest += chunk
-        if self._streamed:
-            for data in self._events():
-                self._heard = self._clock()
-                piece = self._take(data)
-                if piece:
-                    self._pieces.append(piece)
-        if self._clock() - self._heard > self._seconds:
-            raise TimeoutError
-
-    def _end(self) -> None:
-        if not self._streamed:
-            self.reply = reply_of(self._rest)
-            self.begun = self.done = True
-            self._pieces += [self.reply.text] if self.reply.text else []
+        if self._reply is not None:
+            yield self._reply.text
             return
-        if self._rest.strip() in {b"data: [DONE]", b"data:[DONE]"}:
-            self.done = True
-        if not self.complete:
-            raise Unusable("the stream was cut" if self.begun else "the stream is empty")
-        self.reply = Reply(self._whole(), self._usage, self._finish or "stop", self._model)
-        self.done = True
+        try:
+            for event in self._events():
+                self._begun = True
+                if piece := self._taken(event):
+                    self._pieces.append(piece)
+                    yield piece
+        except Exception as error:
+            # Behind the reason of its end only the usage may follow: the message is whole without it.
+            if not self._finish or failure_of(error) is None:
+                raise
+        if not self._done and not self._finish:
+            raise Unusable("the stream was cut" if self._begun else "the stream is empty")
+        self._reply = Reply(self._whole(), self._usage, self._finish or "stop", self._model)
 
     def _events(self) -> Iterator[bytes]:
-        *lines, self._rest = _LINE.split(self._rest)
-        for line in lines:
-            if line.startswith(b"data:"):
-                self._lines.append(line[5:].removeprefix(b" "))
-            elif not line and self._lines:
-                data, self._lines = b"\n".join(self._lines), []
-                if not self.done:
+        """Yield the data of each event until [DONE]."""
+        size, rest, lines, last = 0, b"", list[bytes](), self._clock()
+        for chunk in self._chunks:
+            size += len(chunk)
+            if size > LARGEST:
+                raise Unusable(f"the answer is larger than {LARGEST:,} bytes")
+            *complete, rest = _LINE.split(rest + chunk)
+            for line in complete:
+                if line.startswith(b"data:"):
+                    lines.append(line[5:].removeprefix(b" "))
+                elif not line and lines:
+                    data, lines, last = b"\n".join(lines), [], self._clock()
+                    if data.strip() == b"[DONE]":
+                        self._done = True
+                        return
                     yield data
+            if self._clock() - last > self._seconds:
+                raise TimeoutError
+        # the blank line behind the last event may be missing
+        self._done = b"".join([*lines, rest.strip().removeprefix(b"data:")]).strip() == b"[DONE]"
 
-    def _take(self, data: bytes) -> str:
-        self.begun = True
-        if data.strip() == b"[DONE]":
-            self.done = True
-            return ""
+    def _taken(self, data: bytes) -> str:
         event = parsed(data)
         if event.get("error"):
             raise Unusable("the server broke off the stream with an error")
@@ -141,13 +118,14 @@ class Incoming:
             return ""
         self._finish = text(choice.get("finish_reason")) or self._finish
         delta = choice.get("delta")
-        return self._merge(delta) if isinstance(delta, dict) else ""
+        return self._merged(delta) if isinstance(delta, dict) else ""
 
-    def _merge(self, delta: dict[str, Any]) -> str:
+    def _merged(self, delta: dict[str, Any]) -> str:
+        """Add *delta* to the message, and return the text in it."""
         for key, value in delta.items():
             if key == "tool_calls":
                 for call in value if isinstance(value, list) else ():
-                    self._call(call)
+                    self._add_call(call)
             elif value is None or key == "role":
                 continue
             elif isinstance(value, str):
@@ -159,7 +137,7 @@ class Incoming:
         content = delta.get("content")
         return content if isinstance(content, str) else ""
 
-    def _call(self, delta: object) -> None:
+    def _add_call(self, delta: object) -> None:
         if not isinstance(delta, dict):
             raise Unusable("the stream has a tool call that is none")
         index = delta.get("index")
@@ -175,10 +153,10 @@ class Incoming:
                 body = call.setdefault(key, {"name": "", "arguments" if key == "function" else "input": ""})
                 for name, piece in value.items():
                     if name in {"arguments", "input"} and isinstance(piece, str):
-                        body[name] += piece
+                        body[name] = f"{body.get(name, '')}{piece}"
                     elif piece:
                         body[name] = piece
-            elif key != "index" and value:  # an id or a type that is null or empty is one that was sent before
+            elif key != "index" and value:  # an id or a type that is null or empty was sent before
                 call[key] = value
 
     def _whole(self) -> dict[str, Any]:

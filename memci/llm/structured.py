@@ -1,18 +1,18 @@
-"""An answer of a type: asked for, read, validated; at most two more times, then the answer is rejected.
+"""An answer of a type: asked for, read and validated; asked for again at most twice, then the answer is rejected.
 
     class Title(BaseModel):
         title: str
 
     title = ask(chat, [{"role": "user", "content": "Name this: …"}], Title, step="title").title
 
-What a model writes is a proposal: code fences and prose around one JSON object are looked through, all else is checked
-by pydantic and by *check*. This module knows nothing of servers; any `memci.llm.ChatModel` will do.
+The answer of a model is a proposal. Code fences and prose around one JSON object are ignored; all else is checked by
+pydantic and by *check*. This module knows nothing of servers: it works with any `memci.llm.ChatModel`.
 """
 
 import json
 import math
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..errors import AnswerRejected, InvalidSetting, brief
 from ..messages import Message
@@ -34,23 +34,6 @@ Check = Callable[[T], T]
 OnRejected = Callable[[str, str], None]
 
 
-class AsyncChatModel(Protocol):
-    """What `memci.llm.ChatModel` is, awaited."""
-
-    async def __call__(
-        self,
-        messages: Sequence[Message],
-        /,
-        *,
-        step: str = "chat",
-        tools: Sequence[Message] = (),
-        answer: "type[BaseModel] | None" = None,
-        attempt: int = 0,
-    ) -> Reply:
-        """Return the answer to *messages*."""
-        ...
-
-
 def ask(
     chat: ChatModel,
     messages: Sequence[Message],
@@ -68,45 +51,32 @@ def ask(
         messages: What it is asked.
         answer: A pydantic model.
         step: What the call is for, in one word.
-        check: Returns the value, or another one; raises ValueError with one line to reject it. The model reads it.
+        check: Returns the value, or another one. To reject it: a ValueError of one line, which the model then reads.
         tries: How many answers are looked at, from 1 to 3.
         on_rejected: Called with the step and the reason for each answer that is rejected.
 
     Raises:
-        AnswerRejected: If the last answer was none either.
+        AnswerRejected: If the last answer was rejected, too.
         ModelError: As *chat* raises it.
     """
-    asking = _asking(messages, answer, step=step, check=check, tries=tries, rejected=_rejected(chat, on_rejected))
-    asked, attempt = next(asking)
+    if type(tries) is not int or not 1 <= tries <= TRIES:
+        raise InvalidSetting("tries", f"expected 1 to {TRIES}; got {brief(tries)}")
+    ledger = getattr(chat, "ledger", None)
+    asked, attempt = messages, 0
     while True:
         reply = chat(asked, step=step, answer=answer, attempt=attempt)
         try:
-            asked, attempt = asking.send(reply)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-
-
-async def ask_async(
-    chat: AsyncChatModel,
-    messages: Sequence[Message],
-    answer: type[T],
-    *,
-    step: str,
-    check: Check[T] | None = None,
-    tries: int = TRIES,
-    on_rejected: OnRejected | None = None,
-) -> T:
-    """Return the answer to *messages* of a chat that is awaited; see `ask`."""
-    asking = _asking(messages, answer, step=step, check=check, tries=tries, rejected=_rejected(chat, on_rejected))
-    asked, attempt = next(asking)
-    while True:
-        reply = await chat(asked, step=step, answer=answer, attempt=attempt)
-        try:
-            asked, attempt = asking.send(reply)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
+            return value_of(reply, answer, check)
+        except ValueError as error:
+            reason, cause = " ".join(str(error).split())[:200] or "it was not accepted", error
+        if isinstance(ledger, Ledger):
+            ledger.add(step, Spent(rejected=1))
+        if on_rejected is not None:
+            on_rejected(step, reason)
+        attempt += 1
+        if attempt == tries:
+            raise AnswerRejected(step, f"{reason} ({tries} answers)" if tries > 1 else reason) from cause
+        asked = _noted(messages, f"Your last answer was not accepted: {reason}. Answer again.")
 
 
 def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
@@ -124,12 +94,12 @@ def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
     try:
         value = answer.model_validate_json(json.dumps(json_object(reply.text)))
     except ValidationError as error:
-        raise ValueError(_fault(error)) from error
+        raise ValueError(_first_fault(error)) from error
     return value if check is None else check(value)
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Return the one JSON object in *text*, whatever stands around it. O(length).
+    """Return the one JSON object in *text*, with anything else around it. O(length).
 
     Raises:
         ValueError: If there is none, or more than one, or a number that is none.
@@ -156,55 +126,18 @@ def json_object(text: str) -> dict[str, Any]:
     return found[0]
 
 
-def _asking(
-    messages: Sequence[Message],
-    answer: type[T],
-    *,
-    step: str,
-    check: Check[T] | None,
-    tries: int,
-    rejected: OnRejected,
-) -> Generator[tuple[Sequence[Message], int], Reply, T]:
-    if type(tries) is not int or not 1 <= tries <= TRIES:
-        raise InvalidSetting("tries", f"from 1 to {TRIES}, not {brief(tries)}")
-    asked = messages
-    for attempt in range(tries):
-        reply = yield asked, attempt
-        try:
-            return value_of(reply, answer, check)
-        except ValueError as error:
-            reason, cause = " ".join(str(error).split())[:200] or "it was not accepted", error
-        rejected(step, reason)
-        if attempt + 1 == tries:
-            raise AnswerRejected(step, f"{reason} ({tries} answers)" if tries > 1 else reason) from cause
-        asked = _noted(messages, f"Your last answer was not accepted: {reason}. Answer again.")
-    raise AssertionError("a try returns or raises")
-
-
-def _rejected(chat: object, on_rejected: OnRejected | None) -> OnRejected:
-    ledger = getattr(chat, "ledger", None)
-
-    def rejected(step: str, reason: str) -> None:
-        if isinstance(ledger, Ledger):
-            ledger.add(step, Spent(rejected=1))
-        if on_rejected is not None:
-            on_rejected(step, reason)
-
-    return rejected
-
-
 def _noted(messages: Sequence[Message], note: str) -> list[Message]:
-    """Return *messages* with a note in the last one, if it is the user's: not every model takes two in a row."""
+    """Return *messages* with a note in the last one if it is the user's: not every model takes two in a row."""
     last = messages[-1] if messages else {}
     if last.get("role") == "user" and isinstance(last.get("content"), str):
         return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{note}"}]
     return [*messages, {"role": "user", "content": note}]
 
 
-def _fault(error: Any) -> str:
+def _first_fault(error: Any) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = [str(part)[:40] for part in first["loc"]]
-    if first["type"] == "extra_forbidden":  # the last name is one that the model made up
+    if first["type"] == "extra_forbidden":  # the last name is one that the model invented
         place = place[:-1]
     return f"{'.'.join(place) or 'the object'}: {first['msg']}"
 

@@ -5,7 +5,7 @@
     ledger.steps["page"]                Spent(calls=12, prompt=9_310, completion=804, …)
     ledger.total.tokens                 10_114
 
-This module knows nothing of models: it adds up what it is told.
+This module knows nothing of models: it only adds up.
 """
 
 import time
@@ -18,7 +18,7 @@ from ..errors import CeilingReached, InvalidSetting, brief
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a model was asked for one step, and what came of it."""
+    """What the calls for one step cost, and how they ended."""
 
     calls: int = 0
     prompt: int = 0
@@ -28,9 +28,9 @@ class Spent:
     failed: int = 0
     """calls without an answer"""
     rejected: int = 0
-    """answers that were not what was asked for; nothing of them is kept"""
+    """answers that were rejected; nothing of them is kept"""
     cached: int = 0
-    """of the prompt's tokens, those that came from the provider's cache"""
+    """the part of the prompt that came from the provider's cache"""
 
     @property
     def tokens(self) -> int:
@@ -51,7 +51,7 @@ class Spent:
 class Ledger:
     """Adds up what calls cost, per step, and refuses the next one when the ceiling is reached. Thread-safe.
 
-    Calls that are under way when the ceiling is reached are finished: it is passed by no more than what they cost.
+    Calls that are under way when the ceiling is reached are finished: only their cost can exceed the ceiling.
     """
 
     def __init__(
@@ -65,13 +65,15 @@ class Ledger:
 
         Args:
             ceiling: Tokens, prompts and completions together, that a period may cost; None: no bound.
-            period_seconds: After how long the count of the ceiling begins anew, from the first call on; None: never.
-            clock: What time it is, in seconds.
+            period_seconds: After so many seconds, from the first call on, the count starts again at 0; None: never.
+            clock: The time, in seconds.
         """
         if ceiling is not None and (type(ceiling) is not int or ceiling < 0):
-            raise InvalidSetting("ceiling", f"tokens that may be spent, 0 or more, or None; not {brief(ceiling)}")
+            raise InvalidSetting("ceiling", f"expected tokens, 0 or more, or None; got {brief(ceiling)}")
         if period_seconds is not None and not period_seconds > 0:
-            raise InvalidSetting("period_seconds", f"more than 0, or None; not {brief(period_seconds)}")
+            raise InvalidSetting(
+                "period_seconds", f"expected seconds, more than 0, or None; got {brief(period_seconds)}"
+            )
         self.ceiling = ceiling
         self.period_seconds = period_seconds
         self._clock = clock
@@ -92,7 +94,7 @@ class Ledger:
         return sum(self.steps.values(), Spent())
 
     def admit(self, step: str) -> None:
-        """Let a call for *step* be made, or say that it may not.
+        """Check that a call for *step* may be made.
 
         Raises:
             CeilingReached: If the tokens of this period are spent.

@@ -41,7 +41,7 @@ def server():
 
 @pytest.fixture
 def chat(server):
-    with Chat("gpt-4o", base_url=server.base_url, sleep=lambda seconds: None) as made:
+    with Chat("gpt-4o", base_url=server.base_url) as made:
         yield made
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from memci import Context, SQLiteStorage
 from memci.memory.tiers.rules import Rules
-from memci.testing.llm.hostile_answers import HostileChat
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
+from tests.hostile_answers import HostileChat
 
 ANSWERS = 2_000
 WINDOW = 3_000

@@ -1,4 +1,4 @@
-"""A scripted server, a chat over it that never sleeps, and a clock that is set by hand."""
+"""A scripted server, a chat over it, and a clock that is set by hand."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,21 +12,13 @@ HI = [{"role": "user", "content": "Hi"}]
 
 
 class Clock:
-    """What time it is; sleeping makes it later."""
+    """The time in seconds, as a test sets it."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.slept: list[float] = []
 
     def __call__(self) -> float:
         return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-    async def sleep_async(self, seconds: float) -> None:
-        self.sleep(seconds)
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +44,7 @@ def chat_over(clock: Clock) -> Iterator[Callable[..., Chat]]:
     made: list[Chat] = []
 
     def make(server: ModelServer, **settings: Any) -> Chat:
-        given = {"base_url": server.base_url, "sleep": clock.sleep, "clock": clock, "random": lambda: 1.0, **settings}
+        given = {"base_url": server.base_url, "clock": clock, **settings}
         made.append(Chat("test-model", **given))
         return made[-1]
 

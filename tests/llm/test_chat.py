@@ -9,7 +9,7 @@ import pytest
 
 from memci.errors import CeilingReached, InvalidSetting, ModelRefused
 from memci.llm import Call, Chat, ChatModel, Ledger, Reply, Spent, Usage
-from memci.testing.llm.faults import Raw, Reset, Status
+from memci.testing.llm.faults import Raw, Status
 from memci.testing.llm.server import ModelServer
 
 HI = [{"role": "user", "content": "Hi"}]
@@ -169,12 +169,12 @@ def test_missing_package_is_said_with_what_installs_it(tmp_path):
     code = """
 import sys
 import memci, memci.llm
-from memci.llm import Chat, AsyncChat, Embeddings, ask, Ledger
+from memci.llm import Chat, Embeddings, ask, Ledger
 assert "openai" not in sys.modules
 sys.modules["openai"] = None
 import importlib.util
 importlib.util.find_spec = lambda name, *more: None
-for kind in (Chat, AsyncChat, Embeddings):
+for kind in (Chat, Embeddings):
     try:
         kind("m", base_url="http://localhost:1/v1")
     except memci.errors.InvalidSetting as error:
@@ -268,21 +268,25 @@ def test_ceiling_holds_for_threads_that_share_it(server, chat_over):
 # -- traces -------------------------------------------------------------------------------------------------------
 
 
-def test_each_try_is_told(server, chat_over, clock):
-    """Whoever listens is told of each try: what it was for, how it ended, what it cost; never a text."""
-    told: list[Call] = []
-    server.fails(Status(503), Reset())
+def test_each_call_is_reported(server, chat_over):
+    """`on_call` gets what a call was for, how often it was sent, how it ended and what it cost; never a text."""
+    calls: list[Call] = []
+    chat = chat_over(server, on_call=calls.append, tries=4)
+    server.fails(Status(503), Status(429), Raw("{SECRET"))
     server.answers([Reply({"role": "assistant", "content": "SECRET"}, Usage(9, 4, 2), "length")])
 
-    chat_over(server, on_call=told.append)([{"role": "user", "content": "SECRET"}], step="page", attempt=1)
+    chat([{"role": "user", "content": "SECRET"}], step="page", attempt=1)
+    server.fails(Status(401, message="SECRET"))
+    with pytest.raises(ModelRefused):
+        chat(HI)
 
-    assert [(call.step, call.attempt, call.tries, call.error, call.status, call.finish) for call in told] == [
-        ("page", 1, 1, "InternalServerError", 503, ""),
-        ("page", 1, 2, "APIConnectionError", None, ""),
-        ("page", 1, 3, None, None, "length"),
+    assert [(call.step, call.attempt, call.tries, call.error, call.status, call.finish) for call in calls] == [
+        ("page", 1, 3, "Unusable", None, ""),
+        ("page", 1, 4, None, None, "length"),
+        ("chat", 0, 1, "AuthenticationError", 401, ""),
     ]
-    assert told[2].usage == Usage(9, 4, 2)
-    assert "SECRET" not in repr(told)
+    assert calls[1].usage == Usage(9, 4, 2)
+    assert "SECRET" not in repr(calls)
 
 
 def test_listener_that_raises_breaks_nothing(server, chat_over):

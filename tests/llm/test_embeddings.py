@@ -8,19 +8,19 @@ import pytest
 from memci.errors import EmbeddingFailed, InvalidSetting
 from memci.llm import Embeddings, Ledger
 from memci.memory.retrieval.embedder import Embedder, embedded
-from memci.testing.llm.faults import HTML, Raw, Reset, Status
+from memci.testing.llm.faults import HTML, Raw, Status
 from memci.testing.llm.server import ModelServer
 
 TEXTS = ["Mel plays the violin", "你好 🌍", "the violin of Mel", "something else"]
 
 
 @pytest.fixture
-def embeddings(server, clock):
+def embeddings(server):
     """Give what makes embeddings over the server."""
     made = []
 
     def make(**settings):
-        given = {"base_url": server.base_url, "sleep": clock.sleep, "random": lambda: 1.0, **settings}
+        given = {"base_url": server.base_url, **settings}
         made.append(Embeddings("embed-model", **given))
         return made[-1]
 
@@ -129,7 +129,6 @@ def test_rows_are_put_in_order(server, embeddings):
         Raw('{"data": null}'),
         Raw("[]"),
         HTML,
-        Reset(),
         Status(500),
     ],
     ids=lambda fault: str(fault)[:60],

@@ -1,4 +1,4 @@
-"""Ledgers, pauses and waits by themselves: the numbers behind the policy."""
+"""Ledgers and circuit breakers by themselves: the numbers behind the policy."""
 
 import pytest
 from hypothesis import given, settings
@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from memci.errors import CeilingReached, InvalidSetting
 from memci.llm import Ledger, Spent
-from memci.llm.circuit_breaker import Pause
-from memci.llm.errors_of_servers import Failure, wait
+from memci.llm.circuit_breaker import CircuitBreaker
 from memci.memory import backend
 
 SPENT = st.builds(Spent, *[st.integers(0, 1000)] * 6)
@@ -69,63 +68,54 @@ def test_settings_that_make_no_sense_are_named(given_settings):
     assert raised.value.name in given_settings
 
 
-def test_pause_doubles_up_to_ten_minutes(clock):
-    """Each trial that fails makes the pause twice as long, up to ten minutes; an answer ends it."""
-    pause, lengths = Pause(clock), []
+def test_open_time_doubles_up_to_ten_minutes(clock):
+    """Each trial that fails doubles the time that the circuit stays open, up to ten minutes; an answer closes it."""
+    breaker, lengths = CircuitBreaker(clock), []
     for _ in range(12):
-        while not pause.enter():
-            lengths.append(pause.seconds)
-            clock.now += pause.seconds
-        pause.failed()
+        while not breaker.enter():
+            lengths.append(breaker.seconds)
+            clock.now += breaker.seconds
+        breaker.failed()
 
     assert lengths == [30, 60, 120, 240, 480, 600, 600]
     clock.now += 600
-    assert pause.enter()
-    assert not pause.enter()
-    pause.answered()
-    assert pause.enter()
-    assert pause.seconds == 0.0
+    assert breaker.enter()
+    assert not breaker.enter()
+    breaker.answered()
+    assert breaker.enter()
+    assert breaker.seconds == 0.0
 
 
 def test_trial_that_is_given_up_leaves_room_for_the_next(clock):
     """Who gives its trial up, says nothing of the server: the next one may try."""
-    pause = Pause(clock)
+    breaker = CircuitBreaker(clock)
     for _ in range(5):
-        pause.failed()
+        breaker.failed()
     clock.now += 30
 
-    assert pause.enter()
-    pause.left()
+    assert breaker.enter()
+    breaker.abandoned()
 
-    assert pause.enter()
+    assert breaker.enter()
 
 
-def test_late_failures_do_not_prolong_a_pause(clock):
-    """Calls that were under way when the pause began and fail during it change nothing."""
-    pause = Pause(clock)
+def test_late_failures_do_not_keep_the_circuit_open_longer(clock):
+    """Calls that were under way when the circuit opened, and fail later, change nothing."""
+    breaker = CircuitBreaker(clock)
     for _ in range(9):
-        pause.failed()
+        breaker.failed()
 
-    assert pause.seconds == 30.0
+    assert breaker.seconds == 30.0
 
 
-def test_answer_between_failures_begins_the_count_anew(clock):
-    """Five failures lead to a pause only in a row."""
-    pause = Pause(clock)
+def test_answer_between_failures_resets_the_count(clock):
+    """Five failures open the circuit only in a row."""
+    breaker = CircuitBreaker(clock)
     for _ in range(4):
-        pause.failed()
-    pause.answered()
+        breaker.failed()
+    breaker.answered()
     for _ in range(4):
-        pause.failed()
+        breaker.failed()
 
-    assert pause.enter()
-    assert pause.seconds == 0.0
-
-
-@settings(deadline=None)
-@given(st.integers(1, 50), st.floats(0, 1), st.none() | st.floats(0, 1e5))
-def test_wait_is_bounded_and_never_earlier_than_asked(tried, random, asked):
-    """A wait is at most 8 seconds, or as long as the server asked and a little more; never shorter than that."""
-    seconds = wait(tried, Failure("x", passing=True, retry_after=asked), random)
-
-    assert (asked or 0) <= seconds <= (8 if asked is None else asked + 2)
+    assert breaker.enter()
+    assert breaker.seconds == 0.0

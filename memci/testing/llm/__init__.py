@@ -1,4 +1,16 @@
-"""Models for tests: scripted answers, and a real server over HTTP on this machine.
+"""Models for tests: a model with scripted answers, and a real server on this machine that speaks OpenAI's API.
+
+    from memci.testing.llm import ModelServer, ScriptedChat, Status
+
+    chat = ScriptedChat(["Hello!"])                     a model without a server: fast
+    with ModelServer(["Hello!"]) as server:             over HTTP, for any client
+        server.fails(Status(503))
 
 This package knows nothing of contexts or memories.
 """
+
+from .faults import HOSTILE, Cut, Hang, Raw, Reset, Status
+from .scripted import ScriptedChat
+from .server import ModelServer, Request
+
+__all__ = ["HOSTILE", "Cut", "Hang", "ModelServer", "Raw", "Request", "Reset", "ScriptedChat", "Status"]

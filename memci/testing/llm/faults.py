@@ -17,7 +17,7 @@ class Status:
 
     code: int
     retry_after: float | str | None = None
-    """seconds, or a date"""
+    """seconds, or a date; None: a millisecond, so that no test waits for the client's next try"""
     error: str = ""
     """its code: "context_length_exceeded", …"""
     message: str = "as the script says"

@@ -311,9 +311,8 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _status(self, status: Status) -> None:
         body = wire.written(wire.error(status.message, status.error, status.parameter))
-        more = dict(status.headers)
-        if status.retry_after is not None:
-            more["Retry-After"] = str(status.retry_after)
+        wait = {"Retry-After-Ms": 1} if status.retry_after is None else {"Retry-After": status.retry_after}
+        more = {**status.headers, **{name: str(value) for name, value in wait.items()}}
         self._head(status.code, "application/json", length=len(body), more=more)
         self.wfile.write(body)
 

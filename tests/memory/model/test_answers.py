@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.memory.consolidation.prompts.validation import invented, kept, moment, told, words
-from memci.testing.llm.hostile_answers import SAYINGS
 from memci.text.sanitize import width
 from memci.text.summarize import one_line
+from tests.hostile_answers import SAYINGS
 
 EXACT = "Refund OI5L9G, $157.50 of HAT136 · 2024-05-27 · /srv/papers/oslo.pdf · 3 bags"
 

@@ -28,9 +28,9 @@ from memci.memory.tiers.profile import Profile
 from memci.memory.tiers.relations import PER_PAGE as RELATIONS_PER_PAGE
 from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS
 from memci.memory.tiers.traits import DIMENSIONS, Trait
-from memci.testing.llm.hostile_answers import PROSE, HostileChat, bad_answers
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
+from tests.hostile_answers import PROSE, HostileChat, bad_answers
 
 COUNT = 300
 """answers for each step: 2,400 in all"""

@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ...errors import ModelUnavailable
-from ...llm.model import Reply, Usage
-from ...messages import Message
-from ..strategies import HOSTILE
+from memci.errors import ModelUnavailable
+from memci.llm.model import Reply, Usage
+from memci.messages import Message
+from memci.testing.strategies import HOSTILE
 
 PROSE = (
     "",
@@ -138,7 +138,7 @@ def bad_answers(
         count: How many; the first ones are `PROSE`.
         offered: Numbers that were offered: half of the numbers that are asked for are among these.
     """
-    draw = random.Random(seed)  # noqa: S311 -- the same for a seed
+    draw = random.Random(seed)
     schema = answer.model_json_schema()
     seen: set[str] = set()
     for text in PROSE[:count]:
@@ -172,9 +172,9 @@ class HostileChat:
         /,
         *,
         step: str = "chat",
-        tools: Sequence[Message] = (),  # noqa: ARG002 -- as a model has them
+        tools: Sequence[Message] = (),
         answer: type[BaseModel] | None = None,
-        attempt: int = 0,  # noqa: ARG002 -- likewise
+        attempt: int = 0,
     ) -> Reply:
         """Return the next bad answer to *step*.
 
@@ -264,7 +264,7 @@ def _whole(forge: _Forge, draw: random.Random) -> str:
     return _dumped(forge.value(draw.choice((0.05, 0.3, 0.9))))
 
 
-def _escaped(forge: _Forge, draw: random.Random) -> str:  # noqa: ARG001 -- as all spoilers
+def _escaped(forge: _Forge, draw: random.Random) -> str:
     return json.dumps(forge.value())
 
 

@@ -1,0 +1,142 @@
+"""An endpoint: one model at one server, with all that its calls share.
+
+    Chat("qwen3:8b", base_url="http://localhost:11434/v1").server         "localhost:11434/v1"
+
+The connection is an `openai.OpenAI` client, made on first use. The package is an extra: `import memci.llm` does not
+need it. This module knows nothing of what is sent.
+"""
+
+import importlib.util
+import os
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from ..errors import InvalidSetting, brief
+from .circuit_breaker import CircuitBreaker
+from .model import OnCall
+from .requests import Dialect
+from .usage import Ledger
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+_OPENAI = "api.openai.com/v1"
+_NO_KEY = "none"
+"""sent as the key to a server that needs none, since the client requires one"""
+
+
+class Endpoint:
+    """A model at a server, the parent of `Chat` and `Embeddings`. Thread-safe."""
+
+    def __init__(
+        self,
+        model: str | None,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        timeout: float,
+        tries: int,
+        ledger: Ledger | None,
+        on_call: OnCall | None,
+        client: "OpenAI | None",
+        extra: Mapping[str, Any] | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Check the settings, which `memci.llm.Chat` describes. Nothing is sent."""
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
+            raise InvalidSetting("timeout", f"expected seconds, more than 0; got {brief(timeout)}")
+        if type(tries) is not int or tries < 1:
+            raise InvalidSetting("tries", f"expected 1 or more; got {brief(tries)}")
+        self._client = client
+        self._address = None if client is not None else _address(base_url, api_key)
+        """base URL and key; None: the client is the caller's own"""
+        self.model = _model_name(model)
+        url = getattr(client, "base_url", "") if self._address is None else self._address[0]
+        self.server = _without_secrets(str(url)) if url else _OPENAI
+        """the server as errors name it: no scheme, user, password or query"""
+        self.timeout = timeout
+        self.tries = tries
+        self.ledger = Ledger() if ledger is None else ledger
+        """adds up what the calls cost"""
+        self.on_call = on_call
+        self.extra = extra
+        self.clock = clock
+        self.dialect = Dialect()
+        self.breaker = CircuitBreaker(clock)
+        self._lock = Lock()
+
+    @property
+    def paused(self) -> float:
+        """For how many more seconds no call is sent, because the last ones failed; 0.0: calls are sent."""
+        return self.breaker.seconds
+
+    def connected(self, tries: int) -> "OpenAI":
+        """Return a client that sends each request at most *tries* times."""
+        with self._lock:
+            if self._client is None:
+                assert self._address is not None, "without a client there is an address"
+                self._client = _connected(*self._address)
+            return self._client.with_options(timeout=self.timeout, max_retries=tries - 1)
+
+    def learned(self, before: Dialect, after: Dialect) -> None:
+        """Keep the words in which the server accepted a request, for the next ones."""
+        if before != after:
+            with self._lock:
+                self.dialect = self.dialect.learned(before, after)
+
+    def close(self) -> None:
+        """Close the connections; the next call opens new ones. A client of the caller's own stays open."""
+        with self._lock:
+            if self._address is not None and self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+
+def _model_name(model: str | None) -> str:
+    named = model if model is not None else os.environ.get("MEMCI_MODEL", "")
+    if not isinstance(named, str) or not named.strip():
+        raise InvalidSetting("model", 'none is named: Chat("gpt-4.1-mini"), or the environment variable MEMCI_MODEL')
+    return named
+
+
+def _address(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:
+    """Return base URL and key from the arguments or the environment."""
+    if importlib.util.find_spec("openai") is None:
+        raise InvalidSetting("openai", "the package is not installed: pip install memci[llm]")
+    url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+    key = api_key or os.environ.get("OPENAI_API_KEY") or None
+    if url is not None and urlsplit(url).scheme not in {"http", "https"}:
+        raise InvalidSetting("base_url", 'expected an address like "http://localhost:11434/v1"')
+    if url is None and key is None:
+        raise InvalidSetting("api_key", "there is none: give one, set OPENAI_API_KEY, or name a server by base_url")
+    return url, key if key is not None else _NO_KEY
+
+
+def _without_secrets(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+
+
+def _connected(url: str | None, key: str) -> "OpenAI":
+    from openai import DefaultHttpxClient, OpenAI
+
+    http = DefaultHttpxClient(event_hooks={"response": [_forbid_useless_retries]})
+    client = OpenAI(base_url=url, api_key=key, http_client=http)
+    weakref.finalize(client, http.close)
+    return client
+
+
+def _forbid_useless_retries(response: Any) -> None:
+    """Let the client give up at once if the account is spent: the server says so by a status that else passes."""
+    if response.status_code == 429 and b"insufficient_quota" in response.read():
+        response.headers["x-should-retry"] = "false"

@@ -1,18 +1,23 @@
-"""Which vocabulary a model is counted with, by its name.
+"""What is known of a model by its name: how its text, tools, images and sound are counted, and its window.
 
-    "gpt-4o-2024-11-20"          o200k_base     exact: the model's own vocabulary
-    "azure/gpt-4"                cl100k_base    exact: what stands before the last "/" is the provider's
-    "gpt-oss-120b"               o200k_harmony  exact
-    "gpt-9"                      o200k_base     a later model of OpenAI: the latest vocabulary that is public
-    "claude-sonnet-4-5"          o200k_base     × 1.35: no vocabulary is public, or none of it is carried here
-    "anything-else"              o200k_base     × 1.35
+    facts_of("gpt-4o-2024-11-20")        o200k_base, exact          window 128,000
+    facts_of("azure/gpt-4")              cl100k_base, exact         window 8,192      the part behind the last "/"
+    facts_of("gpt-oss-120b")             o200k_harmony, exact       window unknown    its server decides
+    facts_of("gpt-9")                    o200k_base, an estimate    window unknown    a later model of OpenAI
+    facts_of("claude-sonnet-4-5")        o200k_base × 1.35          window 200,000
+    facts_of("anything-else")            o200k_base × 1.35          window unknown
 
-The last two are estimates on the safe side. What is known of other tokenizers: those with vocabularies of 100,000
-tokens and more (Llama 3, Qwen, DeepSeek, Gemini, Mistral's later ones) stay within about 1.2 of o200k on English and
-code, those with 32,000 and Anthropic's up to 4.6 within about 1.3. Anthropic's from 4.7 on takes up to 1.35 times,
-measured up to 1.47 times, as many as the one before it: × 1.6. For Chinese and other scripts than Latin an old, small
-vocabulary may take two tokens a character or more, and no fixed factor covers that: give the model's own counter, or
-let the usage that it reports correct the counts. This module knows only names: it loads no vocabulary.
+**Text.** "Exact" is the model's own vocabulary. For other models the count is an estimate on the safe side. Tokenizers
+with 100,000 tokens and more (Llama 3, Qwen, DeepSeek, Gemini, Mistral's later ones) stay within about 1.2 of o200k on
+English and code; those with 32,000, and Anthropic's up to 4.6, within about 1.3. Anthropic's from 4.7 on takes up to
+1.35 times (measured: 1.47 times) as many as the one before it: × 1.6. For Chinese and other scripts than Latin, an old,
+small vocabulary may take two tokens a character or more. No fixed factor covers that: give the model's own counter, or
+let the usage that it reports correct the counts.
+
+**Windows** are from the makers' pages up to May 2026: OpenAI's "Models", Anthropic's "Models overview", Google's
+"Gemini models". Where input has a limit of its own below the window (gpt-5: 272,000 of 400,000), that limit is given.
+Open models have none here: the server that runs them sets it. **Images, tools and sound** name their sources where they
+are counted, in `memci.tokens`. This module knows only names: it loads no vocabulary and asks no server.
 """
 
 import re
@@ -29,14 +34,105 @@ _EARLIER_ANTHROPIC = re.compile(
     r"claude-(?:instant|v?[123](?!\d)|(?:opus|sonnet|haiku)-4(?:$|[-.](?:[0-6](?!\d)|\d{6,})|[-@:](?:latest|\d{6,})))"
 )
 
+_NO_CHAT = re.compile(r"audio|embedding|image|live|realtime|transcribe|tts|vision")
+"""models for something else than text, whose windows are smaller"""
+_WINDOWS = tuple(
+    (re.compile(pattern), window)
+    for pattern, window in (
+        (r"gpt-4\.1(?:$|[-:@])", 1_047_576),
+        (r"(?:gpt-4o|chatgpt-4o|gpt-4\.5|gpt-4-turbo|gpt-4-1106|gpt-4-0125)(?:$|[-:@])", 128_000),
+        (r"gpt-4-32k", 32_768),
+        (r"gpt-4(?:$|[:@]|-0314|-0613)", 8_192),
+        (r"gpt-3\.5-turbo-(?:instruct|0301|0613)", 4_096),
+        (r"gpt-3\.5-turbo(?:$|[-:@])", 16_385),
+        (r"gpt-5(?:\.\d)?-(?:chat|codex-spark)", 128_000),
+        (r"gpt-5\.4(?:$|[:@]|-pro|-\d)", 922_000),
+        (r"gpt-5(?:\.[1-4])?(?:$|[-:@])", 272_000),
+        (r"o1-(?:mini|preview)", 128_000),
+        (r"(?:o1|o3|o4-mini|codex-mini)(?:$|[-:@])", 200_000),
+        (r".*claude-(?:instant|v?1|v?2(?!\.1))", 100_000),
+        (r".*claude-(?:opus|sonnet)-4[-.][67](?!\d)", 1_000_000),
+        (r".*claude-", 200_000),
+        (r".*gemini-1\.0", 30_720),
+        (r".*gemini-1\.5-pro", 2_097_152),
+        (r".*gemini-(?:1\.5|2|3)", 1_048_576),
+    )
+)
+"""The first pattern that a name begins with decides."""
+
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """How a model's text is counted: *percent* of the tokens of *vocabulary*, rounded up."""
+class TiledImages:
+    """Images cut into tiles of 512 pixels: *base* tokens for each image, and *per_tile* more."""
+
+    base: int
+    per_tile: int
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedImages:
+    """Images cut into patches of 32 pixels: *percent* of a token for each patch, *most* patches at detail "high"."""
+
+    percent: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledImages:
+    """Anthropic's: an image is scaled to *longest* pixels on its longer side, and costs *most* tokens at most."""
+
+    longest: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleImages:
+    """Google's: *fixed* tokens for an image of any size; None: by its size."""
+
+    fixed: int | None
+
+
+ImageRule = TiledImages | PatchedImages | ScaledImages | GoogleImages
+
+_OPENAI_IMAGES: tuple[tuple[str, ImageRule], ...] = (
+    ("gpt-4.1-mini", PatchedImages(162, 1536)),
+    ("gpt-4.1-nano", PatchedImages(246, 1536)),
+    ("gpt-5-mini", PatchedImages(162, 1536)),
+    ("gpt-5-nano", PatchedImages(246, 1536)),
+    ("o4-mini", PatchedImages(172, 1536)),
+    ("codex-mini", PatchedImages(172, 1536)),
+    *((f"gpt-5.{minor}-mini", PatchedImages(162, 1536)) for minor in range(2, 10)),
+    *((f"gpt-5.{minor}-nano", PatchedImages(246, 1536)) for minor in range(2, 10)),
+    *((f"gpt-5.{minor}", PatchedImages(120, 2500)) for minor in range(2, 10)),
+    ("gpt-4o-mini", TiledImages(2833, 5667)),
+    ("gpt-5", TiledImages(70, 140)),
+    ("o1", TiledImages(75, 150)),
+    ("o3", TiledImages(75, 150)),
+    ("computer-use", TiledImages(65, 129)),
+    ("", TiledImages(85, 170)),
+)
+"""The first prefix of the name decides; models of other makers count as gpt-4o."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known of one model."""
 
     vocabulary: str
-    percent: int = 100
-    exact: bool = True
+    """which vocabulary its text is counted with"""
+    percent: int
+    """how much of that count it is: 100, or more on the safe side"""
+    exact: bool
+    """whether the count is that of the model itself"""
+    window: int | None
+    """tokens that a request and its reply may have together; None: not known"""
+    images: ImageRule
+    typed_tools: int | None
+    """tokens for each function where functions are written out as types (OpenAI); None: the model reads them as JSON"""
+    tools_prompt: int
+    """tokens that the use of tools adds to the system prompt"""
+    sound_tokens: int
+    """tokens for a second of audio"""
 
 
 def plain_name(model: str) -> str:
@@ -50,26 +146,61 @@ def plain_name(model: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def tally_of(model: str | None) -> Tally:
-    """Return how the text of *model* is counted; None is o200k_base as it is."""
-    if model is None:
-        return Tally("o200k_base")
-    name = plain_name(model)
+def facts_of(model: str | None) -> ModelFacts:
+    """Return what is known of *model*; None counts as gpt-4o, with a window that is not known.
+
+    >>> facts = facts_of("gpt-4o")
+    >>> facts.vocabulary, facts.exact, facts.window
+    ('o200k_base', True, 128000)
+    """
+    name = plain_name(model) if model is not None else ""
+    vocabulary, percent, exact = _vocabulary(name) if model is not None else ("o200k_base", 100, True)
+    openai = percent == 100
+    return ModelFacts(
+        vocabulary,
+        percent,
+        exact,
+        window=known_window(model),
+        images=_images(name),
+        typed_tools=(10 if vocabulary == "cl100k_base" else 7) if openai else None,
+        tools_prompt=530 if "claude" in name else 0,  # Anthropic: 346 tokens, for some models more
+        sound_tokens=10 if openai else 32,
+    )
+
+
+def known_window(model: str | None) -> int | None:
+    """Return how many tokens a request to *model* and its reply may have together, None if that is not known.
+
+    A fine-tuned model has the window of its base. A model that is newer than this table has none, but for
+    Anthropic's: each since 2.1 has 200,000 at least.
+
+    >>> known_window("openai/gpt-4.1-mini"), known_window("gpt-5"), known_window("llama-3.1-70b")
+    (1047576, 272000, None)
+    """
+    name = plain_name(model) if model is not None else ""
+    if _NO_CHAT.search(name):
+        return None
+    return next((window for pattern, window in _WINDOWS if pattern.match(name)), None)
+
+
+def _vocabulary(name: str) -> tuple[str, int, bool]:
     for pattern, vocabulary in ((_O200K, "o200k_base"), (_CL100K, "cl100k_base"), (_HARMONY, "o200k_harmony")):
         if pattern.match(name):
-            return Tally(vocabulary)
+            return vocabulary, 100, True
     if _OTHER_OPENAI.match(name):
-        return Tally("o200k_base", exact=False)
-    return Tally("o200k_base", percent=160 if is_later_anthropic(name) else 135, exact=False)
+        return "o200k_base", 100, False
+    return "o200k_base", 160 if _is_later_anthropic(name) else 135, False
 
 
-def is_openai(model: str | None) -> bool:
-    """Say whether *model* is OpenAI's, or None, which is taken for one."""
-    tally = tally_of(model)
-    return tally.percent == 100
+def _images(name: str) -> ImageRule:
+    if "claude" in name:
+        return ScaledImages(2576, 4784) if _is_later_anthropic(name) else ScaledImages(1568, 1600)
+    if "gemini" in name:  # from Gemini 3 on an image costs the same at any size, unless the request asks otherwise
+        return GoogleImages(None if "gemini-1" in name or "gemini-2" in name else 1120)
+    return next(rule for prefix, rule in _OPENAI_IMAGES if name.startswith(prefix))
 
 
-def is_later_anthropic(name: str) -> bool:
-    """Say whether *name* is one of Anthropic's from 4.7 on: those have another tokenizer and larger images."""
+def _is_later_anthropic(name: str) -> bool:
+    """Return whether *name* is one of Anthropic's from 4.7 on: they have another tokenizer and larger images."""
     at = name.find("claude")
     return at >= 0 and not _EARLIER_ANTHROPIC.match(name, at)

@@ -16,7 +16,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 
-from ..model_catalog import is_openai
+from ..model_catalog import facts_of
 
 _UNKNOWN = 3_000
 _PER_PAGE = 3_000
@@ -30,8 +30,7 @@ def audio_tokens(part: Mapping[str, object], model: str | None = None) -> int:
     sound = _decoded(_first_text(part.get("input_audio"), "data"))
     if sound is None:
         return _UNKNOWN
-    per_second = 10 if is_openai(model) else 32
-    return -(-len(sound) * per_second // _bytes_per_second(sound))
+    return -(-len(sound) * facts_of(model).sound_tokens // _bytes_per_second(sound))
 
 
 def file_tokens(part: Mapping[str, object], count: Callable[[str], int]) -> int:

@@ -10,7 +10,7 @@ keys, nested schemas) is counted whole, on the safe side. This module knows noth
 
 from collections.abc import Mapping, Sequence
 
-from ..model_catalog import is_openai, plain_name, tally_of
+from ..model_catalog import facts_of
 from .attachments import audio_tokens, file_tokens
 from .counter import TokenCounter
 from .images import image_tokens
@@ -22,8 +22,6 @@ REQUEST_TOKENS = 3
 _MESSAGE = 3
 _CALL = 3
 _TOOLS_END = 12
-# Anthropic publishes what the use of tools adds to the system prompt: 346 tokens, for some models more.
-_ANTHROPIC_TOOLS = 530
 # Each of these is one token in every vocabulary that is carried.
 _ROLES = frozenset({"system", "user", "assistant", "developer", "tool", "function"})
 # Ids and types are not part of the published rule for text: providers pair by them and do not show them to the model
@@ -60,17 +58,16 @@ def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, mod
     """
     if not tools:
         return 0
-    if not is_openai(model):
-        prompt = _ANTHROPIC_TOOLS if model is not None and "claude" in plain_name(model) else 0
-        return prompt + _TOOLS_END + sum(_MESSAGE + _text_tokens(tool, count) for tool in tools)
-    per_function = 10 if model is not None and tally_of(model).vocabulary == "cl100k_base" else 7
-    tokens = _TOOLS_END
+    facts = facts_of(model)
+    tokens = _TOOLS_END + facts.tools_prompt
+    if facts.typed_tools is None:
+        return tokens + sum(_MESSAGE + _text_tokens(tool, count) for tool in tools)
     for tool in tools:
         function = tool.get("function")
         if tool.get("type") == "function" and isinstance(function, Mapping):
-            tokens += per_function + function_tokens(function, count)
+            tokens += facts.typed_tools + function_tokens(function, count)
         else:
-            tokens += per_function + _text_tokens(tool, count)
+            tokens += facts.typed_tools + _text_tokens(tool, count)
     return tokens
 
 

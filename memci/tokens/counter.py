@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 from ..errors import InvalidSetting
-from ..model_catalog import tally_of
+from ..model_catalog import facts_of
 from . import vocabulary
 from .estimate import estimate
 
@@ -57,12 +57,12 @@ def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenC
     """
     if counter is not None:
         return counter if isinstance(counter, _OWN) else CustomCounter(counter)
-    tally = tally_of(model)
+    facts = facts_of(model)
     if not vocabulary.importable():
         base: TokenCounter = EstimateCounter()
     else:
-        base = VocabularyCounter(tally.vocabulary, exact=tally.exact)
-    return base if tally.percent == 100 else ScaledCounter(base, tally.percent)
+        base = VocabularyCounter(facts.vocabulary, exact=facts.exact)
+    return base if facts.percent == 100 else ScaledCounter(base, facts.percent)
 
 
 class VocabularyCounter:

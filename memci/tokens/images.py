@@ -17,33 +17,10 @@ not listed count as gpt-4o. This module knows nothing of messages or text.
 import math
 from collections.abc import Mapping
 
-from ..model_catalog import is_later_anthropic, plain_name
+from ..model_catalog import GoogleImages, PatchedImages, ScaledImages, TiledImages, facts_of
 from .image_size import size_of
 
-# Tokens at any rate, tokens per tile of 512; the first prefix that fits.
-_TILES = (
-    ("gpt-4o-mini", 2833, 5667),
-    ("gpt-5", 70, 140),
-    ("o1", 75, 150),
-    ("o3", 75, 150),
-    ("computer-use", 65, 129),
-    ("", 85, 170),
-)
-# Percent of a token per patch of 32, most patches at "high".
-_PATCHES = (
-    ("gpt-4.1-mini", 162, 1536),
-    ("gpt-4.1-nano", 246, 1536),
-    ("gpt-5-mini", 162, 1536),
-    ("gpt-5-nano", 246, 1536),
-    ("o4-mini", 172, 1536),
-    ("codex-mini", 172, 1536),
-    *((f"gpt-5.{minor}-mini", 162, 1536) for minor in range(2, 10)),
-    *((f"gpt-5.{minor}-nano", 246, 1536) for minor in range(2, 10)),
-    *((f"gpt-5.{minor}", 120, 2500) for minor in range(2, 10)),
-)
 _ORIGINAL_PATCHES = 10_000
-# From Gemini 3 on an image costs the same at any size, unless the request asks for another resolution.
-_GEMINI_3 = 1120
 
 
 def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
@@ -55,16 +32,15 @@ def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
     """
     url, detail = _source(part)
     size = size_of(url) if url is not None else None
-    name = plain_name(model) if model is not None else ""
-    if "claude" in name:
-        return _anthropic(size, later=is_later_anthropic(name))
-    if "gemini" in name:
-        return _gemini(size) if "gemini-1" in name or "gemini-2" in name else _GEMINI_3
-    for prefix, percent, most in _PATCHES:
-        if name.startswith(prefix):
+    match facts_of(model).images:
+        case TiledImages(base, per_tile):
+            return base if detail == "low" else base + per_tile * _tiles(size)
+        case PatchedImages(percent, most):
             return _patched(size, percent, _ORIGINAL_PATCHES if detail == "original" else most)
-    base, per_tile = next((base, tile) for prefix, base, tile in _TILES if name.startswith(prefix))
-    return base if detail == "low" else base + per_tile * _tiles(size)
+        case ScaledImages(longest, most):
+            return _scaled(size, longest, most)
+        case GoogleImages(fixed):
+            return _google(size) if fixed is None else fixed
 
 
 def _source(part: Mapping[str, object]) -> tuple[str | None, object]:
@@ -107,8 +83,7 @@ def _shrunk_to(size: tuple[int, int], most: int) -> int:
     return min(most, fitted)
 
 
-def _anthropic(size: tuple[int, int] | None, *, later: bool) -> int:
-    longest, most = (2576, 4784) if later else (1568, 1600)
+def _scaled(size: tuple[int, int] | None, longest: int, most: int) -> int:
     if size is None:
         return most
     shrink = min(1.0, longest / max(size))
@@ -116,7 +91,7 @@ def _anthropic(size: tuple[int, int] | None, *, later: bool) -> int:
     return min(most, max(math.ceil(width * height / 750), math.ceil(width / 28) * math.ceil(height / 28)))
 
 
-def _gemini(size: tuple[int, int] | None) -> int:
+def _google(size: tuple[int, int] | None) -> int:
     if size is None:
         return 258 * 24
     if max(size) <= 384:

@@ -2,19 +2,18 @@
 
     0   all is well
     1   it does not fit the window (demo, replay), a store is damaged (verify) or not well here (doctor), nothing was
-        erased, or not from the store's files yet (erase), a memory could not be told of a context (consolidate), a
-        message from a pipe was not answered (chat)
+        erased, or not from the store's files yet (erase), a memory could not take in a context (consolidate), a message
+        from a pipe was not answered (chat)
     2   a file or an argument makes no sense: one line on stderr says which and why
 
 This module knows nothing of what the commands do.
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
 from io import TextIOWrapper
-from pathlib import Path
-from typing import Annotated, NoReturn, cast, get_args
+from typing import Annotated, NoReturn, ParamSpec, cast, get_args
 
 import typer
 from rich.console import Console
@@ -22,13 +21,15 @@ from rich.console import Console
 from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
 from ..settings import Preset
-from .demo.command import demonstrated
-from .doctor import examined
-from .erase import erased_from
-from .inspect import check_memory_options, inspected, verified
+from .demo.command import TURNS, run_demo
+from .doctor import run_doctor
+from .erase import EraseOptions, run_erase
+from .inspect import check_memory_options, inspect_store, verify_store
 from .output import PLAIN, Output, visible
-from .replay.command import replayed
-from .transfer import exported_file, imported_file
+from .replay.command import ReplayOptions, run_replay
+from .transfer import run_export, run_import
+
+_P = ParamSpec("_P")
 
 app = typer.Typer(
     name="memci",
@@ -47,6 +48,29 @@ BaseUrl = Annotated[
     str | None, typer.Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")
 ]
 Store = Annotated[str, typer.Argument(help="A store: a SQLite file, or a folder of plain files.")]
+NewStore = Annotated[str, typer.Argument(help="A store; one is made if there is none (NAME/ makes a folder).")]
+
+
+def command(name: str | None = None) -> Callable[[Callable[_P, bool | None]], Callable[_P, bool | None]]:
+    """Make a command of a function: one that returns False ends with 1, and an error with one line and its code."""
+
+    def register(function: Callable[_P, bool | None]) -> Callable[_P, bool | None]:
+        @app.command(name)
+        @wraps(function)
+        def run(*arguments: _P.args, **options: _P.kwargs) -> bool | None:
+            try:
+                well = function(*arguments, **options)
+            except BudgetExceeded as error:
+                _end(error, 1)
+            except MemciError as error:
+                _end(error, 2)
+            if well is False:
+                raise typer.Exit(1)
+            return well
+
+        return run
+
+    return register
 
 
 def _version(wanted: bool) -> None:
@@ -65,23 +89,20 @@ def memci(
     """A context window that never overflows and never loses a message."""
 
 
-@app.command()
+@command()
 def demo(
     *,
     window: Window = 8_000,
     no_live: NoLive = False,
-    turns: Annotated[int, typer.Option("--turns", min=20, max=2_000, hidden=True)] = 200,
-) -> None:
+    turns: Annotated[int, typer.Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
+) -> bool:
     """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
-    with _ending():
-        well = demonstrated(_output(json=False, live=not no_live), window=window, turns=turns)
-    if not well:
-        raise typer.Exit(1)
+    return run_demo(_output(live=not no_live), window=window, turns=turns)
 
 
-@app.command()
+@command()
 def chat(
-    store: Annotated[str, typer.Argument(help="A store; one is made if there is none (NAME/ makes a folder).")],
+    store: NewStore,
     *,
     id: Annotated[  # noqa: A002
         str | None, typer.Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")
@@ -94,7 +115,7 @@ def chat(
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The system prompt, which is stored with the context.")
     ] = None,
-    role: Annotated[str, typer.Option(metavar="TEXT", help="Who the model is to be, in this conversation.")] = "",
+    role: Annotated[str, typer.Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
     no_analysis: Annotated[
         bool, typer.Option("--no-analysis", help="Search for every message as it is: one call less.")
     ] = False,
@@ -103,33 +124,27 @@ def chat(
         bool, typer.Option("--no-memory-model", help="Let the model do nothing for the memory in the background.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each message.")] = False,
-) -> None:
-    """Talk with a model that remembers. From a pipe, each line is a message."""
-    from .chat.command import Wishes, chatted
+) -> bool:
+    """Talk with a model that has a memory. From a pipe, each line is a message."""
+    from .chat.command import ChatOptions, run_chat
 
-    with _ending():
-        wishes = Wishes(
-            id=id,
-            model=model,
-            base_url=base_url,
-            window=window,
-            system=system,
-            role=role,
-            analysis=not no_analysis,
-            search=not no_search,
-            memory_model=not no_memory_model,
-        )
-        well = chatted(_output(json=json, live=not json), store, wishes)
-    if not well:
-        raise typer.Exit(1)
+    options = ChatOptions(
+        id=id,
+        model=model,
+        base_url=base_url,
+        window=window,
+        system=system,
+        role=role,
+        analysis=not no_analysis,
+        search=not no_search,
+        memory_model=not no_memory_model,
+    )
+    return run_chat(_output(json=json, live=True), store, options)
 
 
-@app.command()
+@command()
 def replay(
-    file: Annotated[
-        Path,
-        typer.Argument(help="A conversation in JSON or JSON lines; - is standard input."),
-    ],
+    file: Annotated[str, typer.Argument(help="A conversation in JSON or JSON lines; - is standard input.")],
     *,
     window: Window = 8_000,
     reply: Annotated[
@@ -145,7 +160,7 @@ def replay(
     ] = None,
     pages: Annotated[bool, typer.Option("--pages", help="List all pages at the end.")] = False,
     store: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Keep the store here; default: a temporary file.")
+        str | None, typer.Option(metavar="PATH", help="Keep the store here; default: a temporary file.")
     ] = None,
     json: Json = False,
     no_live: NoLive = False,
@@ -160,24 +175,14 @@ def replay(
     - dialogues of two speakers, in sessions
     - what a user says, turn by turn: {"question": [[…], …]}
     """
-    with _ending():
-        if preset is not None and preset not in get_args(Preset):
-            raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
-        replayed(
-            _output(json=json, live=not no_live),
-            file,
-            window=window,
-            reply=reply,
-            preset=cast("Preset | None", preset),
-            model=model,
-            dialogue=dialogue,
-            at=at,
-            pages=pages,
-            store=store,
-        )
+    if preset is not None and preset not in get_args(Preset):
+        raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
+    chosen = cast("Preset | None", preset)
+    options = ReplayOptions(window, reply, chosen, model, dialogue=dialogue, at=at, pages=pages, store=store)
+    run_replay(_output(json=json, live=not no_live), file, options)
 
 
-@app.command()
+@command()
 def inspect(
     store: Store,
     *,
@@ -185,7 +190,7 @@ def inspect(
         str | None, typer.Option("--context", "-c", metavar="ID", help="Show this context: report, contents.")
     ] = None,
     pages: Annotated[bool, typer.Option("--pages", help="With --context: list all its pages.")] = False,
-    memory: Annotated[bool, typer.Option("--memory", help="Show what is remembered, tier by tier.")] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
     owner: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --memory: whose; default: the only one, or a list.")
     ] = None,
@@ -194,25 +199,24 @@ def inspect(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the contexts in a store, or show one of them, or what is remembered. Changes nothing."""
-    with _ending():
-        output = _output(json=json, live=False)
-        check_memory_options(memory=memory, pages=pages, owner=owner, concept=concept)
-        if memory:
-            from .memory.inspect import memory_inspected
+    """List the contexts in a store, or show one of them, or its memory. Changes nothing."""
+    check_memory_options(memory=memory, pages=pages, owner=owner, concept=concept)
+    if memory:
+        from .memory.inspect import inspect_memory
 
-            memory_inspected(output, store, context=context, owner=owner, concept_name=concept)
-        else:
-            inspected(output, store, context, pages=pages)
+        inspect_memory(_output(json=json), store, context=context, owner=owner, concept_name=concept)
+    else:
+        inspect_store(_output(json=json), store, context, pages=pages)
 
 
-@app.command()
+@command()
 def search(
     store: Store,
     query: Annotated[str, typer.Argument(help="What to look for, in the words that were probably used.")],
     *,
     context: Annotated[
-        str | None, typer.Option("--context", "-c", metavar="ID", help="As this context: without what its window has.")
+        str | None,
+        typer.Option("--context", "-c", metavar="ID", help="As this context: without what is in its window."),
     ] = None,
     owner: Annotated[
         str | None, typer.Option(metavar="NAME", help="In all contexts of this owner; default: the only one.")
@@ -222,27 +226,17 @@ def search(
         str | None, typer.Option(metavar="DATE", help="Only pages from then on: 2026-03-01, or ISO 8601.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="DATE", help="Only pages until then; a date is its end.")] = None,
-    count: Annotated[bool, typer.Option("--count", help="Let it count as use: what is found grows warmer.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Count it as use: the heat of what is found rises.")] = False,
     json: Json = False,
 ) -> None:
-    """Search what is remembered: pages, facts, concepts. Changes nothing, unless --count."""
-    from .memory.search import searched
+    """Search the memory: pages, facts, concepts. Changes nothing, unless --count."""
+    from .memory.search import SearchOptions, run_search
 
-    with _ending():
-        searched(
-            _output(json=json, live=False),
-            store,
-            query,
-            context=context,
-            owner=owner,
-            k=k,
-            since=since,
-            until=until,
-            count=count,
-        )
+    options = SearchOptions(query, context=context, owner=owner, k=k, since=since, until=until, count=count)
+    run_search(_output(json=json), store, options)
 
 
-@app.command()
+@command()
 def consolidate(
     store: Store,
     *,
@@ -251,53 +245,41 @@ def consolidate(
     ] = None,
     owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Forget what was derived, and make it anew from the pages.")
+        bool, typer.Option("--rebuild", help="Delete what was derived, and derive it again from the pages.")
     ] = False,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A model that makes better what is derived; default: none.")
+        str | None, typer.Option(metavar="NAME", help="A model that improves what is derived; default: none.")
     ] = None,
     base_url: BaseUrl = None,
     ceiling: Annotated[
         int | None, typer.Option(metavar="TOKENS", help="What the model may cost for an owner in a UTC day.")
     ] = None,
     json: Json = False,
-) -> None:
-    """Tell memories what waits for them, and let them do what is due. For cron; changes no context."""
-    from .memory.consolidate import Improvement, consolidated
+) -> bool:
+    """Feed memories the pages that wait for them, and let them do what is due. For cron; changes no context."""
+    from .memory.consolidate import ConsolidateOptions, run_consolidate
 
-    with _ending():
-        for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
-            if model is None and value is not None:
-                raise InvalidSetting(option, "is for a model: name it by --model")
-        by = None if model is None else Improvement(model, base_url, ceiling)
-        well = consolidated(_output(json=json, live=True), store, context=context, owner=owner, rebuild=rebuild, by=by)
-    if not well:
-        raise typer.Exit(1)
+    options = ConsolidateOptions(context, owner, rebuild=rebuild, model=model, base_url=base_url, ceiling=ceiling)
+    return run_consolidate(_output(json=json, live=True), store, options)
 
 
-@app.command()
-def verify(store: Store, *, json: Json = False) -> None:
+@command()
+def verify(store: Store, *, json: Json = False) -> bool:
     """Read everything in a store and say what is wrong with it. Changes nothing."""
-    with _ending():
-        well = verified(_output(json=json, live=True), store)
-    if not well:
-        raise typer.Exit(1)
+    return verify_store(_output(json=json, live=True), store)
 
 
-@app.command()
+@command()
 def doctor(
     store: Annotated[str | None, typer.Argument(help="A store to look at, too: a file or a folder.")] = None,
     *,
     json: Json = False,
-) -> None:
+) -> bool:
     """Look at what memci runs on, and at how a store is kept here. Changes nothing."""
-    with _ending():
-        well = examined(_output(json=json, live=False), store)
-    if not well:
-        raise typer.Exit(1)
+    return run_doctor(_output(json=json), store)
 
 
-@app.command()
+@command()
 def export(
     store: Store,
     *,
@@ -312,13 +294,12 @@ def export(
     json: Json = False,
 ) -> None:
     """Write a context as lines of JSON: all that is stored of it, for memci import. Changes nothing."""
-    with _ending():
-        exported_file(_output(json=json, live=False), store, context, everything=everything, chat=chat, target=target)
+    run_export(_output(json=json), store, context, everything=everything, chat=chat, target=target)
 
 
-@app.command("import")
+@command("import")
 def import_(
-    store: Annotated[str, typer.Argument(help="A store; one is made if there is none (NAME/ makes a folder).")],
+    store: NewStore,
     file: Annotated[str, typer.Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],
     *,
     id: Annotated[str | None, typer.Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
@@ -329,11 +310,10 @@ def import_(
     json: Json = False,
 ) -> None:
     """Read a context back, whole or not at all: what memci export wrote, or a chat of another program."""
-    with _ending():
-        imported_file(_output(json=json, live=False), store, file, id=id, window=window, model=model)
+    run_import(_output(json=json), store, file, id=id, window=window, model=model)
 
 
-@app.command()
+@command()
 def erase(
     store: Store,
     *,
@@ -344,38 +324,17 @@ def erase(
     scrub: Annotated[bool, typer.Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
-) -> None:
-    """Erase for good: the bytes go from the store's files, and from every fork that shares them."""
-    with _ending():
-        done = erased_from(
-            _output(json=json, live=False),
-            store,
-            context=context,
-            page=page,
-            entry=entry,
-            owner=owner,
-            scrub=scrub,
-            yes=yes,
-        )
-    if not done:
-        raise typer.Exit(1)
+) -> bool:
+    """Erase for good: the bytes are removed from the store's files, and from every fork that shares them."""
+    options = EraseOptions(context, page, entry, owner, scrub=scrub, yes=yes)
+    return run_erase(_output(json=json), store, options)
 
 
-def _output(*, json: bool, live: bool) -> Output:
+def _output(*, json: bool = False, live: bool = False) -> Output:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors=PLAIN)
     console = Console(highlight=False, markup=False)
     return Output(console, json, live and not json and sys.stdout.isatty() and not console.is_dumb_terminal)
-
-
-@contextmanager
-def _ending() -> Iterator[None]:
-    try:
-        yield
-    except BudgetExceeded as error:
-        _end(error, 1)
-    except MemciError as error:
-        _end(error, 2)
 
 
 def _end(error: MemciError, code: int) -> NoReturn:

@@ -1,10 +1,10 @@
-"""What `memci doctor` looks at: what memci runs on, and whether a store can be relied on here.
+"""What `memci doctor` looks at: what memci runs on, and whether a store is safe where it is.
 
     ✓ SQLite            3.53.4: safe
     ! write-ahead log   80 MiB are not in the file yet: close what reads it
     ✗ file system       nfs4: move the store to a local disk
 
-It writes nothing into a store. This module knows nothing of what a store says: `memci verify` reads that.
+It writes nothing into a store. This module knows nothing of what a store holds: `memci verify` reads that.
 """
 
 import platform
@@ -23,8 +23,9 @@ from ..errors import InvalidSetting, MemciError
 from ..storage.filesystem.erase import JOURNAL
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
-from .output import Output, visible
-from .stores import existing, is_folder
+from .output import Output
+from .stores import is_folder, open_store
+from .tables import cell
 
 _MIB: Final = 2**20
 _LITTLE_SPACE: Final = 256 * _MIB
@@ -42,12 +43,12 @@ class Finding:
 
     name: str
     state: Literal["ok", "warning", "problem"]
-    told: str
+    text: str
     advice: str = ""
     """what to do; empty if all is well"""
 
 
-def examined(output: Output, path: str | None) -> bool:
+def run_doctor(output: Output, path: str | None) -> bool:
     """Print what memci runs on, and how the store at *path* is, if it is given; return whether there is no problem."""
     findings = list(_machine())
     if path is not None:
@@ -59,9 +60,8 @@ def examined(output: Output, path: str | None) -> bool:
     for each in findings:
         mark, style = _MARKS[each.state]
         advice = f": {each.advice}" if each.advice else ""
-        output.console.print(
-            Text(mark, style=style), Text(visible(f"{each.name:<{_WIDTH}}{each.told}{advice}")), soft_wrap=True
-        )
+        line = cell(f"{each.name:<{_WIDTH}}{each.text}{advice}")
+        output.console.print(Text(mark, style=style), line, soft_wrap=True)
     return well
 
 
@@ -123,7 +123,7 @@ def _store(path: str) -> Iterator[Finding]:
 
 def _file_system(network: str | None, *, folder: bool) -> Finding:
     if network is None:
-        return Finding("file system", "ok", "local, as far as can be told")
+        return Finding("file system", "ok", "local, as far as the system says")
     if folder:
         return Finding(
             "file system", "warning", f"{network}, over a network", "let one machine at a time use the store"
@@ -132,12 +132,12 @@ def _file_system(network: str | None, *, folder: bool) -> Finding:
 
 
 def _space(free: int) -> Finding:
-    told = f"{_size(free)} are free"
+    text = f"{_size(free)} are free"
     if free < _NO_SPACE:
-        return Finding("space", "problem", told, "make room: a commit that does not fit is refused (StorageFull)")
+        return Finding("space", "problem", text, "make room: a commit that does not fit is refused (StorageFull)")
     if free < _LITTLE_SPACE:
-        return Finding("space", "warning", told, "make room soon")
-    return Finding("space", "ok", told)
+        return Finding("space", "warning", text, "make room soon")
+    return Finding("space", "ok", text)
 
 
 def _file(path: str) -> Iterator[Finding]:
@@ -158,7 +158,7 @@ def _file(path: str) -> Iterator[Finding]:
         yield Finding("schema", "problem", "is not a SQLite file", "name a store; take a copy of it from a backup")
         return
     except apsw.Error as error:
-        yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see who holds it, and who may read it")
+        yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see which process uses it, and who may read it")
         return
     yield _schema(application, schema)
     if journal in {"wal", "truncate"}:
@@ -170,8 +170,8 @@ def _file(path: str) -> Iterator[Finding]:
 
 def _schema(application: int, schema: int) -> Finding:
     if application != APPLICATION_ID:
-        told = f"application id {application:#x}, version {schema}"
-        return Finding("schema", "problem", told, "a SQLite file of another program: name another file")
+        text = f"application id {application:#x}, version {schema}"
+        return Finding("schema", "problem", text, "a SQLite file of another program: name another file")
     if schema > SCHEMA_VERSION:
         return Finding(
             "schema", "problem", f"{schema}, this memci knows up to {SCHEMA_VERSION}", "install a later memci"
@@ -203,7 +203,7 @@ def _folder(place: Path) -> Iterator[Finding]:
     files = [each for each in place.rglob("*") if each.is_file()]
     yield Finding("folder", "ok", f"{_size(sum(each.stat().st_size for each in files))} in {len(files):,} files")
     if not (place / "memci.json").is_file():
-        yield Finding("schema", "problem", "it has no memci.json, so it is no store of ours", "name a store in it")
+        yield Finding("schema", "problem", "it has no memci.json, so it is not a store", "name a store in it")
         return
     if (place / JOURNAL).exists():
         advice = "the next opening for writing finishes it"
@@ -241,15 +241,15 @@ def _is_held(path: Path) -> bool:
 
 def _contexts(path: str) -> Finding:
     try:
-        with existing(path) as storage:
+        with open_store(path) as storage:
             records = storage.contexts()
     except MemciError as error:
         return Finding(
-            "contexts", "problem" if not error.data_safe else "warning", str(error), "memci verify tells more"
+            "contexts", "problem" if not error.data_safe else "warning", str(error), "memci verify says more"
         )
-    told = f"{len(records):,}, {sum(each.head for each in records):,} messages"
+    text = f"{len(records):,}, {sum(each.head for each in records):,} messages"
     forks = sum(each.parent is not None for each in records)
-    return Finding("contexts", "ok", told + (f", {forks:,} of them forks" if forks else ""))
+    return Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))
 
 
 def _size(count: int) -> str:

@@ -1,4 +1,4 @@
-"""What `memci erase` does: it shows what would go, asks, erases, and says what went.
+"""What `memci erase` does: it shows what would be erased, asks, erases, and prints a receipt.
 
     $ memci erase agent.db --context alice --page 12
     $ memci erase agent.db --owner ada --yes
@@ -8,14 +8,9 @@ This module knows nothing of how a command line is written.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from ..context.context import Context
 from ..errors import InvalidSetting
@@ -23,10 +18,11 @@ from ..history.erase import ErasureReceipt, erase
 from ..messages import Message, call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, Erasure
-from .output import Output, visible
-from .stores import chosen, writable
+from .output import Output
+from .stores import choose, choose_context, open_store
+from .tables import table
 
-_PLACES = (
+_ERASED = (
     ("contexts", "contexts, whole"),
     ("pages", "pages"),
     ("entries", "messages"),
@@ -37,89 +33,92 @@ _LONGEST = 100
 """characters that are shown of a message"""
 
 
-def erased_from(
-    output: Output,
-    path: str,
-    *,
-    context: str | None,
-    page: int | None,
-    entry: int | None,
-    owner: str | None,
-    scrub: bool,
-    yes: bool,
-) -> bool:
+@dataclass(frozen=True, slots=True)
+class EraseOptions:
+    """What is to be erased: one of a context (or a page of it, or an entry of that), an owner, and what is pending.
+
+    Raises:
+        InvalidSetting: If nothing is named, or too much.
+    """
+
+    context: str | None = None
+    page: int | None = None
+    entry: int | None = None
+    """from 1"""
+    owner: str | None = None
+    scrub: bool = False
+    """only finish an erasure that was left pending"""
+    yes: bool = False
+    """do not ask"""
+
+    def __post_init__(self) -> None:
+        if (self.context is not None) + (self.owner is not None) + self.scrub != 1:
+            raise InvalidSetting("--context", "name one of --context, --owner and --scrub")
+        if self.page is not None and self.context is None:
+            raise InvalidSetting("--page", "belongs to one context: name it with --context")
+        if self.entry is not None and self.page is None:
+            raise InvalidSetting("--entry", "belongs to one page: name it with --page")
+
+
+def run_erase(output: Output, path: str, options: EraseOptions) -> bool:
     """Erase what is named from the store at *path*, and return whether no byte of it is left there.
 
     Raises:
-        InvalidSetting: If nothing or too much is named, or it is not there.
+        InvalidSetting: If it is not there, or nobody can be asked.
         PageNotFound: If there is no such page or entry.
         StorageError: If it could not be done.
     """
-    _check(context, page, entry, owner, scrub=scrub)
-    if output.json and not yes and not scrub:
-        raise InvalidSetting("--yes", "nobody is asked with --json: add --yes to erase without being asked")
-    with writable(path) as storage:
-        if scrub:
+    if output.json and not options.yes and not options.scrub:
+        raise InvalidSetting("--yes", "nobody is asked with --json: add --yes to erase without a question")
+    with open_store(path, write=True) as storage:
+        if options.scrub:
             gone = storage.erase(Erasure())
             receipt = ErasureReceipt(0, 0, 0, 0, 0, "done" if gone.scrubbed else "pending")
-        elif page is not None:
-            receipt = _page_erased(output, storage, chosen(storage, path, context), page, entry, yes=yes)
+        elif options.page is not None:
+            context = choose_context(storage, path, options.context).id
+            receipt = _erase_page(output, storage, context, options.page, options)
         else:
-            records = _records(path, storage, context, owner)
-            if not yes:
+            records = _records(path, storage, options)
+            if not options.yes:
                 _show_contexts(output, records)
                 _ask()
-            receipt = erase(storage, context=context, owner=owner)
+            receipt = erase(storage, context=options.context, owner=options.owner)
     _print_receipt(output, path, receipt)
     return receipt.physical == "done"
 
 
-def _check(context: str | None, page: int | None, entry: int | None, owner: str | None, *, scrub: bool) -> None:
-    if (context is not None) + (owner is not None) + scrub != 1:
-        raise InvalidSetting("--context", "name one of --context, --owner and --scrub")
-    if page is not None and context is None:
-        raise InvalidSetting("--page", "belongs to one context: name it with --context")
-    if entry is not None and page is None:
-        raise InvalidSetting("--entry", "belongs to one page: name it with --page")
+def _records(path: str, storage: Storage, options: EraseOptions) -> list[ContextRecord]:
+    if options.context is not None:
+        return [choose_context(storage, path, options.context)]
+    records = storage.contexts()
+    owners = list(dict.fromkeys(record.owner for record in records))
+    owner = choose("--owner", options.owner, owners, what="context of", path=path)
+    return [record for record in records if record.owner == owner]
 
 
-def _records(path: str, storage: Storage, context: str | None, owner: str | None) -> list[ContextRecord]:
-    if context is not None:
-        context = chosen(storage, path, context)
-    found = [each for each in storage.contexts() if each.id == context or (context is None and each.owner == owner)]
-    if not found:
-        raise InvalidSetting("--owner", f"{Path(path).name} has no context of {owner!r:.60}")
-    return found
-
-
-def _page_erased(
-    output: Output, storage: Storage, context: str, page: int, entry: int | None, *, yes: bool
-) -> ErasureReceipt:
-    if not yes:
+def _erase_page(output: Output, storage: Storage, context: str, page: int, options: EraseOptions) -> ErasureReceipt:
+    if not options.yes:
         with Context.open(storage, id=context, read_only=True) as seen:
-            messages = seen.recall_page(page, entry)
+            messages = seen.recall_page(page, options.entry)
         _show_messages(output, context, page, messages)
         if any(each.parent == context or (each.id == context and each.parent) for each in storage.contexts()):
-            output.console.print("it goes from every fork that shares it, too")
+            output.line("it is erased from every fork that shares it, too")
         _ask()
     with Context.open(storage, id=context) as opened:
-        return opened.erase(page, entry)
+        return opened.erase(page, options.entry)
 
 
 def _show_contexts(output: Output, records: Sequence[ContextRecord]) -> None:
-    output.console.print(f"{len(records):,} contexts go, whole:", style="bold")
+    output.line(f"{len(records):,} whole contexts would be erased:", "bold")
     for record in records:
-        told = f"{record.head:,} messages on {record.next_page - 1:,} pages"
-        output.console.print(Text(f"  {visible(record.id)} of {visible(record.owner)}: {told}"), soft_wrap=True)
+        output.line(f"  {record.id} of {record.owner}: {record.head:,} messages on {record.next_page - 1:,} pages")
 
 
 def _show_messages(output: Output, context: str, page: int, messages: Sequence[Message]) -> None:
-    told = f"page #{page} of {visible(context)}: {len(messages):,} messages go, and what quotes them:"
-    output.console.print(Text(told, style="bold"))
+    output.line(f"page #{page} of {context}: {len(messages):,} messages would be erased, and what quotes them:", "bold")
     for message in messages:
         text = " ".join(text_of(message).split()) or ", ".join(call_name(call) for call in tool_calls(message))
-        shown = text[:_LONGEST] + ("…" if len(text) > _LONGEST else "")
-        output.console.print(Text(f"  {message['role']}: {visible(shown)}"), soft_wrap=True)
+        output.line(f"  {message['role']}: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}")
 
 
 def _ask() -> None:
@@ -129,21 +128,20 @@ def _ask() -> None:
 
 
 def _print_receipt(output: Output, path: str, receipt: ErasureReceipt) -> None:
-    done = receipt.physical == "done"
-    if output.json:
-        value: dict[str, Any] = {"store": path, **asdict(receipt)}
-        output.print_json(value)
-        return
     fields = asdict(receipt)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    table.add_column("erased")
-    table.add_column("", justify="right")
-    for name, told in _PLACES:
-        table.add_row(told, f"{fields[name]:,}")
-    output.console.print(table)
-    if done:
-        output.console.print("✓ no byte of it is left in the store's own files", style="green")
-        output.console.print("backups, exports and a provider's cache are out of reach", style="dim")
+    if output.json:
+        output.print_json({"store": path, **fields})
+        return
+    made = table("erased", "", figures=("",))
+    for name, description in _ERASED:
+        made.add_row(description, f"{fields[name]:,}")
+    output.console.print(made)
+    if receipt.physical == "done":
+        output.line("✓ no byte of it is left in the store's own files", "green")
+        output.line("backups, exports and a provider's cache are out of reach", "dim")
     else:
-        told = "✗ pending: somebody still reads an older state of the store; once they have ended: memci erase --scrub"
-        output.console.print(Text(told, style="yellow"), soft_wrap=True)
+        output.line(
+            "✗ pending: another process still reads an older state of the store; once it has ended: "
+            "memci erase STORE --scrub",
+            "yellow",
+        )

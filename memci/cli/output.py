@@ -1,50 +1,71 @@
-"""Where a command prints to, and how.
+r"""Where a command prints to, and how.
 
     Output(console, json=True).print_json({"well": True})
+    Output(console).line("title: \x1b[2J")                     prints   title: \x1b[2J, as seven harmless characters
 
-Texts of a conversation may hold anything: `visible` keeps them from steering the terminal. This module knows nothing of
-what is printed.
+The text of a conversation may hold anything: `visible` keeps it from controlling the terminal. This module knows
+nothing of what is printed.
 """
 
 import codecs
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
 
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _ASCII = dict(zip("█▓▒░·╱━─–…✓✗", "#=+-./=--.vx", strict=True))
 
 PLAIN = "memci-plain"
-"""How text is written where the encoding knows no bars: the name of a codec's error handler."""
+"""the name of a codec's error handler: how text is written where the encoding has no bars or marks"""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A console, and what it is used for."""
+    """A console, and how a command uses it."""
 
     console: Console
     json: bool = False
-    """one JSON object, nothing else"""
+    """print one JSON object, and nothing else"""
     live: bool = False
-    """a picture that changes while the command runs"""
+    """draw a picture that changes while the command runs"""
 
     def print_json(self, value: dict[str, Any]) -> None:
         """Print *value* as JSON, in ASCII: it is the same on every terminal."""
         self.console.file.write(json.dumps(value, indent=2) + "\n")
 
+    def line(self, text: str, style: str = "") -> None:
+        """Print *text*, control characters escaped; the terminal wraps it where it is too long."""
+        self.console.print(Text(visible(text), style=style), soft_wrap=True)
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Show bars while the block runs, if the output is live; each task has a field `unit`: what it counts."""
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[unit]}"),
+        )
+        with Progress(*columns, console=self.console, transient=True, disable=not self.live) as progress:
+            yield progress
+
 
 def visible(text: str) -> str:
-    """Return *text* with what would steer a terminal, or could not be written, as escapes."""
-    shown = _STEERING.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """Return *text* with escapes for characters that control a terminal or can't be written. O(characters)."""
+    shown = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     return shown.encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError), "it is named for writing only"
+    assert isinstance(error, UnicodeEncodeError), "the handler is used for writing only"
     return "".join(_ASCII.get(each, "?") for each in error.object[error.start : error.end]), error.end
 
 

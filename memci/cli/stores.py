@@ -1,15 +1,15 @@
 """Stores, as the commands open them: a file is SQLite's, a folder is one of plain files.
 
-    with existing(path) as storage:            only to be read; an error if there is none, instead of a new store
-    with writable(path) as storage:            one that is there, to be changed
-    with writable(path, make=True) as storage: it is made if there is none; a name that ends in / becomes a folder
+    with open_store(path) as storage:               read only; an error if there is no store, instead of a new one
+    with open_store(path, write=True) as storage:   one that exists, to be changed
+    with open_store(path, write=True, make=True)    it is made if there is none; a name that ends in / becomes a folder
 
 This module knows nothing of the terminal.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -22,63 +22,51 @@ from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..storage.protocol import ContextRecord, EntryRow
 from ..storage.sqlite.connection import damage, storage_error
 
+_NAMED = 5
+"""ids that an error names"""
 
-class Counted:
-    """A store that tells of each entry that is read; a `Storage` in all else.
+
+class ObservedStorage:
+    """A store that reports each entry that is read; a `Storage` in all else.
 
     Args:
         storage: The store itself.
-        seen: Called for every entry that is read.
+        on_entry: Called for every entry that is read.
     """
 
-    def __init__(self, storage: Storage, seen: Callable[[], None]) -> None:
+    def __init__(self, storage: Storage, on_entry: Callable[[], None]) -> None:
         self._storage = storage
-        self._seen = seen
+        self._on_entry = on_entry
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
     ) -> Iterator[EntryRow]:
         """Yield entries, as the store does."""
         for entry in self._storage.entries(context, first, end, containing=containing):
-            self._seen()
+            self._on_entry()
             yield entry
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._storage, name)
 
 
-def counted(storage: Storage, seen: Callable[[], None]) -> Storage:
-    """Return *storage*, which calls *seen* for every entry that is read."""
-    return cast("Storage", Counted(storage, seen))
-
-
 @contextmanager
-def existing(path: str) -> Iterator[Storage]:
-    """Yield the store at *path*, only to be read; it is not made if it does not exist.
+def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterator[Storage]:
+    """Yield the store at *path*, and close it at the end.
+
+    Args:
+        path: A file, or a folder.
+        write: Whether it may be changed.
+        make: Whether it is made if there is none.
 
     Raises:
-        InvalidSetting: If there is no store there.
-        StorageError: If it can't be opened.
-    """
-    _check_there(path)
-    storage = _opened(path, read_only=True)
-    try:
-        yield storage
-    finally:
-        storage.close()
-
-
-@contextmanager
-def writable(path: str, *, make: bool = False) -> Iterator[Storage]:
-    """Yield the store at *path*; it is made if there is none and *make* is true.
-
-    Raises:
-        InvalidSetting: If there is no store there, and none is to be made.
+        InvalidSetting: If there is no store at *path*, and none is to be made.
         StorageError: If it can't be opened.
     """
     if not make or os.path.exists(path):  # noqa: PTH110 -- a Path would lose the / at the end
-        _check_there(path, make=make)
-    storage = _opened(path, read_only=False)
+        _check_exists(path, make=make)
+    kind = FilesystemStorage if is_folder(path) else SQLiteStorage
+    storage: Storage = kind(path, read_only=not write)
     try:
         yield storage
     finally:
@@ -86,7 +74,7 @@ def writable(path: str, *, make: bool = False) -> Iterator[Storage]:
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether the store at *path* is, or would become, a folder of plain files."""
+    """Return whether the store at *path* is, or would become, a folder of plain files."""
     return Path(path).is_dir() or path.endswith(("/", os.sep))
 
 
@@ -108,44 +96,49 @@ def file_problems(path: str) -> list[str]:
         raise storage_error(error, path) from error
 
 
-def chosen(storage: Storage, path: str, context: str | None) -> str:
-    """Return *context* if the store has it, or its only context if that is None.
+def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, path: str) -> str:
+    """Return *wanted* if it is *known*, or the only one that is known if *wanted* is None.
 
     Raises:
-        InvalidSetting: If it has not, or has several.
+        InvalidSetting: For *option*, if there is no such *what* in the store at *path*, or if there are several.
     """
-    ids = [record.id for record in storage.contexts()]
-    if context in ids or (context is None and len(ids) == 1):
-        return context or ids[0]
-    known = ", ".join(repr(each)[:60] for each in ids[:5]) or "none"
-    if context is None:
-        raise InvalidSetting("--context", f"name one: {Path(path).name} has {known}")
-    raise InvalidSetting("--context", f"{Path(path).name} has no context {context!r:.60}; it has {known}")
+    if wanted in known or (wanted is None and len(known) == 1):
+        return wanted or known[0]
+    names = ", ".join(repr(each)[:60] for each in known[:_NAMED]) or "none"
+    names += f", … ({len(known):,} in all)" if len(known) > _NAMED else ""
+    store = Path(path).name
+    if wanted is None:
+        raise InvalidSetting(option, f"name one: {store} has {names}")
+    raise InvalidSetting(option, f"{store} has no {what} {wanted!r:.60}; it has {names}")
 
 
-def summary(record: ContextRecord) -> tuple[ContextRecord, int, int]:
-    """Return *record* with the context's window in tokens and the number of its compactions."""
+def choose_context(storage: Storage, path: str, context: str | None) -> ContextRecord:
+    """Return the record of *context*, or of the only context if that is None. O(contexts).
+
+    Raises:
+        InvalidSetting: If the store does not have it, or has several.
+    """
+    records = {record.id: record for record in storage.contexts()}
+    return records[choose("--context", context, list(records), what="context", path=path)]
+
+
+def window_and_compactions(record: ContextRecord) -> tuple[int, int]:
+    """Return the window of a context in tokens, and how often it was compacted."""
     settings, state = json.loads(record.settings), json.loads(record.state)
-    return record, settings["settings"]["window"], state["editions"]
+    return settings["settings"]["window"], state["editions"]
 
 
-def problems_of(storage: Storage, context: str, seen: Callable[[], None]) -> list[str]:
-    """Return what is wrong with *context*; *seen* is called for every entry that is read. O(entries)."""
+def problems_of(storage: Storage, context: str, on_entry: Callable[[], None]) -> list[str]:
+    """Return what is wrong with *context*; *on_entry* is called for every entry that is read. O(entries)."""
     found: list[str] = []
     try:
-        found.extend(problems(counted(storage, seen), context))
+        found.extend(problems(cast("Storage", ObservedStorage(storage, on_entry)), context))
     except CorruptRecord as error:
         found.append(str(error))
     return found
 
 
-def _opened(path: str, *, read_only: bool) -> Storage:
-    if is_folder(path):
-        return FilesystemStorage(path, read_only=read_only)
-    return SQLiteStorage(path, read_only=read_only)
-
-
-def _check_there(path: str, *, make: bool = False) -> None:
+def _check_exists(path: str, *, make: bool = False) -> None:
     try:
         place = Path(path)
         if not place.exists():
@@ -154,7 +147,7 @@ def _check_there(path: str, *, make: bool = False) -> None:
             if not make and not (place / "memci.json").exists():
                 raise InvalidSetting(path, "is a folder, not a store: it has no memci.json; name a store in it")
         elif not place.is_file():
-            raise InvalidSetting(path, "is no file, so it is no store")
+            raise InvalidSetting(path, "is not a file, so it is not a store")
         elif not make and not place.stat().st_size:
             raise InvalidSetting(path, "is empty, not a store; it was left as it is")
     except (OSError, ValueError) as error:

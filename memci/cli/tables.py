@@ -7,10 +7,10 @@
 This module knows nothing of where the values come from.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -18,11 +18,12 @@ from ..context.report import Report
 from ..history.reader import PageInfo
 from ..messages import Message, call_name, text_of, tool_calls
 from ..storage.protocol import ContextRecord
-from .output import visible
-from .replay.live_picture import legend, window_bar
+from .output import Output, visible
+from .window_bar import legend, window_bar
 
-_WIDEST = 100
-_PLACES = (
+WIDEST = 100
+"""columns of a picture of the window, at most"""
+_PAGES = (
     ("open", "open"),
     ("active", "active: in full"),
     ("archived", "archived: on a line of their own"),
@@ -32,63 +33,87 @@ _PLACES = (
 )
 
 
+def table(*names: str, figures: Collection[str] = (), fills: str = "") -> Table:
+    """Return an empty table with the columns *names*.
+
+    Args:
+        names: The heads of its columns, from left to right.
+        figures: Those whose cells are numbers: they are aligned to the right and never wrapped.
+        fills: The one that takes the width that is left; without it the table is as wide as its cells.
+    """
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=bool(fills))
+    for name in names:
+        if name in figures:
+            made.add_column(name, justify="right", no_wrap=True)
+        else:
+            made.add_column(name, overflow="fold", ratio=1 if name == fills else None, min_width=min(5, len(name)))
+    return made
+
+
+def cell(text: str) -> Text:
+    """Return *text* as a cell, control characters escaped."""
+    return Text(visible(text))
+
+
+def clipped(text: str) -> Text:
+    """Return *text* as a cell of one line, cut with "…" where the column ends."""
+    return Text(visible(" ".join(text.split())), no_wrap=True, overflow="ellipsis")
+
+
+def numbers(values: Iterable[int]) -> Iterator[str]:
+    """Yield a cell for each of *values*."""
+    return (f"{each:,}" for each in values)
+
+
+def add_footer(made: Table, *cells: str) -> None:
+    """Give the table a last row, below a line: a cell for each column."""
+    made.show_footer = True
+    for column, text in zip(made.columns, cells, strict=True):
+        column.footer = text
+
+
 def report_tables(report: Report, width: int) -> RenderableType:
     """Return where the tokens and the pages are: a bar and two tables, side by side if *width* allows."""
-    tokens = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_footer=True, pad_edge=False)
-    tokens.add_column("the request", footer="in all")
-    tokens.add_column("tokens", justify="right", footer=f"{report.total:,}")
-    tokens.add_column("", justify="right", footer=f"of {report.budget:,}")
+    tokens = table("the request", "tokens", "", figures=("tokens", ""))
     for name, cost in report.tokens.items():
         tokens.add_row(name, f"{cost:,}", f"{cost / report.budget:.1%}")
-    pages = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_footer=True, pad_edge=False)
-    pages.add_column("pages", footer="in all")
-    pages.add_column("", justify="right", footer=f"{sum(report.pages.values()):,}")
-    for place, told in _PLACES:
-        pages.add_row(told, f"{report.pages[place]:,}")
+    add_footer(tokens, "in all", f"{report.total:,}", f"of {report.budget:,}")
+    pages = table("pages", "", figures=("",))
+    for state, description in _PAGES:
+        pages.add_row(description, f"{report.pages[state]:,}")
+    add_footer(pages, "in all", f"{sum(report.pages.values()):,}")
     both = Table.grid(padding=(0, 3))
     both.add_row(tokens, pages)
-    wide = min(width, _WIDEST)
+    wide = min(width, WIDEST)
     notes = [Text(f"note: {warning}", style="yellow") for warning in report.warnings]
     return Group(window_bar(report, wide), legend(report, wide), both, *notes)
 
 
 def pages_table(pages: Iterable[PageInfo]) -> Table:
     """Return a line per page."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    table.add_column("page", justify="right", no_wrap=True)
-    table.add_column("where", no_wrap=True)
-    for name in ("turn", "entries", "recalls"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("title", no_wrap=True, overflow="ellipsis", ratio=1)
+    figures = ("page", "turn", "entries", "recalls")
+    made = table("page", "where", *figures[1:], "title", figures=figures, fills="title")
     for page in pages:
-        title = Text(visible(page.title or ""), no_wrap=True, overflow="ellipsis")
         where = page.where + (", pinned" if page.pinned else "")
-        figures = (f"{page.turn:,}", f"{page.entries:,}", f"{page.recall_count:,}")
-        table.add_row(f"#{page.index}", where, *figures, title)
-    return table
+        counts = numbers((page.turn, page.entries, page.recall_count))
+        made.add_row(f"#{page.index}", where, *counts, clipped(page.title or ""))
+    return made
 
 
 def contexts_table(rows: Sequence[tuple[ContextRecord, int, int]]) -> Table:
     """Return a line per context: its record, its window, its compactions."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("context", overflow="fold")
-    table.add_column("owner", overflow="fold")
-    for name in ("messages", "pages", "turns", "window", "compactions"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ("messages", "pages", "turns", "window", "compactions")
     forks = any(record.parent is not None for record, _, _ in rows)
-    if forks:
-        table.add_column("fork of", overflow="fold")
+    made = table("context", "owner", *figures, *(["fork of"] if forks else []), figures=figures)
     for record, window, compactions in rows:
-        figures = (record.head, record.next_page - 1, turns_of(record), window, compactions)
-        parent = [Text(f"{visible(record.parent)} at {record.base:,}" if record.parent else "")] if forks else []
-        table.add_row(
-            Text(visible(record.id)), Text(visible(record.owner)), *(f"{each:,}" for each in figures), *parent
-        )
-    return table
+        counts = numbers((record.head, record.next_page - 1, turns_of(record), window, compactions))
+        parent = [cell(f"{record.parent} at {record.base:,}" if record.parent else "")] if forks else []
+        made.add_row(cell(record.id), cell(record.owner), *counts, *parent)
+    return made
 
 
 def turns_of(record: ContextRecord) -> int:
-    """Return how many interactions a context has, the open one with them."""
+    """Return how many turns a context has, the open one included."""
     return record.turn + (record.open_page is not None)
 
 
@@ -97,16 +122,18 @@ def contents_of(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if text_of(message).startswith("<memci:contents ")]
 
 
-def print_messages(console: Console, messages: Iterable[Message]) -> None:
+def print_messages(output: Output, messages: Iterable[Message]) -> None:
     """Print *messages* so that a human can read them, each under its role."""
     for position, message in enumerate(messages):
-        told = f" {message['tool_call_id']}" if message["role"] == "tool" else ""
-        console.print(Text(f"── {position} {message['role']}{visible(told)}", style="bold cyan"))
+        call_id = f" {message['tool_call_id']}" if message["role"] == "tool" else ""
+        output.line(f"── {position} {message['role']}{call_id}", "bold cyan")
         if text := text_of(message):
-            console.print(Text(visible(text)), soft_wrap=True)
+            output.line(text)
         for call in tool_calls(message):
-            body = call.get("function") or call.get("custom") or {}
-            arguments = body.get("arguments") or body.get("input") or ""
-            console.print(
-                Text(visible(f"{call['id']}: {call_name(call)}({arguments})"), style="yellow"), soft_wrap=True
-            )
+            output.line(f"{call['id']}: {call_name(call)}({arguments_of(call)})", "yellow")
+
+
+def arguments_of(call: Message) -> str:
+    """Return the arguments of a tool *call*, as the model wrote them."""
+    body = call.get("function") or call.get("custom") or {}
+    return str(body.get("arguments") or body.get("input") or "")

@@ -15,18 +15,21 @@ from typing import BinaryIO
 import typer
 
 from ..context.context import Context
-from ..errors import InvalidSetting, StorageFull, StorageUnavailable
+from ..errors import InvalidSetting, StorageFull
 from ..history import chat_of, check_free, committed, exported, imported_chat, is_native, transitions
 from ..storage import EphemeralStorage, Storage
-from .output import Output, visible
-from .replay.transcripts import SIGNATURES
-from .stores import chosen, existing, writable
+from .output import Output
+from .source import Source
+from .stores import choose_context, open_store
+
+_NAMED = 5
+"""contexts that the line about an export names"""
 
 
-def exported_file(
+def run_export(
     output: Output, path: str, context: str | None, *, everything: bool, chat: bool, target: str | None
 ) -> None:
-    """Write contexts of the store at *path* to the new file *target*, or to standard output.
+    """Write contexts of the store at *path* to the new file *target*, or to standard output. O(messages).
 
     Raises:
         InvalidSetting: If an argument makes no sense, or *target* exists.
@@ -36,8 +39,9 @@ def exported_file(
         raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
     if output.json and target is None:
         raise InvalidSetting("--json", "the export itself goes to standard output: name a file with -o")
-    with existing(path) as storage:
-        ids = [record.id for record in storage.contexts()] if everything else [chosen(storage, path, context)]
+    with open_store(path) as storage:
+        records = storage.contexts() if everything else [choose_context(storage, path, context)]
+        ids = [record.id for record in records]
         if target is None:
             stream = typer.get_binary_stream("stdout")
             _write(stream, storage, ids, chat=chat)
@@ -49,11 +53,11 @@ def exported_file(
     if output.json:
         output.print_json({"file": target, "contexts": ids, "lines": lines, "bytes": size})
     else:
-        told = ", ".join(visible(each) for each in ids[:5]) + (", …" if len(ids) > 5 else "")
-        output.console.print(f"{visible(target)}: {told or 'no contexts'}, {lines:,} lines, {size:,} bytes")
+        names = ", ".join(ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "") or "no contexts"
+        output.line(f"{target}: {names}, {lines:,} lines, {size:,} bytes")
 
 
-def imported_file(
+def run_import(
     output: Output,
     path: str,
     file: str,
@@ -68,32 +72,32 @@ def imported_file(
         InvalidSetting: If the file is no export or chat, which says where; or there is such a context already.
         StorageError: If it can't be stored.
     """
-    source = _source(file)
-    first = next((line for line in source() if line.strip()), None)
+    source = Source(file)
+    lines = source.lines
+    first = next((line for line in lines() if line.strip()), None)
     if first is None:
-        raise InvalidSetting(Path(file).name, "it is empty: expected what memci export wrote, or a chat in JSON")
+        raise InvalidSetting(source.name, "it is empty: expected what memci export wrote, or a chat in JSON")
     if not is_native(first):
-        scratch = _from_chat(source(), id=id, window=window, model=model)
-        source = _lines_of(scratch, [record.id for record in scratch.contexts()])
+        lines = _lines_of_chat(lines(), id=id, window=window, model=model)
     elif window is not None or model is not None:
         raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
-    found = [(each.record.id, each.record.head) for each in transitions(source())]
+    found = [(each.record.id, each.record.head) for each in transitions(lines())]
     if id is not None and len(found) > 1:
-        raise InvalidSetting("--id", f"{Path(file).name} has {len(found):,} contexts: leave --id out")
-    names = [name for name, _ in found] if id is None else [id]
+        raise InvalidSetting("--id", f"{source.name} has {len(found):,} contexts: leave --id out")
+    contexts = [{"id": name if id is None else id, "messages": messages} for name, messages in found]
+    names = [str(each["id"]) for each in contexts]
     if len(set(names)) < len(names):
         raise InvalidSetting("file", "it has two contexts of one name: import each by itself, with --id")
-    with writable(path, make=True) as storage:
+    with open_store(path, write=True, make=True) as storage:
         for name in names:
             check_free(storage, name)
-        for each in transitions(source()):
+        for each in transitions(lines()):
             committed(storage, each, id=id)
-    told = [{"id": name, "messages": messages} for name, (_, messages) in zip(names, found, strict=True)]
     if output.json:
-        output.print_json({"store": path, "contexts": told})
+        output.print_json({"store": path, "contexts": contexts})
         return
-    for name, (_, messages) in zip(names, found, strict=True):
-        output.console.print(f"{visible(name)}: {messages:,} messages imported")
+    for context in contexts:
+        output.line(f"{context['id']}: {context['messages']:,} messages imported")
 
 
 def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool) -> int:
@@ -107,7 +111,7 @@ def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool
 
 @contextmanager
 def _new_file(target: str) -> Iterator[BinaryIO]:
-    """Yield the file *target*, which only its owner may read; it goes if writing it fails."""
+    """Yield the new file *target*, which only its owner may read; it is removed if writing it fails."""
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     except FileExistsError:
@@ -127,41 +131,14 @@ def _new_file(target: str) -> Iterator[BinaryIO]:
         raise
 
 
-def _source(file: str) -> Callable[[], Iterator[str]]:
-    """Return what gives the lines of *file*, each time anew."""
-    if file == "-":
-        kept = typer.get_binary_stream("stdin").read().splitlines(keepends=True)
-        return lambda: _decoded(kept, "standard input")
-    return lambda: _read(file)
-
-
-def _read(file: str) -> Iterator[str]:
-    try:
-        with Path(file).open("rb") as stream:
-            yield from _decoded(stream, Path(file).name)
-    except FileNotFoundError:
-        raise InvalidSetting(file, "there is no such file: check the path") from None
-    except IsADirectoryError:
-        raise InvalidSetting(file, "is a folder: name one file in it") from None
-    except OSError as error:
-        if isinstance(error, StorageUnavailable):
-            raise
-        raise InvalidSetting(file, f"can't be read: {error.strerror}") from None
-
-
-def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    for number, line in enumerate(lines, 1):
-        for signature, what in SIGNATURES.items() if number == 1 else ():
-            if line.startswith(signature):
-                raise InvalidSetting(name, f"is {what}")
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidSetting(name, f"line {number:,} is not text in UTF-8 ({error.reason})") from None
-
-
-def _from_chat(lines: Iterable[str], *, id: str | None, window: int | None, model: str | None) -> Storage:  # noqa: A002
-    """Return a store in RAM with the chat that *lines* are."""
+def _lines_of_chat(
+    lines: Iterable[str],
+    *,
+    id: str | None,  # noqa: A002
+    window: int | None,
+    model: str | None,
+) -> Callable[[], Iterator[str]]:
+    """Return what yields the lines of an export of the chat *lines*, which is stored in RAM."""
     messages = chat_of(lines)
     if id is None:
         raise InvalidSetting("--id", "a chat has no name: give it one, with --id")
@@ -173,8 +150,4 @@ def _from_chat(lines: Iterable[str], *, id: str | None, window: int | None, mode
         return Context.open(storage, id=id, system=system, window=window, model=model)
 
     imported_chat(scratch, messages, id=id, open_context=open_context)
-    return scratch
-
-
-def _lines_of(storage: Storage, ids: Iterable[str]) -> Callable[[], Iterator[str]]:
-    return lambda: (line for each in ids for line in exported(storage, each))
+    return lambda: exported(scratch, id)

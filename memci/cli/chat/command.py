@@ -18,15 +18,15 @@ from io import TextIOWrapper
 
 from ...companion import Companion
 from ...context.context import Context
-from ...errors import InvalidSetting, MemciError
+from ...errors import MemciError
 from ...llm import Chat
 from ...storage import Storage
 from ..model_option import named_model
 from ..output import Output
-from ..stores import writable
+from ..stores import choose, open_store
 from .input import messages_of, typed
 from .output import JsonShown, PlainShown, Shown, TerminalShown
-from .slash_commands import Talk, commanded, is_command
+from .slash_commands import Talk, is_command, run_command
 
 WINDOW = 32_000
 """tokens of a new context's window, if none is named"""
@@ -35,7 +35,7 @@ NAME = "me"
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class ChatOptions:
     """The options of `memci chat`."""
 
     id: str | None = None
@@ -49,29 +49,31 @@ class Wishes:
     memory_model: bool = True
 
 
-def chatted(output: Output, path: str, wishes: Wishes) -> bool:
-    """Lead a conversation in the store at *path*, which is made if there is none; return whether all was answered.
+def run_chat(output: Output, path: str, options: ChatOptions) -> bool:
+    """Hold a conversation in the store at *path*, which is made if there is none.
+
+    Returns whether every message was answered.
 
     Raises:
         InvalidSetting: If no model is configured, or an option makes no sense.
         StorageError: If the store can't be used.
     """
     with (
-        named_model(wishes.model, wishes.base_url) as chat,
-        writable(path, make=True) as storage,
-        _context(storage, wishes, chat) as context,
+        named_model(options.model, options.base_url) as chat,
+        open_store(path, write=True, make=True) as storage,
+        _context(storage, path, options, chat) as context,
     ):
         shown = _shown(output, context)
         companion = Companion(
             context,
             chat,
-            role=wishes.role,
-            analysis=wishes.analysis,
-            search=wishes.search,
+            role=options.role,
+            analysis=options.analysis,
+            search=options.search,
             on_tool=shown.tool,
         )
         talk = Talk(output, path, storage, context, chat.ledger)
-        # a warning in the middle of an answer helps nobody: /memory tells what went wrong in the background
+        # a warning in the middle of an answer is noise: /memory shows what went wrong in the background
         logging.getLogger("memci").addHandler(logging.NullHandler())
         with _readable_input():
             if not isinstance(shown, TerminalShown):
@@ -83,16 +85,16 @@ def chatted(output: Output, path: str, wishes: Wishes) -> bool:
 
 
 def _lead(talk: Talk, companion: Companion, shown: Shown, messages: Iterator[str]) -> bool:
-    """Answer *messages*, one after another; return whether each had its answer."""
+    """Answer *messages*, one after another; return whether each got its answer."""
     well = True
     for text in messages:
         try:
             if is_command(text):
-                if not shown.command(talk, text, commanded):
+                if not shown.command(talk, text, run_command):
                     break
                 continue
-            said = text.removeprefix("/") if text.startswith("//") else text
-            well = shown.answer(said, companion.stream(said)) and well
+            message = text.removeprefix("/") if text.startswith("//") else text
+            well = shown.answer(message, companion.stream(message)) and well
         except MemciError as error:
             shown.failed(text, error)
             well = False
@@ -107,27 +109,24 @@ def _shown(output: Output, context: Context) -> Shown:
     return PlainShown(output)
 
 
-def _context(storage: Storage, wishes: Wishes, chat: Chat) -> Context:
-    """Open the context that is wished for, or make it."""
+def _context(storage: Storage, path: str, options: ChatOptions, chat: Chat) -> Context:
+    """Open the context that the options name, or make it."""
     ids = [record.id for record in storage.contexts()]
-    name = wishes.id or (NAME if not ids else ids[0])
-    if wishes.id is None and len(ids) > 1:
-        known = ", ".join(repr(each)[:60] for each in ids[:5])
-        raise InvalidSetting("--id", f"name one: the store has {known}")
+    name = options.id or (choose("--id", None, ids, what="context", path=path) if ids else NAME)
     new = name not in ids
     return Context.open(
         storage,
         id=name,
-        system=wishes.system,
-        model=wishes.model or (chat.model if new else None),
-        window=wishes.window or (WINDOW if new else None),
-        chat=chat if wishes.memory_model else None,
+        system=options.system,
+        model=options.model or (chat.model if new else None),
+        window=options.window or (WINDOW if new else None),
+        chat=chat if options.memory_model else None,
     )
 
 
 @contextmanager
 def _readable_input() -> Iterator[None]:
-    """Take what is no text on standard input as marks, instead of failing."""
+    """Replace bytes on standard input that are not text, instead of failing."""
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     yield

@@ -25,6 +25,7 @@ from ...context.context import Context
 from ...errors import MemciError
 from ...messages import Message, call_name, text_of
 from ..output import Output, visible
+from ..tables import arguments_of
 from .input import end_whole
 from .slash_commands import Talk
 from .wrap import Wrapped
@@ -56,26 +57,25 @@ class TerminalShown:
     """On a terminal."""
 
     def __init__(self, output: Output) -> None:
+        self._output = output
         self._console = output.console
         self._wrapped = Wrapped(self._write, lambda: self._console.width)
         self._status: Status | None = None
         self._begins = True
-        """whether nothing was said yet below the last line of ours: blank lines are left out there"""
+        """whether the answer has no text yet: blank lines are left out there"""
 
     def welcome(self, path: str, context: Context, model: str) -> None:
-        """Say where one is."""
+        """Print which conversation is open."""
         report = context.report()
         turns = report.turn + report.pages["open"]
-        told = f"{turns:,} turns" if turns else "a new conversation"
-        line = (
-            f"{visible(context.id)} in {visible(Path(path).name)}: {told}, window {report.window:,} · {visible(model)}"
-        )
+        length = f"{turns:,} turns" if turns else "a new conversation"
+        line = f"{context.id} in {Path(path).name}: {length}, window {report.window:,} · {model}"
         self._dim(f"{line}\n/help lists the commands; a line that ends in \\ goes on; Ctrl-D leaves\n")
 
     def farewell(self, path: str, context: Context) -> None:
-        """Say how one comes back. The program ends then."""
+        """Print how to come back. The program ends then."""
         end_whole()
-        self._dim(f"kept. To go on: memci chat {visible(path)} --id {visible(context.id)}")
+        self._dim(f"kept. To go on: memci chat {path} --id {context.id}")
 
     def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
         """Write the answer as it comes; Ctrl-C stops it."""
@@ -90,7 +90,7 @@ class TerminalShown:
                     self._console.file.flush()
         except KeyboardInterrupt:
             self._end()
-            self._dim("stopped: what was said so far is kept")
+            self._dim("stopped: the text so far is kept")
             self._console.print()
             return False
         finally:
@@ -101,14 +101,14 @@ class TerminalShown:
     def tool(self, call: Message, result: Message) -> None:
         """Write a line about a call."""
         self._end()
-        self._dim(told_of(call, result, self._console.width))
+        self._dim(call_line(call, result, self._console.width))
         self._begins = True
         self._wait()
 
     def failed(self, text: str, error: MemciError) -> None:
         """Write the error in one line, and how to go on."""
         self._end()
-        self._console.print(Text(one_line(error), style="red"), soft_wrap=True)
+        self._output.line(one_line(error), "red")
         if not text.startswith("/"):
             self._dim("the message can be sent again: the arrow key ↑ brings it back")
         self._console.print()
@@ -126,10 +126,10 @@ class TerminalShown:
         self._console.file.write(text)
 
     def _dim(self, text: str) -> None:
-        self._console.print(Text(text, style="dim"), soft_wrap=True)
+        self._output.line(text, "dim")
 
     def _wait(self) -> None:
-        """Show that the model thinks, until it says something."""
+        """Show that the model is at work, until its first text."""
         if not self._console.is_dumb_terminal and self._status is None:
             self._status = self._console.status("", spinner="dots", spinner_style="dim")
             self._status.start()
@@ -189,7 +189,7 @@ class JsonShown:
             for _ in stream:
                 pass
         assert stream.answer is not None, "a stream that ends has an answer"
-        self._line({"text": text, **self._told(stream.answer)})
+        self._line({"text": text, **self._figures(stream.answer)})
         return True
 
     def tool(self, call: Message, result: Message) -> None:  # noqa: ARG002
@@ -208,7 +208,7 @@ class JsonShown:
         self._line({"command": text, "printed": printed.getvalue()})
         return goes_on
 
-    def _told(self, answer: Answer) -> dict[str, Any]:
+    def _figures(self, answer: Answer) -> dict[str, Any]:
         found, analysis = answer.recollection, answer.analysis
         return {
             "answer": answer.text,
@@ -231,14 +231,13 @@ class JsonShown:
 
 def one_line(error: MemciError) -> str:
     """Return what *error* says, with its notes, in one line."""
-    told = "; ".join([str(error), *getattr(error, "__notes__", ())])
-    return visible(" ".join(told.split()))
+    text = "; ".join([str(error), *getattr(error, "__notes__", ())])
+    return visible(" ".join(text.split()))
 
 
-def told_of(call: Message, result: Message, width: int) -> str:
+def call_line(call: Message, result: Message, width: int) -> str:
     """Return a line about a *call* and the size of its *result*."""
-    body = call.get("function") or call.get("custom") or {}
-    arguments = str(body.get("arguments") or body.get("input") or "")
+    arguments = arguments_of(call)
     with suppress(ValueError, RecursionError):
         given = json.loads(arguments)
         if isinstance(given, dict):

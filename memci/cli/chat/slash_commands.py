@@ -3,14 +3,14 @@
     > /window          where the tokens are               > /search Oslo     what the memory finds
     > /page 42         a page, word for word              > /undo            take the last turn back
 
-Looking is not use: no page stays listed longer for it. This module knows nothing of models or of what is typed.
+Looking does not count as use: no page stays listed longer for it. This module knows nothing of models or of what is
+typed.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -27,8 +27,8 @@ from ...storage import Storage
 from ..memory.search import found_lines
 from ..memory.tables import MOST, episodes_table, facts_table, profile_lines, summed_up
 from ..output import Output, visible
-from ..tables import pages_table, print_messages, report_tables
-from ..transfer import exported_file
+from ..tables import add_footer, cell, numbers, pages_table, print_messages, report_tables, table
+from ..transfer import run_export
 
 LATEST = 20
 """pages that /pages lists"""
@@ -36,7 +36,7 @@ LATEST = 20
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A conversation that is under way."""
+    """What a command can look at: the conversation that is open, and where it is shown."""
 
     output: Output
     path: str
@@ -50,21 +50,21 @@ class Command:
     """Something that can be typed in place of a message."""
 
     usage: str
-    told: str
+    help: str
     run: Callable[[Talk, str], None]
 
 
 def is_command(text: str) -> bool:
-    """Tell whether *text* is a command: it begins with one slash; two stand for a message that begins with one."""
+    """Return whether *text* is a command: it begins with one slash; two stand for a message that begins with one."""
     return text.startswith("/") and not text.startswith("//")
 
 
-def commanded(talk: Talk, text: str) -> bool:
+def run_command(talk: Talk, text: str) -> bool:
     """Run the command *text*, and return whether the conversation goes on.
 
     Raises:
-        InvalidSetting: If there is no such command, or it makes no sense.
-        MemciError: If it went wrong.
+        InvalidSetting: If there is no such command, or its argument makes no sense.
+        MemciError: If it failed.
     """
     name, _, rest = text.partition(" ")
     if name == "/quit":
@@ -79,11 +79,11 @@ def commanded(talk: Talk, text: str) -> bool:
 
 
 def _help(talk: Talk, _: str) -> None:
-    table = Table.grid(padding=(0, 3))
+    grid = Table.grid(padding=(0, 3))
     for each in COMMANDS.values():
-        table.add_row(Text(each.usage, style="bold", no_wrap=True), each.told)
-    table.add_row(Text("/quit", style="bold"), "leave; Ctrl-D and Ctrl-C do the same")
-    talk.output.console.print(table)
+        grid.add_row(Text(each.usage, style="bold", no_wrap=True), each.help)
+    grid.add_row(Text("/quit", style="bold"), "leave; Ctrl-D and Ctrl-C do the same")
+    talk.output.console.print(grid)
 
 
 def _window(talk: Talk, _: str) -> None:
@@ -97,26 +97,23 @@ def _pages(talk: Talk, rest: str) -> None:
     with _looking(talk) as context:
         talk.output.console.print(pages_table([_titled(context, page) for page in shown]))
     if len(shown) < len(pages):
-        told = f"the latest {len(shown):,} of {len(pages):,}: /pages all"
-        talk.output.console.print(Text(told, style="dim"))
+        talk.output.line(f"the latest {len(shown):,} of {len(pages):,}: /pages all", "dim")
 
 
 def _page(talk: Talk, rest: str) -> None:
     with _looking(talk) as context:
-        print_messages(talk.output.console, context.recall_page(_number(rest, "/page")))
+        print_messages(talk.output, context.recall_page(_number(rest, "/page")))
 
 
 def _memory(talk: Talk, _: str) -> None:
-    console = talk.output.console
-    owner = talk.storage.load(talk.context.id)
-    assert owner is not None, "an open context is stored"
-    with closing(TieredMemory(talk.storage, owner=owner[0].owner, read_only=True)) as memory:
+    output = talk.output
+    stored = talk.storage.load(talk.context.id)
+    assert stored is not None, "an open context is stored"
+    with closing(TieredMemory(talk.storage, owner=stored[0].owner, read_only=True)) as memory:
         seen = overview(memory)
     work = talk.context.report().work
     if not seen:
-        console.print(
-            "nothing is remembered yet: a page is, once the next one was opened and nobody waited for a moment"
-        )
+        output.line("the memory is empty: a page is fed to it once the next one is open and the context is idle")
     else:
         parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
         if seen.user_facts:
@@ -126,10 +123,10 @@ def _memory(talk: Talk, _: str) -> None:
         parts += profile_lines(seen.profile)
         if seen.episodes:
             parts += [Text("\nepisodes, hottest first", style="bold"), episodes_table(seen.episodes[:MOST])]
-        console.print(Group(*parts))
+        output.console.print(Group(*parts))
     if work is not None:
-        console.print(Text(_told(work)))
-    console.print(Text(f"all of it: memci inspect {visible(talk.path)} --memory", style="dim"), soft_wrap=True)
+        output.console.print(Text(_summary(work)))
+    output.line(f"all of it: memci inspect {talk.path} --memory", "dim")
 
 
 def _search(talk: Talk, rest: str) -> None:
@@ -137,44 +134,37 @@ def _search(talk: Talk, rest: str) -> None:
         raise InvalidSetting("/search", "what for? /search WORDS")
     with _looking(talk) as context:
         found = context.search_memory(rest)
-    console = talk.output.console
-    console.print(found_lines(replace(found, pending=0), talk.context.id))
+    talk.output.console.print(found_lines(replace(found, pending=0), talk.context.id))
     if found.pending:
-        console.print(
-            Text(f"and {found.pending:,} of the latest pages are not searchable yet: in a moment", style="dim")
-        )
+        talk.output.line(f"and {found.pending:,} of the latest pages are not searchable yet: in a moment", "dim")
 
 
 def _cost(talk: Talk, _: str) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_footer=True)
     total = talk.ledger.total
-    table.add_column("step", footer="in all")
-    for name in ("calls", "prompt", "completion", "cached", "failed"):
-        table.add_column(name, justify="right", footer=f"{getattr(total, name):,}")
-    for step, spent in talk.ledger.steps.items():
-        figures = (spent.calls, spent.prompt, spent.completion, spent.cached, spent.failed)
-        table.add_row(visible(step), *(f"{each:,}" for each in figures))
-    console = talk.output.console
     if not total.calls:
-        console.print("no call of the model yet")
+        talk.output.line("no call of the model yet")
         return
-    console.print(table)
+    figures = ("calls", "prompt", "completion", "cached", "failed")
+    made = table("step", *figures, figures=figures)
+    for step, spent in talk.ledger.steps.items():
+        made.add_row(cell(step), *numbers(getattr(spent, name) for name in figures))
+    add_footer(made, "in all", *numbers(getattr(total, name) for name in figures))
+    talk.output.console.print(made)
     report = talk.context.report()
-    console.print(
-        f"{report.cached:.1%} of what was sent began as the request before; {report.compactions:,} compactions"
-    )
+    cached = f"{report.cached:.1%} of what was sent began as the request before"
+    talk.output.line(f"{cached}; {report.editions:,} compactions")
 
 
 def _pin(talk: Talk, rest: str) -> None:
     index = _number(rest, "/pin")
     talk.context.pin(index)
-    talk.output.console.print(f"#{index} stays in the window")
+    talk.output.line(f"#{index} stays in the window")
 
 
 def _unpin(talk: Talk, rest: str) -> None:
     index = _number(rest, "/unpin")
     talk.context.unpin(index)
-    talk.output.console.print(f"#{index} may be archived again")
+    talk.output.line(f"#{index} may be archived again")
 
 
 def _undo(talk: Talk, _: str) -> None:
@@ -190,13 +180,13 @@ def _undo(talk: Talk, _: str) -> None:
 
 def _archive(talk: Talk, _: str) -> None:
     pages = talk.context.archive()
-    told = f"archived: {', '.join(f'#{index}' for index in pages)}" if pages else "there is nothing to archive"
-    talk.output.console.print(told, soft_wrap=True)
+    archived = ", ".join(f"#{index}" for index in pages)
+    talk.output.line(f"archived: {archived}" if pages else "there is nothing to archive")
 
 
 def _export(talk: Talk, rest: str) -> None:
     target = rest or f"{''.join(each if each.isalnum() else '-' for each in talk.context.id)[:60]}.jsonl"
-    exported_file(talk.output, talk.path, talk.context.id, everything=False, chat=False, target=target)
+    run_export(talk.output, talk.path, talk.context.id, everything=False, chat=False, target=target)
 
 
 COMMANDS = {
@@ -223,7 +213,7 @@ def _looking(talk: Talk) -> Iterator[Context]:
 
 
 def _titled(context: Context, page: PageInfo) -> PageInfo:
-    """Return *page* with what its first message says for a title, if it has no line in the contents."""
+    """Return *page* with the text of its first message as its title, if it has no line in the contents."""
     if page.title is not None or page.where in {"undone", "erased"}:
         return page
     first = next(iter(context.recall_page(page.index)), None)
@@ -237,8 +227,8 @@ def _number(rest: str, name: str) -> int:
     return int(digits)
 
 
-def _told(work: Work) -> str:
-    """Return a line on what the memory's model did."""
+def _summary(work: Work) -> str:
+    """Return a line on the work of the memory's model."""
     calls = sum(each.calls for each in work.spent.values())
     rejected = sum(each.rejected for each in work.spent.values())
     parts = [f"{work.waiting:,} jobs wait", f"{calls:,} calls so far"]

@@ -1,20 +1,17 @@
-"""What `memci consolidate` does: it tells memories what waits for them, and lets them do what is due.
+"""What `memci consolidate` does: it feeds memories the pages that wait for them, and lets them do what is due.
 
-    every context of the store ──▶ what waits is told ──▶ queues are handed over, what is warm is analysed
-                                   with a model           its jobs are done, until none is due
+    every context of the store ──▶ its waiting pages are fed ──▶ queues move into episodes, hot ones are analysed
+                                   with a model                  its jobs are done, until none is due
 
-It changes no context, so that nobody who is writing one is disturbed. A context that can't be told of is named, and the
-others go on. This module knows nothing of how a command line is written.
+It changes no context, so no writer of one is disturbed. A context that can't be read is named, and the others go on.
+This module knows nothing of how a command line is written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
-from rich import box
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
+from rich.progress import Progress
 from rich.text import Text
 
 from ...context.memory_feed import Handover
@@ -28,151 +25,154 @@ from ...storage import Storage
 from ...storage.protocol import ContextRecord
 from ..model_option import named_model
 from ..output import Output, visible
-from ..stores import chosen, writable
-from .owners import chosen_owner
+from ..stores import choose_context, open_store
+from ..tables import cell, numbers, table
+from .inspect import choose_owner
 
 ATTEMPTS = 5
-"""how often a context is told of that somebody goes on with meanwhile"""
+"""how often a context is fed again that another process changes meanwhile"""
 BATCH = 100
-"""pages that are told before a model does what they leave for it: more jobs than `jobs.MOST` do not wait"""
+"""pages that are fed before a model does the jobs that they leave: more than `jobs.MOST` jobs do not wait"""
 _ALL = 2**62
 _SHOWN = ("queue", "episodes", "facts", "events", "concepts")
 
 
-class Improvement(NamedTuple):
-    """A model that makes better what is derived."""
+@dataclass(frozen=True, slots=True)
+class ConsolidateOptions:
+    """The options of `memci consolidate`.
 
-    model: str
+    Raises:
+        InvalidSetting: If they do not fit together.
+    """
+
+    context: str | None = None
+    """only this context"""
+    owner: str | None = None
+    """only the contexts of this owner"""
+    rebuild: bool = False
+    """delete what is derived first, and derive it again from the pages"""
+    model: str | None = None
+    """improves what is derived; None: nothing does"""
     base_url: str | None = None
-    """default: that of the environment"""
+    """where the model is; None: as the environment says"""
     ceiling: int | None = None
-    """tokens that it may cost for each owner in a UTC day"""
+    """tokens that the model may cost for each owner in a UTC day"""
+
+    def __post_init__(self) -> None:
+        for option, value in (("--base-url", self.base_url), ("--ceiling", self.ceiling)):
+            if self.model is None and value is not None:
+                raise InvalidSetting(option, "is for a model: name it by --model")
+        if self.rebuild and self.context is not None:
+            raise InvalidSetting("--rebuild", "derives the whole memory of an owner again: name the --owner")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What became of one context's pages."""
+class FedContext:
+    """The result of feeding one context's pages to its memory."""
 
     id: str
     owner: str
-    told: int
-    """pages that the memory was told of"""
+    fed: int
+    """pages that the memory took in"""
     waiting: int
-    """pages that it still has to be told of"""
+    """pages that still wait for it"""
     problem: str = ""
-    """why, if it could not be told of all"""
+    """why pages still wait; empty if all were fed"""
 
 
-def consolidated(
-    output: Output,
-    path: str,
-    *,
-    context: str | None,
-    owner: str | None,
-    rebuild: bool,
-    by: Improvement | None = None,
-) -> bool:
-    """Tell the memories of the store at *path* what waits, print what moved, and return whether all was told.
-
-    Args:
-        output: Where it is printed.
-        path: The store.
-        context: Only this context.
-        owner: Only the contexts of this owner.
-        rebuild: Whether what is derived is forgotten first, and made anew from the pages.
-        by: What makes better what is derived; None: nothing.
+def run_consolidate(output: Output, path: str, options: ConsolidateOptions) -> bool:
+    """Feed the memories of the store at *path* what waits, print what changed, and return whether all was fed.
 
     Raises:
         InvalidSetting: If there is no such store, context or owner.
         StorageError: If the store or its memory can't be used at all.
     """
-    if rebuild and context is not None:
-        raise InvalidSetting("--rebuild", "makes the whole memory of an owner anew: name the --owner")
-    with _chat(by) as chat, writable(path) as storage:
-        records = _records(storage, path, context, owner)
-        names = dict.fromkeys(each.owner for each in records)
-        memories = {name: TieredMemory(storage, owner=name, chat=chat, ceiling=by and by.ceiling) for name in names}
-        try:
-            before = {name: counts(memory) for name, memory in memories.items()}
-            if rebuild:
-                for memory in memories.values():
-                    memory.erase(Scope())
-            told = _all_told(output, storage, records, memories)
-            after = {name: counts(memory) for name, memory in memories.items()}
-            left = sum(memory.work().waiting for memory in memories.values())
-        finally:
+    with ExitStack() as stack:
+        chat = stack.enter_context(_model(options))
+        storage = stack.enter_context(open_store(path, write=True))
+        records = _records(storage, path, options)
+        memories = {
+            name: stack.enter_context(
+                closing(TieredMemory(storage, owner=name, chat=chat, ceiling=options.ceiling if chat else None))
+            )
+            for name in dict.fromkeys(each.owner for each in records)
+        }
+        before = {name: counts(memory) for name, memory in memories.items()}
+        if options.rebuild:
             for memory in memories.values():
-                memory.close()
+                memory.erase(Scope())
+        fed = _feed_all(output, storage, records, memories)
+        after = {name: counts(memory) for name, memory in memories.items()}
+        jobs = sum(memory.work().waiting for memory in memories.values())
     spent = None if chat is None else chat.ledger.total
-    silent = spent is not None and spent.failed > 0 and left > 0
-    well = not silent and not any(each.problem for each in told)
+    silent = spent is not None and spent.failed > 0 and jobs > 0
+    well = not silent and not any(each.problem for each in fed)
     if output.json:
-        moved = [{"owner": name, "before": asdict(was), "after": asdict(after[name])} for name, was in before.items()]
-        contexts = [asdict(each) for each in told]
-        model = None if spent is None else {**asdict(spent), "waiting": left}
-        value = {"store": path, "rebuilt": rebuild, "well": well, "contexts": contexts, "owners": moved, "model": model}
-        output.print_json(value)
+        owners = [{"owner": name, "before": asdict(was), "after": asdict(after[name])} for name, was in before.items()]
+        output.print_json(
+            {
+                "store": path,
+                "rebuilt": options.rebuild,
+                "well": well,
+                "contexts": [asdict(each) for each in fed],
+                "owners": owners,
+                "model": None if spent is None else {**asdict(spent), "waiting": jobs},
+            }
+        )
+    elif not fed:
+        output.line("there are no contexts: nothing waits")
     else:
-        _print(output, told, before, after, rebuilt=rebuild)
-        if spent is not None and told:
-            _print_model(output, spent, left, silent=silent)
+        _print(output, fed, before, after, rebuilt=options.rebuild)
+        if spent is not None:
+            _print_model(output, spent, jobs, silent=silent)
     return well
 
 
 @contextmanager
-def _chat(by: Improvement | None) -> Iterator[Chat | None]:
-    if by is None:
+def _model(options: ConsolidateOptions) -> Iterator[Chat | None]:
+    if options.model is None:
         yield None
         return
-    with named_model(by.model, by.base_url) as chat:
+    with named_model(options.model, options.base_url) as chat:
         yield chat
 
 
-def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
-    records = list(storage.contexts())
-    if context is not None:
-        chosen_owner(storage, path, context=context, owner=owner)
-        wanted = chosen(storage, path, context)
-        return [each for each in records if each.id == wanted]
-    if owner is not None:
-        name = chosen_owner(storage, path, context=None, owner=owner)
-        return [each for each in records if each.owner == name]
-    return records
+def _records(storage: Storage, path: str, options: ConsolidateOptions) -> list[ContextRecord]:
+    if options.context is None and options.owner is None:
+        return list(storage.contexts())
+    owner = choose_owner(storage, path, context=options.context, owner=options.owner)
+    if options.context is not None:
+        return [choose_context(storage, path, options.context)]
+    return [each for each in storage.contexts() if each.owner == owner]
 
 
-def _all_told(
+def _feed_all(
     output: Output, storage: Storage, records: Sequence[ContextRecord], memories: dict[str, TieredMemory]
-) -> list[Told]:
+) -> list[FedContext]:
     waits = {each.id: waiting(memories[each.owner], each.id) for each in records}
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[unit]}"),
-    )
-    told = []
-    with Progress(*columns, console=output.console, transient=True, disable=not output.live) as progress:
+    fed = []
+    with output.progress() as progress:
         task = progress.add_task("consolidate", total=sum(waits.values()), unit="pages")
         jobs = _Jobs(progress)
         for record in records:
             progress.update(task, description=visible(record.id)[:30])
             memory = memories[record.owner]
-            problem = _told(storage, record.id, memory, jobs)
+            problem = _feed(storage, record.id, memory, jobs)
             left = waiting(memory, record.id)
-            told.append(Told(record.id, record.owner, max(0, waits[record.id] - left), left, problem))
+            fed.append(FedContext(record.id, record.owner, max(0, waits[record.id] - left), left, problem))
             progress.advance(task, waits[record.id])
-    return told
+    return fed
 
 
 class _Jobs:
-    """Shows how many jobs a model has done, and lets it do them."""
+    """Lets a memory do what is due, and shows how many jobs its model has done."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("model", total=0, unit="jobs", visible=False)
         self._done = 0
 
-    def __call__(self, memory: TieredMemory) -> None:
+    def run(self, memory: TieredMemory) -> None:
         """Let *memory* do what is due, with its model if it has one, until nothing is due."""
         memory.maintain()
         due = memory.has_model and memory.work().waiting > 0
@@ -185,68 +185,60 @@ class _Jobs:
             memory.maintain()
 
 
-def _told(storage: Storage, context: str, memory: TieredMemory, look_after: Callable[[TieredMemory], None]) -> str:
-    """Tell *memory* of the pages of *context*, and return what went wrong, "" if nothing did.
+def _feed(storage: Storage, context: str, memory: TieredMemory, jobs: _Jobs) -> str:
+    """Feed *memory* the pages of *context*, and return what went wrong, "" if nothing did.
 
-    `Context.flush` would note in the context what was told: whoever writes it would lose it to a job by the clock.
+    `Context.flush` would commit a cursor to the context, and its writer would get a `WriteConflict` for it.
     """
     try:
         for _ in range(ATTEMPTS):
             window = opened(storage, Wanted(context, read_only=True, searchable=True)).window
-            handover = Handover(storage, window, memory)
-            while handover.tell(BATCH if memory.has_model else _ALL) and memory.has_model:
-                look_after(memory)
+            feed = Handover(storage, window, memory)
+            while feed.tell(BATCH if memory.has_model else _ALL) and memory.has_model:
+                jobs.run(memory)
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile
                 break
-        look_after(memory)
+        jobs.run(memory)
     except WriteConflict as error:
-        return f"somebody else goes on with it: {error}"
+        return f"another process writes it: {error}"
     except MemciError as error:
         return str(error)
     return ""
 
 
-def _print_model(output: Output, spent: Spent, left: int, *, silent: bool) -> None:
-    """Print what the model cost, and what still waits for it."""
+def _print_model(output: Output, spent: Spent, jobs: int, *, silent: bool) -> None:
+    """Print what the model cost, and how many *jobs* still wait for it."""
     line = f"the model: {spent.calls:,} calls, {spent.prompt:,} + {spent.completion:,} tokens"
-    if not left:
-        output.console.print(line, style="dim")
-        return
-    why = "it did not answer" if silent else "the ceiling is reached, or they are tried later"
-    style = "red" if silent else "dim"
-    output.console.print(Text(f"{line}; {left:,} jobs wait: {why}", style=style), soft_wrap=True)
+    if jobs:
+        why = "it did not answer" if silent else "the ceiling is reached, or they are tried later"
+        line += f"; {jobs:,} jobs wait: {why}"
+    output.line(line, "red" if silent else "dim")
 
 
 def _print(
-    output: Output, told: Sequence[Told], before: dict[str, Counts], after: dict[str, Counts], *, rebuilt: bool
+    output: Output, fed: Sequence[FedContext], before: dict[str, Counts], after: dict[str, Counts], *, rebuilt: bool
 ) -> None:
-    if not told:
-        output.console.print("there are no contexts: nothing waits")
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("owner", overflow="fold", min_width=5)
-    for name in ("told", "moved", *_SHOWN):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ("fed", "moved", *_SHOWN)
+    made = table("owner", *figures, figures=figures)
     for owner, was in before.items():
-        pages = sum(each.told for each in told if each.owner == owner)
-        is_now = after[owner]
-        moved = is_now.mid + is_now.evicted - (0 if rebuilt else was.mid + was.evicted)
-        changes = zip(_figures(was), _figures(is_now), strict=True)
-        table.add_row(Text(visible(owner)), f"{pages:,}", f"{moved:,}", *(_changed(old, new) for old, new in changes))
-    output.console.print(table)
+        pages = sum(each.fed for each in fed if each.owner == owner)
+        now = after[owner]
+        moved = now.mid + now.evicted - (0 if rebuilt else was.mid + was.evicted)
+        changes = zip(_figures(was), _figures(now), strict=True)
+        made.add_row(cell(owner), *numbers((pages, moved)), *(_change(old, new) for old, new in changes))
+    output.console.print(made)
     if rebuilt:
-        output.console.print("how often something was found is counted anew: pages do not tell it", style="dim")
-    for each in told:
+        output.line("how often something was found counts from 0 again: pages do not hold it", "dim")
+    for each in fed:
         if each.problem:
-            line = f"✗ {visible(each.id)}: {visible(' '.join(each.problem.split()))}; {each.waiting:,} pages wait"
-            output.console.print(Text(line, style="red"), soft_wrap=True)
+            output.line(f"✗ {each.id}: {' '.join(each.problem.split())}; {each.waiting:,} pages wait", "red")
 
 
 def _figures(own: Counts) -> tuple[int, ...]:
     return own.short, own.episodes, own.user_facts + own.assistant_facts, own.events, own.concepts
 
 
-def _changed(old: int, new: int) -> Text:
-    """Return a figure as it is now, and what became of it."""
+def _change(old: int, new: int) -> Text:
+    """Return a figure as it is now, and its difference."""
     text = Text(f"{new:,}")
     return text if new == old else text.append(f" {new - old:+,}", style="green" if new > old else "yellow")

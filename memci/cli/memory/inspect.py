@@ -3,101 +3,109 @@
     memory of ada: 96 pages; 8 still in a window or listed, 9 short-term, 79 in 6 episodes
     episodes, hottest first …
 
-Looking is not use: nothing grows warmer by it. This module knows nothing of how a command line is written.
+Whose memory it is: --owner ada is ada; --context alice is the owner of that context; neither is the only owner.
+Looking does not count as use: no heat rises. This module knows nothing of how a command line is written.
 """
 
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
+from ...errors import InvalidSetting
 from ...memory import TieredMemory
 from ...memory.backend import Concept
-from ...memory.inspect import Overview, concept, overview, waiting
+from ...memory.inspect import Overview, concept, overview, owners, waiting
 from ...storage import Storage
-from ..output import Output, visible
-from ..stores import existing
-from .owners import chosen_owner, owners_of
+from ..output import Output
+from ..stores import choose, choose_context, open_store
+from ..tables import cell, numbers, table
 from .tables import concepts_table, memory_tables
 
 
-def memory_inspected(
+def inspect_memory(
     output: Output, path: str, *, context: str | None, owner: str | None, concept_name: str | None
 ) -> None:
-    """Print what the memory of an owner holds; of several ones, if none is named, how much each does.
+    """Print what the memory of an owner holds; if none is named and there are several, how much each of them holds.
 
     Raises:
         InvalidSetting: If there is no such store, context, owner or concept.
         StorageError: If it can't be read.
     """
-    with existing(path) as storage:
+    with open_store(path) as storage:
         names = owners_of(storage)
         if context is None and owner is None and concept_name is None and len(names) != 1:
             _print_owners(output, path, storage, names)
             return
-        chosen = chosen_owner(storage, path, context=context, owner=owner)
-        memory = TieredMemory(storage, owner=chosen, read_only=True)
-        try:
+        name = choose_owner(storage, path, context=context, owner=owner)
+        with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
             if concept_name is None:
-                _print_memory(output, path, overview(memory), _waiting(storage, memory))
+                _print_memory(output, path, overview(memory), waiting_pages(storage, memory))
             else:
-                _print_concept(output, path, chosen, concept_name, concept(memory, concept_name))
-        finally:
-            memory.close()
+                _print_concept(output, path, name, concept_name, concept(memory, concept_name))
 
 
-def empty_memory(owner: str, pages: int) -> str:
-    """Return the line that tells that *owner* has no memory yet, and what waits for it."""
-    if pages:
-        told = f"{pages:,} pages wait: they are told when a program leaves its context alone, or by memci consolidate"
-    else:
-        told = "no page was closed yet"
-    return f"{visible(owner)}: nothing was remembered yet: {told}"
+def owners_of(storage: Storage) -> list[str]:
+    """Return all who have a context or a memory in *storage*. O(contexts)."""
+    return list(dict.fromkeys([*(record.owner for record in storage.contexts()), *owners(storage)]))
+
+
+def choose_owner(storage: Storage, path: str, *, context: str | None, owner: str | None) -> str:
+    """Return the owner who is named, or whose *context* is named, or the only one. O(contexts).
+
+    Raises:
+        InvalidSetting: If both are named, if the named one is not there, or if none is named and there are several.
+    """
+    if context is not None and owner is not None:
+        raise InvalidSetting("--owner", "name one of --context and --owner: a context has one owner")
+    if context is not None:
+        return choose_context(storage, path, context).owner
+    return choose("--owner", owner, owners_of(storage), what="owner", path=path)
+
+
+def waiting_pages(storage: Storage, memory: TieredMemory) -> int:
+    """Return how many pages of its owner's contexts the memory was not fed yet. O(contexts)."""
+    return sum(waiting(memory, record.id) for record in storage.contexts() if record.owner == memory.owner)
 
 
 def _print_owners(output: Output, path: str, storage: Storage, names: list[str]) -> None:
     rows = []
     for name in names:
-        memory = TieredMemory(storage, owner=name, read_only=True)
-        try:
-            rows.append((overview(memory), _waiting(storage, memory)))
-        finally:
-            memory.close()
+        with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
+            rows.append((overview(memory), waiting_pages(storage, memory)))
     if output.json:
-        owners = [_figures(seen, waits) for seen, waits in rows]
-        output.print_json({"store": path, "owners": owners})
+        output.print_json({"store": path, "owners": [_figures(seen, waits) for seen, waits in rows]})
         return
     if not rows:
-        output.console.print(Text(f"{visible(Path(path).name)} holds no contexts, and nothing was remembered yet"))
+        output.line(f"{Path(path).name} holds no contexts, and no memory")
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("owner", overflow="fold", min_width=5)
-    for column in ("pages", "queue", "episodes", "facts", "events", "concepts", "waiting"):
-        table.add_column(column, justify="right", no_wrap=True)
+    figures = ("pages", "queue", "episodes", "facts", "events", "concepts", "waiting")
+    made = table("owner", *figures, figures=figures)
     for seen, waits in rows:
-        counts = seen.counts
-        facts = counts.user_facts + counts.assistant_facts
-        figures = (counts.pages, counts.short, counts.episodes, facts, counts.events, counts.concepts, waits)
-        table.add_row(Text(visible(seen.owner)), *(f"{each:,}" for each in figures))
-    output.console.print(table)
-    output.console.print("one of them: memci inspect STORE --memory --owner NAME", style="dim")
+        own = seen.counts
+        facts = own.user_facts + own.assistant_facts
+        made.add_row(
+            cell(seen.owner), *numbers((own.pages, own.short, own.episodes, facts, own.events, own.concepts, waits))
+        )
+    output.console.print(made)
+    output.line("one of them: memci inspect STORE --memory --owner NAME", "dim")
 
 
 def _print_memory(output: Output, path: str, seen: Overview, waits: int) -> None:
     if output.json:
         value = asdict(seen) | _figures(seen, waits) | {"store": path}
         value["days"] = [asdict(day) | {"mood": day.mood} for day in seen.days]
-        value["concepts"] = [{"name": name, "told": count} for name, count in seen.concepts]
+        value["concepts"] = [{"name": name, "statements": count} for name, count in seen.concepts]
         output.print_json(value)
     elif not seen:
-        output.console.print(Text(empty_memory(seen.owner, waits)), soft_wrap=True)
+        why = "no page was closed yet"
+        if waits:
+            why = f"{waits:,} pages wait: a program feeds them when its context is idle, or memci consolidate does"
+        output.line(f"{seen.owner}: the memory is empty: {why}")
     else:
         output.console.print(memory_tables(seen))
         if waits:
-            output.console.print(Text(f"\n{waits:,} pages wait: memci consolidate tells of them", style="yellow"))
+            output.line(f"\n{waits:,} pages wait: memci consolidate feeds them", "yellow")
 
 
 def _print_concept(output: Output, path: str, owner: str, name: str, found: tuple[Concept, ...]) -> None:
@@ -105,15 +113,10 @@ def _print_concept(output: Output, path: str, owner: str, name: str, found: tupl
         concepts = [asdict(each) for each in found]
         output.print_json({"store": path, "owner": owner, "concept": name, "concepts": concepts})
     elif not found:
-        told = f"the graph of {visible(owner)} has no concept {visible(repr(name))}; memci inspect --memory names some"
-        output.console.print(Text(told), soft_wrap=True)
+        output.line(f"the graph of {owner} has no concept {name!r}; memci inspect --memory names some")
     else:
         output.console.print(concepts_table(found))
 
 
 def _figures(seen: Overview, waits: int) -> dict[str, Any]:
     return {"owner": seen.owner, "counts": asdict(seen.counts), "waiting": waits}
-
-
-def _waiting(storage: Storage, memory: TieredMemory) -> int:
-    return sum(waiting(memory, record.id) for record in storage.contexts() if record.owner == memory.owner)

@@ -4,13 +4,14 @@
        What does the flight on day 12 cost?
     known of the user …
 
-Nothing grows warmer by it, unless that is asked for. This module knows nothing of how things are found, or of how a
+It does not count as use, unless --count is given. This module knows nothing of how things are found, or of how a
 command line is written.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -19,12 +20,12 @@ from ...context.context import Context
 from ...errors import InvalidSetting
 from ...memory import TieredMemory
 from ...memory.backend import Fact, FoundPage, Recollection
-from ...memory.inspect import waiting
 from ...text.language.terms import query_terms, terms
 from ...tools.search_memory import timestamp
 from ..output import Output, visible
-from ..stores import chosen, existing, writable
-from .owners import chosen_owner
+from ..stores import open_store
+from ..tables import cell
+from .inspect import choose_owner, waiting_pages
 from .tables import day, indented, page_name
 
 MARKED = "bold yellow"
@@ -37,48 +38,50 @@ _TIERS = {
 }
 
 
-def searched(
-    output: Output,
-    path: str,
-    query: str,
-    *,
-    context: str | None,
-    owner: str | None,
-    k: int,
-    since: str | None,
-    until: str | None,
-    count: bool,
-) -> None:
-    """Print what is known of *query*: to an owner, or to a *context*, which is not told of what stands in its window.
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What `memci search` looks for, and where."""
+
+    query: str
+    context: str | None = None
+    """as this context: without what is in its window"""
+    owner: str | None = None
+    k: int = 5
+    """pages at most"""
+    since: str | None = None
+    until: str | None = None
+    """dates, or ISO 8601"""
+    count: bool = False
+    """count it as use"""
+
+
+def run_search(output: Output, path: str, options: SearchOptions) -> None:
+    """Print what the memory of an owner finds in the store at *path*.
 
     Raises:
-        InvalidSetting: If there is no such store, context or owner, or an argument makes no sense.
+        InvalidSetting: If there is no such store, context or owner, or an option makes no sense.
         StorageError: If it can't be read.
     """
-    if not query.strip():
+    if not options.query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
-    first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)
-    with writable(path) if count else existing(path) as storage:
-        name = chosen_owner(storage, path, context=context, owner=owner)
-        memory = TieredMemory(storage, owner=name, read_only=not count)
-        try:
-            if context is None:
-                found = memory.search(query, k=k, since=first, until=last)
+    since, until = moment(options.since, "--since"), moment(options.until, "--until", ends=True)
+    with open_store(path, write=options.count) as storage:
+        name = choose_owner(storage, path, context=options.context, owner=options.owner)
+        with closing(TieredMemory(storage, owner=name, read_only=not options.count)) as memory:
+            if options.context is None:
+                found = memory.search(options.query, k=options.k, since=since, until=until)
             else:
-                with Context.open(storage, id=chosen(storage, path, context), memory=memory, read_only=True) as opened:
-                    found = opened.search_memory(query, k=k, since=first, until=last)
-            pending = sum(waiting(memory, record.id) for record in storage.contexts() if record.owner == name)
-        finally:
-            memory.close()
-    found = replace(found, pending=pending)
+                with Context.open(storage, id=options.context, memory=memory, read_only=True) as opened:
+                    found = opened.search_memory(options.query, k=options.k, since=since, until=until)
+            found = replace(found, pending=waiting_pages(storage, memory))
     if output.json:
-        output.print_json({"store": path, "owner": name, "context": context, **asdict(found)})
+        output.print_json({"store": path, "owner": name, "context": options.context, **asdict(found)})
     else:
-        output.console.print(found_lines(found, context))
+        output.console.print(found_lines(found, options.context))
 
 
 def found_lines(found: Recollection, context: str | None) -> RenderableType:
-    """Return *found* as lines, pages first, the words of the query marked."""
+    """Return *found* as lines: pages first, the words of the query marked; *context* is the one that searched."""
     parts: list[RenderableType] = []
     for position, page in enumerate(found.pages, 1):
         parts += [_headline(position, page), indented(marked(page.text, found.query), 3)]
@@ -88,31 +91,30 @@ def found_lines(found: Recollection, context: str | None) -> RenderableType:
     if found.concepts:
         parts.append(Text("related", style="bold"))
         for each in found.concepts:
-            told = visible("; ".join(each.relations))
-            parts.append(indented(Text(f"{visible(each.name)} {each.activation:.2f}: {told}")))
+            parts.append(indented(cell(f"{each.name} {each.activation:.2f}: {'; '.join(each.relations)}")))
     if not found:
-        parts.append(Text(f"nothing was found for {visible(repr(found.query))}"))
+        parts.append(cell(f"nothing was found for {found.query!r}"))
     if context is not None:
-        parts.append(Text(f"what stands in the window of {visible(context)} was not looked for", style="dim"))
+        parts.append(Text(f"pages in the window of {visible(context)} were left out", style="dim"))
     if found.pending:
         parts.append(
-            Text(f"{found.pending:,} pages are not searchable as they are yet: memci consolidate", style="yellow")
+            Text(f"{found.pending:,} pages are not searchable yet: memci consolidate feeds them", style="yellow")
         )
     return Group(*parts)
 
 
 def marked(text: str, query: str) -> Text:
-    """Return *text* with the words of *query* marked, in whatever form they stand there. O(characters)."""
+    """Return *text* with the words of *query* marked, also where they have another form. O(characters)."""
     wanted = frozenset(query_terms(query))
     shown = Text(visible(text))
     for word in _TOKEN.finditer(shown.plain):
-        for start, end in _said(word[0], wanted):
+        for start, end in _matches(word[0], wanted):
             shown.stylize(MARKED, word.start() + start, word.start() + end)
     return shown
 
 
-def _said(word: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield where *word* says one of the terms: all of it, or pairs of characters where there are no spaces."""
+def _matches(word: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Yield where *word* has one of the terms: all of it, or pairs of characters where there are no spaces."""
     found = terms(word)
     if wanted.isdisjoint(found):
         return
@@ -139,5 +141,5 @@ def _facts(title: str, facts: Sequence[Fact], query: str) -> Iterator[Renderable
         yield Text(title, style="bold")
     for each in facts:
         when = f", {day(each.at)}" if each.at is not None else ""
-        told = f"  {page_name((each.context, each.index))}{when} · {each.score:.2f}"
-        yield indented(marked(each.text, query).append(told, style="dim"))
+        source = f"  {page_name((each.context, each.index))}{when} · {each.score:.2f}"
+        yield indented(marked(each.text, query).append(source, style="dim"))

@@ -1,4 +1,4 @@
-"""The tables of a memory: its queue, its episodes by heat, its chains, what is known, the graph.
+"""The tables of a memory: its queue, its episodes by heat, its chains, facts, events, the graph.
 
     heat                since   visits   found   pages   episode
     ███████░░░   12.9     4.0        3       2       9   Flight to Oslo
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -22,6 +21,7 @@ from ...memory.inspect import HeldFact, LinkedPages, Overview, PageKey, QueuedPa
 from ...memory.tiers.events import DailySummary, LifeEvent
 from ...memory.tiers.profile import Profile
 from ..output import visible
+from ..tables import cell, clipped, numbers, table
 
 _T = TypeVar("_T")
 
@@ -34,9 +34,9 @@ _BAR = 10
 def memory_tables(seen: Overview) -> RenderableType:
     """Return all that a memory holds, tier by tier."""
     parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
-    parts += _section("short-term: what is handed over next first", seen.queue, queue_table)
+    parts += _section("short-term: the page that moves next is first", seen.queue, queue_table)
     parts += _section("episodes, hottest first", seen.episodes, episodes_table)
-    parts += _section("chains: pages that go on from one another", seen.chains, chains_table)
+    parts += _section("chains: pages that continue one another", seen.chains, chains_table)
     parts += _section("known of the user", seen.user_facts, facts_table)
     parts += _section("known of what the assistant did", seen.assistant_facts, facts_table)
     parts += _section("events, latest first", seen.events[::-1], events_table)
@@ -44,9 +44,9 @@ def memory_tables(seen: Overview) -> RenderableType:
     parts += profile_lines(seen.profile)
     parts += work_lines(seen.work)
     if seen.counts.concepts:
-        told = ", ".join(f"{visible(name)} {count:,}" for name, count in seen.concepts)
+        names = ", ".join(f"{name} {count:,}" for name, count in seen.concepts)
         figures = f"{seen.counts.concepts:,} concepts in {seen.counts.statements:,} statements"
-        parts += [Text("\ngraph", style="bold"), Text(f"{figures}; told of most: {told}")]
+        parts += [Text("\ngraph", style="bold"), cell(f"{figures}; most statements: {names}")]
         parts.append(Text("around one of them: --concept NAME", style="dim"))
     return Group(*parts)
 
@@ -65,27 +65,24 @@ def summed_up(seen: Overview) -> str:
 
 def queue_table(rows: Iterable[QueuedPage]) -> Table:
     """Return a line per page of the queue."""
-    table = _table("page", "when", "title")
+    made = table("page", "when", "title", fills="title")
     for each in rows:
-        table.add_row(_page(each.context, each.index), day(each.at), _line(each.title))
-    return table
+        made.add_row(_page(each.context, each.index), day(each.at), clipped(each.title))
+    return made
 
 
 def episodes_table(rows: Sequence[WarmEpisode]) -> Table:
     """Return two lines per episode, with its heat as a bar."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    table.add_column("heat", no_wrap=True)
-    for name in ("", "since", "visits", "found", "pages"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("episode", no_wrap=True, overflow="ellipsis", ratio=1)
+    figures = ("", "since", "visits", "found", "pages")
+    made = table("heat", *figures, "episode", figures=figures, fills="episode")
     hottest = max((each.heat for each in rows), default=0.0)
     for each in rows:
-        told = Text(visible(each.summary.partition("\n")[0]), no_wrap=True, overflow="ellipsis")
-        told.append(f"\n{visible(', '.join([*_days(each.first, each.last), *each.keywords]))}", style="dim")
-        figures = (f"{each.heat:.1f}", f"{each.heat_since_analysis:.1f}")
-        used = (f"{each.visits:,}", f"{each.access_count:,}", f"{each.length:,}")
-        table.add_row(heat_bar(each.heat, hottest), *figures, *used, told)
-    return table
+        about = Text(visible(each.summary.partition("\n")[0]), no_wrap=True, overflow="ellipsis")
+        about.append(f"\n{visible(', '.join([*_days(each.first, each.last), *each.keywords]))}", style="dim")
+        heat = (f"{each.heat:.1f}", f"{each.heat_since_analysis:.1f}")
+        use = numbers((each.visits, each.access_count, each.length))
+        made.add_row(heat_bar(each.heat, hottest), *heat, *use, about)
+    return made
 
 
 def heat_bar(heat: float, hottest: float) -> Text:
@@ -96,38 +93,37 @@ def heat_bar(heat: float, hottest: float) -> Text:
 
 def chains_table(rows: Iterable[LinkedPages]) -> Table:
     """Return a line per chain."""
-    table = _table("pages", "chain")
+    made = table("pages", "chain", fills="chain")
     for each in rows:
         pages = list(_short(each.pages))
         shown = pages if len(pages) <= 4 else [*pages[:2], f"… {len(pages) - 3:,} more", pages[-1]]
-        table.add_row(Text(" → ".join(shown)), _line(each.summary))
-    return table
+        made.add_row(Text(" → ".join(shown)), clipped(each.summary))
+    return made
 
 
 def facts_table(rows: Iterable[HeldFact]) -> Table:
     """Return a line per fact."""
-    table = _table("page", "when", "fact")
+    made = table("page", "when", "fact", fills="fact")
     for each in rows:
-        table.add_row(_page(each.context, each.index), day(each.at), Text(visible(each.text)))
-    return table
+        made.add_row(_page(each.context, each.index), day(each.at), cell(each.text))
+    return made
 
 
 def events_table(rows: Iterable[LifeEvent]) -> Table:
     """Return a line per event."""
-    table = _table("page", "when", "weight", "who", "what")
+    made = table("page", "when", "weight", "who", "what", figures=("weight",), fills="what")
     for each in rows:
-        weight = f"{each.importance:.2f}"
-        who, what = Text(visible(each.who)[:20]), Text(visible(each.what))
-        table.add_row(_page(each.context, each.index), day(each.when), weight, who, what)
-    return table
+        who = cell(each.who[:20])
+        made.add_row(_page(each.context, each.index), day(each.when), f"{each.importance:.2f}", who, cell(each.what))
+    return made
 
 
 def days_table(rows: Iterable[DailySummary]) -> Table:
     """Return a line per day."""
-    table = _table("day", "mood", "messages", "about")
+    made = table("day", "mood", "messages", "about", figures=("messages",), fills="about")
     for each in rows:
-        table.add_row(each.date, each.mood, f"{each.messages:,}", Text(visible(each.summary)))
-    return table
+        made.add_row(each.date, each.mood, f"{each.messages:,}", cell(each.summary))
+    return made
 
 
 def profile_lines(profile: Profile) -> Iterator[RenderableType]:
@@ -136,34 +132,32 @@ def profile_lines(profile: Profile) -> Iterator[RenderableType]:
         return
     version = f", version {profile.version:,}" if profile.version else ""
     yield Text(f"\nprofile{version}, {profile.turns:,} turns", style="bold")
-    told = [profile.text] if profile.text else []
-    if not profile.text:  # it is made of the traits, where there is one
+    lines = [profile.text] if profile.text else []
+    if not profile.text:  # where there is a text, it was made of the traits
         for trait in profile.traits:
             page = f" ({page_name((trait.context, trait.index))})" if trait.context else ""
-            told.append(f"{trait.dimension} {trait.level}: {trait.reason}{page}")
-    told += [f"strategy: {profile.strategy}"] * bool(profile.strategy)
-    told += [f"tags: {', '.join(profile.tags)}"] * bool(profile.tags)
-    told += [f"conversation of {each.date or 'an unknown day'}: {each.summary}" for each in profile.conversations]
-    yield from (indented(Text(visible(each))) for each in told)
+            lines.append(f"{trait.dimension} {trait.level}: {trait.reason}{page}")
+    lines += [f"strategy: {profile.strategy}"] * bool(profile.strategy)
+    lines += [f"tags: {', '.join(profile.tags)}"] * bool(profile.tags)
+    lines += [f"conversation of {each.date or 'an unknown day'}: {each.summary}" for each in profile.conversations]
+    yield from (indented(Text(visible(each))) for each in lines)
 
 
 def work_lines(work: Work) -> Iterator[RenderableType]:
-    """Yield what a model did for the memory, by step, and what waits for it; nothing if there never was one."""
+    """Yield what a model did for the memory, by step, and the jobs that wait; nothing if there never was a model."""
     if not (work.spent or work.waiting or work.set_aside or work.skipped):
         return
-    counts = {"wait": work.waiting, "set aside": work.set_aside, "skipped": work.skipped}
-    jobs = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    jobs_by_state = {"wait": work.waiting, "set aside": work.set_aside, "skipped": work.skipped}
+    jobs = ", ".join(f"{count:,} {name}" for name, count in jobs_by_state.items() if count)
     yield Text(f"\na model's work{f'; jobs: {jobs}' if jobs else ''}", style="bold")
     if not work.spent:
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("step", no_wrap=True)
-    for name in ("calls", "tokens in", "tokens out", "failed", "rejected"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ("calls", "tokens in", "tokens out", "failed", "rejected")
+    made = table("step", *figures, figures=figures)
     for step, each in sorted(work.spent.items(), key=lambda item: (-item[1].calls, item[0])):
-        figures = (each.calls, each.prompt, each.completion, each.failed, each.rejected)
-        table.add_row(visible(step), *(f"{count:,}" for count in figures))
-    yield table
+        counts = numbers((each.calls, each.prompt, each.completion, each.failed, each.rejected))
+        made.add_row(cell(step), *counts)
+    yield made
 
 
 def indented(text: Text, columns: int = 2) -> Padding:
@@ -173,21 +167,21 @@ def indented(text: Text, columns: int = 2) -> Padding:
 
 def concepts_table(rows: Iterable[Concept]) -> Table:
     """Return a line per concept that is active."""
-    table = _table("concept", "activation", "pages", "relations")
+    made = table("concept", "activation", "pages", "relations", figures=("activation",), fills="relations")
     for each in rows:
-        pages, relations = Text(", ".join(_short(each.pages[:4]))), Text(visible("\n".join(each.relations)))
-        table.add_row(Text(visible(each.name)), f"{each.activation:.2f}", pages, relations)
-    return table
+        pages, relations = Text(", ".join(_short(each.pages[:4]))), cell("\n".join(each.relations))
+        made.add_row(cell(each.name), f"{each.activation:.2f}", pages, relations)
+    return made
 
 
 def page_name(page: PageKey) -> str:
-    """Return how a page is called: its context and index."""
+    """Return the name of a page: its context and index."""
     context, index = page
     return f"{visible(context)} #{index}"
 
 
 def day(at: float | None) -> str:
-    """Return the day of a moment, "" if nobody said."""
+    """Return the day of *at*, in seconds since 1970 UTC; "" if it is not known."""
     return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
@@ -215,17 +209,3 @@ def _section(title: str, rows: Sequence[_T], table: Callable[[Sequence[_T]], Tab
 
 def _page(context: str, index: int) -> Text:
     return Text(page_name((context, index)))
-
-
-def _line(text: str) -> Text:
-    return Text(visible(" ".join(text.split())), no_wrap=True, overflow="ellipsis")
-
-
-def _table(*columns: str) -> Table:
-    """Return a table whose last column takes what room is left."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
-    for name in columns[:-1]:
-        right = name in {"weight", "messages", "activation"}
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    table.add_column(columns[-1], ratio=1, overflow="fold")
-    return table

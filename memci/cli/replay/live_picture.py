@@ -1,10 +1,10 @@
-"""The live picture of a window: what fills it, how it grew and was archived, what a prompt cache keeps.
+"""The live picture of a window: what fills it, how it grew and was compacted, what a prompt cache keeps.
 
     ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱    the window: a bar of all its parts
       ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█ ▂▄▆█     its size, call by call: the drops are compactions
     ▆███████████████████████████████████████████████
 
-Each part has a shade of its own besides its colour. This module knows nothing of how the figures come about.
+This module knows nothing of how the figures are computed.
 """
 
 import time
@@ -17,21 +17,14 @@ from rich.text import Text
 
 from ...context.context import Context
 from ...context.report import Report
-from .player import Tally, Watch
+from ..tables import WIDEST
+from ..window_bar import legend, window_bar
+from .player import ReplayProgress, Watch
 
-PARTS = (
-    ("system & tools", "█", "blue"),
-    ("contents", "▒", "magenta"),
-    ("active", "▓", "green"),
-    ("open", "░", "yellow"),
-)
-"""Parts of a request, with the shade and the colour of each; framing is drawn with the system."""
-_FREE, _REPLY = ("·", "bright_black"), ("╱", "bright_black")
 _STEPS = " ▁▂▃▄▅▆▇█"
-_WIDEST = 100
 _FRAMES_PER_SECOND = 15
 _LINES = 5
-"""Progress lines where there is no terminal."""
+"""progress lines where there is no terminal"""
 
 
 class Watcher:
@@ -41,7 +34,7 @@ class Watcher:
         console: Where to.
         title: What is replayed.
         live: Whether to draw the picture.
-        seconds: How long the replay should take at least, so that one can follow; only with the picture.
+        seconds: How long the replay should take at least, so that one can follow it; only with the picture.
     """
 
     def __init__(self, console: Console, title: str, *, live: bool, seconds: float = 0) -> None:
@@ -61,29 +54,29 @@ class Watcher:
         if self._live is not None:
             self._live.stop()
 
-    def _watch(self, context: Context, tally: Tally) -> None:
+    def _watch(self, context: Context, progress: ReplayProgress) -> None:
         if self._live is None:
-            every = -(-tally.total // _LINES)
-            if tally.messages % every == 0 and tally.messages < tally.total:
-                self._console.print(progress_line(context.report(), tally), soft_wrap=True)
+            every = -(-progress.total // _LINES)
+            if progress.messages % every == 0 and progress.messages < progress.total:
+                self._console.print(progress_line(context.report(), progress), soft_wrap=True)
             return
         now = time.monotonic()
-        early = self._start + self._seconds * tally.messages / tally.total - now
+        early = self._start + self._seconds * progress.messages / progress.total - now
         if early > 0.02:
             time.sleep(early)
         if now - self._drawn > 1 / _FRAMES_PER_SECOND:
             self._drawn = now
-            width = min(self._console.width, _WIDEST)
-            self._live.update(picture(self._title, context.report(), tally, width=width), refresh=True)
+            width = min(self._console.width, WIDEST)
+            self._live.update(picture(self._title, context.report(), progress, width=width), refresh=True)
 
 
-def picture(title: str, report: Report, tally: Tally, *, width: int) -> RenderableType:
+def picture(title: str, report: Report, progress: ReplayProgress, *, width: int) -> RenderableType:
     """Return the picture of a window, *width* columns wide."""
-    turn = f"turn {tally.turn:,} of {tally.turns:,}"
+    turn = f"turn {progress.turn:,} of {progress.turns:,}"
     head = Text(title, style="bold", no_wrap=True, overflow="ellipsis")
     head.truncate(max(8, width - len(turn) - 2), overflow="ellipsis", pad=True)
     head.append(" " * max(0, width - head.cell_len - len(turn)) + turn, style="not bold")
-    done = round(width * tally.messages / tally.total)
+    done = round(width * progress.messages / progress.total)
     bar = Text("━" * done, style="cyan").append("─" * (width - done), style="bright_black")
     return Group(
         head,
@@ -94,44 +87,10 @@ def picture(title: str, report: Report, tally: Tally, *, width: int) -> Renderab
         legend(report, width),
         Text(),
         Text("its size, call by call; at each drop, old pages are archived", style="bold"),
-        history(tally.sizes, report.budget, width),
+        history(progress.sizes, report.budget, width),
         Text(),
-        figures(report, tally),
+        figures(report, progress),
     )
-
-
-def window_bar(report: Report, width: int) -> Text:
-    """Return the window as a bar of *width* columns: the parts of the request, what is free, the reply's share."""
-    bar = Text(no_wrap=True)
-    sizes = [(_shown(report)[name], shade, colour) for name, shade, colour in PARTS]
-    sizes += [(max(0, report.budget - report.total), *_FREE), (report.window - report.budget, *_REPLY)]
-    reached = drawn = 0
-    for tokens, shade, colour in sizes:
-        reached += tokens
-        end = min(width, round(width * reached / report.window))
-        bar.append(shade * (end - drawn), style=colour)
-        drawn = end
-    return bar
-
-
-def legend(report: Report, width: int) -> Text:
-    """Return what the shades of the bar mean, with the tokens of each, in one line or two."""
-    shown = _shown(report)
-    items = [(shade, colour, name, shown[name]) for name, shade, colour in PARTS]
-    items.append((*_FREE, "free", max(0, report.budget - report.total)))
-    items.append((*_REPLY, "reply", report.window - report.budget))
-    labels = [f"{name} {tokens:>6,}" for _, _, name, tokens in items]
-    columns = len(items) if sum(map(len, labels)) + 5 * len(items) <= width else 3
-    text = Text(no_wrap=True)
-    for position, ((shade, colour, _, _), label) in enumerate(zip(items, labels, strict=True)):
-        column = position % columns
-        room = max(len(each) for each in labels[column::columns])
-        name, tokens = label.rsplit(maxsplit=1)
-        text.append(shade * 2, style=colour)
-        text.append(f" {name}{tokens:>{room - len(name)}}")
-        last = position == len(items) - 1
-        text.append("" if last else "\n" if column == columns - 1 else "  ")
-    return text
 
 
 def history(sizes: Sequence[int], budget: int, width: int) -> Text:
@@ -143,32 +102,26 @@ def history(sizes: Sequence[int], budget: int, width: int) -> Text:
     return Text(f"{upper}\n{lower}", style="cyan", no_wrap=True)
 
 
-def figures(report: Report, tally: Tally) -> Table:
+def figures(report: Report, progress: ReplayProgress) -> Table:
     """Return the figures below the picture: what was said, where its pages are, what is cached."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="bold")
     table.add_column(justify="right")
     table.add_column()
     pages = report.pages
-    table.add_row("said", f"{tally.said:,}", f"tokens in {tally.messages:,} messages")
+    table.add_row("said", f"{progress.said:,}", f"tokens in {progress.messages:,} messages")
     table.add_row("pages", f"{pages['open'] + pages['active']:,}", "in full")
     table.add_row("", f"{pages['archived']:,}", "archived, on a line of their own")
     table.add_row("", f"{pages['folded']:,}", "folded: several on one line")
     table.add_row("", f"{pages['unloaded']:,}", "unloaded: kept, not listed any more")
-    table.add_row("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions")
+    table.add_row("cache", f"{report.cached:.1%}", f"of all that was sent; {report.editions:,} compactions")
     return table
 
 
-def progress_line(report: Report, tally: Tally) -> str:
+def progress_line(report: Report, progress: ReplayProgress) -> str:
     """Return a replay's progress in one plain line."""
-    total = f"{tally.total:,}"
+    total = f"{progress.total:,}"
     return (
-        f"message {f'{tally.messages:,}':>{len(total)}} of {total}: {tally.said:>9,} tokens said, "
-        f"{report.total:>7,} shown, {report.compactions:,} compactions"
+        f"message {f'{progress.messages:,}':>{len(total)}} of {total}: {progress.said:>9,} tokens said, "
+        f"{report.total:>7,} shown, {report.editions:,} compactions"
     )
-
-
-def _shown(report: Report) -> dict[str, int]:
-    tokens = report.tokens
-    fixed = tokens["system"] + tokens["tools"] + tokens["framing"]
-    return {"system & tools": fixed, "contents": tokens["contents"], "active": tokens["active"], "open": tokens["open"]}

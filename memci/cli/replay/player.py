@@ -2,11 +2,11 @@
 
     user, tool …  ──▶ append_turn        assistant  ──▶ render (a call of the model), then append_turn
 
-What happens on the way is told to a `watch`. This module knows nothing of files or of the terminal.
+A `Watch` is called after every message. This module knows nothing of files or of the terminal.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,29 +14,29 @@ from tempfile import TemporaryDirectory
 from ...context.context import Context
 from ...errors import InvalidMessage, InvalidSetting
 from ...storage import SQLiteStorage, Storage
-from ...storage.sqlite.connection import Durability
 from ...tokens import counter_for, message_tokens
+from ..stores import open_store
 from .transcripts import Transcript
 
 NONCE = "5eed0001"
-"""Of contexts that nobody keeps: the same conversation then costs the same tokens each time."""
+"""of contexts that are not kept: the same conversation then costs the same tokens each time"""
 
 
 @dataclass(slots=True)
-class Tally:
+class ReplayProgress:
     """How far a replay has come."""
 
     turns: int
-    """interactions of the whole transcript"""
+    """of the whole transcript"""
     total: int
     """messages of the whole transcript"""
     turn: int = 0
-    """interactions begun"""
+    """turns begun"""
     messages: int = 0
     calls: int = 0
     """of the model: renderings"""
     said: int = 0
-    """tokens of all messages so far, the system prompt with them"""
+    """tokens of all messages so far, with the system prompt"""
     sizes: list[int] = field(default_factory=list)
     """tokens of the request, per call"""
 
@@ -46,68 +46,70 @@ class Tally:
         return max(self.sizes, default=0)
 
 
-Watch = Callable[[Context, Tally], None]
+Watch = Callable[[Context, ReplayProgress], None]
 
 
-def play(context: Context, transcript: Transcript, *, model: str | None = None, watch: Watch | None = None) -> Tally:
-    """Feed *transcript* to *context* and return the tally; *watch* is called after every message.
+def play(
+    context: Context, transcript: Transcript, *, model: str | None = None, watch: Watch | None = None
+) -> ReplayProgress:
+    """Feed *transcript* to *context* and return the figures; *watch* is called after every message.
 
     Before each message of the assistant the context is rendered, as it is before a call of the model. Where an answer
-    was not recorded, it is rendered before the next interaction.
+    was not recorded, it is rendered before the next turn.
 
     Raises:
         BudgetExceeded: If something does not fit the window.
-        InvalidMessage: If a message is refused; it says where that stands in its file.
+        InvalidMessage: If a message is refused; it says where in its file the message stands.
     """
     count = counter_for(model, None)
-    tally = Tally(transcript.turns, len(transcript.steps))
+    progress = ReplayProgress(transcript.turns, len(transcript.steps))
     if transcript.system is not None:
-        tally.said = message_tokens({"role": "system", "content": transcript.system}, count, model)
+        progress.said = message_tokens({"role": "system", "content": transcript.system}, count, model)
     openings = set(transcript.openings())
     waiting = False
     for position, step in enumerate(transcript.steps):
         answers = step.message["role"] == "assistant"
         if answers or (waiting and position in openings):
-            _call(context, transcript, tally)
+            _call(context, transcript, progress)
         try:
             context.append_turn(step.message, opens_page=step.opens_page)
         except InvalidMessage as error:
             raise InvalidMessage(f"{transcript.name}: {step.where or error.path}", error.reason) from None
         waiting = not answers
-        tally.turn += position in openings
-        tally.messages += 1
-        tally.said += message_tokens(step.message, count, model)
+        progress.turn += position in openings
+        progress.messages += 1
+        progress.said += message_tokens(step.message, count, model)
         if watch is not None:
-            watch(context, tally)
+            watch(context, progress)
     if waiting:
-        _call(context, transcript, tally)
-    return tally
+        _call(context, transcript, progress)
+    return progress
 
 
 @contextmanager
-def store_for(path: Path | None, context: str) -> Iterator[Storage]:
-    """Yield the store at *path*, in which *context* is to be made; without a path, one that vanishes afterwards.
+def replay_store(path: str | None, context: str) -> Iterator[Storage]:
+    """Yield the store at *path*, in which *context* is to be made; without a path, a temporary one.
 
     Raises:
         InvalidSetting: If the store has such a context already.
         StorageError: If it can't be opened.
     """
-    # A power cut takes a temporary store anyway.
-    durability: Durability = "fast" if path is None else "full"
-    with ExitStack() as stack:
-        if path is None:
-            path = Path(
-                stack.enter_context(TemporaryDirectory(prefix="memci-", ignore_cleanup_errors=True)), "memci.db"
-            )
-        storage = SQLiteStorage(path, durability=durability)
-        stack.callback(storage.close)
-        if storage.load(context) is not None:
-            raise InvalidSetting("--store", f"{str(path)!r} holds a context {context!r} already: name another file")
-        yield storage
+    if path is None:
+        with (
+            TemporaryDirectory(prefix="memci-", ignore_cleanup_errors=True) as folder,
+            # after a power cut nobody looks for a temporary store
+            closing(SQLiteStorage(Path(folder, "memci.db"), durability="fast")) as storage,
+        ):
+            yield storage
+        return
+    with open_store(path, write=True, make=True) as kept:
+        if kept.load(context) is not None:
+            raise InvalidSetting("--store", f"{path!r} holds a context {context!r} already: name another store")
+        yield kept
 
 
-def _call(context: Context, transcript: Transcript, tally: Tally) -> None:
-    # What was recorded was sent like that: a call whose result is missing must not stop the replay.
+def _call(context: Context, transcript: Transcript, progress: ReplayProgress) -> None:
+    # a call whose result is missing was recorded like that, and must not stop the replay
     context.render(tools=transcript.tools, strict=False)
-    tally.calls += 1
-    tally.sizes.append(context.report().total)
+    progress.calls += 1
+    progress.sizes.append(context.report().total)

@@ -1,29 +1,22 @@
-"""Transcripts: recorded conversations, read from a file and joined end to end into what a context is fed.
+"""Transcripts: recorded conversations, read from a file and joined end to end into one conversation.
 
     trip.json    {"messages": [system, user, assistant, …]}   ──▶   system="…", steps: user, assistant, …
     log.jsonl    a message per line                           ──▶   the same
 
-A file may be JSON or JSON lines; which conversations it holds is found by `formats`. The first system message becomes
-the system prompt; later ones that say the same are skipped. This module knows nothing of windows or of the terminal.
+A file may be JSON or JSON lines; `formats` finds which conversations it holds. The first system message becomes
+the system prompt; later ones with the same text are skipped. This module knows nothing of windows or of the terminal.
 """
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 from ...errors import InvalidMessage, InvalidSetting
 from ...messages import Message, text_of
+from ..source import Source
 from .formats import Step, conversations, steps, tools_of
-
-SIGNATURES = {
-    b"SQLite format 3\0": "a SQLite file, not a conversation: if it is a store, look at it with memci inspect",
-    b"\x1f\x8b": "compressed: unpack it first",
-    b"PK\x03\x04": "a zip archive: unpack it first",
-    b"%PDF": "a PDF, not a conversation in JSON",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +28,11 @@ class Transcript:
     system: str | None = None
     tools: tuple[Message, ...] = ()
     left_out: int = 0
-    """later system messages that say something else than the first: a context has one system prompt"""
+    """later system messages that differ from the first: a context has one system prompt"""
 
     @property
     def turns(self) -> int:
-        """How many interactions it has."""
+        """How many turns it has."""
         return sum(1 for _ in self.openings())
 
     def openings(self) -> Iterator[int]:
@@ -48,11 +41,16 @@ class Transcript:
             if position == 0 or (step.opens_page and step.message["role"] == "user"):
                 yield position
 
+    def pages(self) -> list[list[Message]]:
+        """Return its messages, turn by turn. O(messages)."""
+        starts = [*self.openings(), len(self.steps)]
+        return [[step.message for step in self.steps[start:end]] for start, end in pairwise(starts)]
+
     def first(self, turns: int) -> "Transcript":
-        """Return the first *turns* interactions.
+        """Return its first *turns* turns.
 
         Raises:
-            InvalidSetting: If there are not so many.
+            InvalidSetting: If it does not have so many.
         """
         starts = [*self.openings(), len(self.steps)]
         if not 1 <= turns < len(starts):
@@ -60,16 +58,17 @@ class Transcript:
         return replace(self, steps=self.steps[: starts[turns]])
 
 
-def read(path: Path, *, dialogue: int | None = None) -> Transcript:
-    """Return the conversations in *path* ("-": standard input), or only number *dialogue*, counted from 1.
+def read(file: str, *, dialogue: int | None = None) -> Transcript:
+    """Return the conversations in *file* ("-": standard input), or only number *dialogue*, counted from 1.
 
     Raises:
         InvalidSetting: If the file can't be read, is not JSON, or holds no conversation; it says what and where.
         InvalidMessage: If a message is not one that a provider would accept; it says which.
     """
-    name = "standard input" if str(path) == "-" else path.name
+    source = Source(file)
+    name = source.name
     try:
-        found = list(conversations(_values(_text(path, name), name)))
+        found = list(conversations(_values("".join(source.lines()), name)))
         if dialogue is not None:
             if not 1 <= dialogue <= len(found):
                 raise InvalidSetting("--dialogue", f"{name} has the dialogues 1 to {len(found):,}, not {dialogue:,}")
@@ -105,31 +104,10 @@ def joined(name: str, taken: Sequence[Step], tools: Sequence[Message] = ()) -> T
     return Transcript(name, tuple(kept), system, tuple(tools), left_out)
 
 
-def _text(path: Path, name: str) -> str:
-    try:
-        raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    except FileNotFoundError:
-        raise InvalidSetting(str(path), "there is no such file: check the path") from None
-    except IsADirectoryError:
-        raise InvalidSetting(str(path), "is a folder: name one file in it") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidSetting(str(path), f"can't be read: {reason}") from None
-    for signature, what in SIGNATURES.items():
-        if raw.startswith(signature):
-            raise InvalidSetting(name, f"is {what}")
-    if not raw.strip():
-        raise InvalidSetting(name, "is empty: expected a conversation in JSON or JSON lines")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidSetting(
-            name, f"is not text in UTF-8 (byte {error.start:,} is 0x{raw[error.start]:02x}): save it as UTF-8"
-        ) from None
-
-
 def _values(text: str, name: str) -> Any:
-    """Return what the JSON *text* says; the values of JSON lines as {line number: value}."""
+    """Return the value of the JSON *text*; the values of JSON lines as {line number: value}."""
+    if not text.strip():
+        raise InvalidSetting(name, "is empty: expected a conversation in JSON or JSON lines")
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:

@@ -1,0 +1,71 @@
+"""A file that a command reads, or standard input ("-"), as lines of text.
+
+    source = Source("alice.jsonl")
+    first = next(source.lines())      every call of `lines` begins at the first line
+
+What can't be read, or is another kind of file, is an error in one sentence that names it. This module knows nothing of
+what the lines say.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ..errors import InvalidSetting
+
+_SIGNATURES = {
+    b"SQLite format 3\0": "a SQLite file, not a conversation: if it is a store, look at it with memci inspect",
+    b"\x1f\x8b": "compressed: unpack it first",
+    b"PK\x03\x04": "a zip archive: unpack it first",
+    b"%PDF": "a PDF, not a conversation in JSON",
+}
+
+
+class Source:
+    """The text of *file*, read line by line. Standard input is kept in memory, as it can be read only once."""
+
+    def __init__(self, file: str) -> None:
+        self.name = "standard input" if file == "-" else Path(file).name
+        self._file = file
+        self._kept = sys.stdin.buffer.read().splitlines(keepends=True) if file == "-" else None
+
+    def lines(self) -> Iterator[str]:
+        """Yield its lines, from the first one on. O(characters).
+
+        Raises:
+            InvalidSetting: If it can't be read, is another kind of file, or is not text in UTF-8.
+        """
+        if self._kept is not None:
+            yield from self._decoded(self._kept)
+            return
+        try:
+            stream = Path(self._file).open("rb")  # noqa: SIM115 -- it is closed below
+        except FileNotFoundError:
+            raise InvalidSetting(self._file, "there is no such file: check the path") from None
+        except IsADirectoryError:
+            raise InvalidSetting(self._file, "is a folder: name one file in it") from None
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from None
+        with stream:
+            yield from self._decoded(self._read(stream))
+
+    def _read(self, stream: Iterable[bytes]) -> Iterator[bytes]:
+        try:
+            yield from stream
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> InvalidSetting:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return InvalidSetting(self._file, f"can't be read: {reason}")
+
+    def _decoded(self, lines: Iterable[bytes]) -> Iterator[str]:
+        for number, line in enumerate(lines, 1):
+            for signature, kind in _SIGNATURES.items() if number == 1 else ():
+                if line.startswith(signature):
+                    raise InvalidSetting(self.name, f"is {kind}")
+            try:
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                found = f"line {number:,}, byte {error.start:,} is 0x{line[error.start]:02x}"
+                raise InvalidSetting(self.name, f"is not text in UTF-8 ({found}): save it as UTF-8") from None

@@ -158,7 +158,7 @@ def _file(path: str) -> Iterator[Finding]:
         yield Finding("schema", "problem", "is not a SQLite file", "name a store; take a copy of it from a backup")
         return
     except apsw.Error as error:
-        yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see which process uses it, and who may read it")
+        yield Finding("schema", "problem", f"SQLite can't read it: {error}", "see which process uses it")
         return
     yield _schema(application, schema)
     if journal in {"wal", "truncate"}:

@@ -1,7 +1,7 @@
 """What `memci inspect` and `memci verify` print of a store.
 
-    context  owner  messages  pages  turns  window  compactions
-    alice    alice       812     96     95  32,000            3
+    context  owner  messages  pages  turns  window  compacted
+    alice    alice       812     96     95  32,000          3
 
 This module knows nothing of how a command line is written.
 """
@@ -118,7 +118,7 @@ def _print_context(output: Output, storage: Storage, record: ContextRecord, *, p
         output.print_json(value)
         return
     turns = turns_of(record)
-    figures = f"{record.head:,} messages in {turns:,} turns, {report.editions:,} compactions"
+    figures = f"{record.head:,} messages in {turns:,} turns, {report.compactions:,} compactions"
     output.line(f"{record.id} of {record.owner}: {figures}\n", "bold")
     output.console.print(report_tables(report, output.console.width))
     if record.parent is not None:

@@ -102,7 +102,7 @@ def pages_table(pages: Iterable[PageInfo]) -> Table:
 
 def contexts_table(rows: Sequence[tuple[ContextRecord, int, int]]) -> Table:
     """Return a line per context: its record, its window, its compactions."""
-    figures = ("messages", "pages", "turns", "window", "compactions")
+    figures = ("messages", "pages", "turns", "window", "compacted")
     forks = any(record.parent is not None for record, _, _ in rows)
     made = table("context", "owner", *figures, *(["fork of"] if forks else []), figures=figures)
     for record, window, compactions in rows:

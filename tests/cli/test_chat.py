@@ -144,7 +144,7 @@ def test_chat_when_a_store_has_several_contexts(chat, store):
     result = chat("Hi", store=store)
 
     assert result.exit_code == 2
-    assert "--id: name one: the store has 'alice', 'bob'" in result.stderr
+    assert "--id: name one: agent.db has 'alice', 'bob'" in result.stderr
 
 
 def test_chat_when_it_goes_on(chat, server, store):
@@ -376,7 +376,7 @@ def test_terminal_when_an_answer_is_stopped(terminal, server, tmp_path):
 
     talk.process.send_signal(signal.SIGINT)
 
-    talk.wait_for("stopped: what was said so far is kept")
+    talk.wait_for("stopped: the text so far is kept")
     server.answers(echo)
     talk.wait_for("> ")
     talk.type("Go on.\r")

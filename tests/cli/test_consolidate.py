@@ -1,4 +1,4 @@
-"""`memci consolidate`: memories are told what waits, and moved on, by a model too."""
+"""`memci consolidate`: memories are fed what waits, and moved on, by a model too."""
 
 import json
 import shutil
@@ -8,9 +8,10 @@ import apsw
 import pytest
 from memory_kit import used
 from model_kit import obliging
+from rich.progress import Progress
 
 from memci import Context, SQLiteStorage
-from memci.cli.memory.consolidate import _told
+from memci.cli.memory.consolidate import _feed, _Jobs
 from memci.errors import WriteConflict
 from memci.memory import TieredMemory
 from memci.memory.inspect import counts
@@ -49,14 +50,14 @@ def server():
 
 
 def test_consolidate_when_pages_wait(run, told, untold):
-    """All that waits is told, and moves on; nothing waits then, and no context was changed by it."""
+    """All that waits is fed, and moves on; nothing waits then, and no context was changed by it."""
     with closing(SQLiteStorage(untold)) as storage:
         before = [storage.revision(each) for each in ("alice", "alice-work", "bob")]
 
     result = told("consolidate", untold)
 
     assert result["well"]
-    assert [(each["id"], each["told"], each["waiting"]) for each in result["contexts"]] == [
+    assert [(each["id"], each["fed"], each["waiting"]) for each in result["contexts"]] == [
         ("alice", 49, 0),
         ("alice-work", 19, 0),
         ("bob", 2, 0),
@@ -75,7 +76,7 @@ def test_consolidate_when_pages_wait(run, told, untold):
 
 @pytest.mark.parametrize(("option", "names"), [(("-c", "alice-work"), ["alice-work"]), (("--owner", "bob"), ["bob"])])
 def test_consolidate_when_one_is_named(told, untold, option, names):
-    """Only the context, or the contexts of the owner, that is named is told of."""
+    """Only the named context, or the contexts of the named owner, are fed."""
     result = told("consolidate", untold, *option)
 
     assert [each["id"] for each in result["contexts"]] == names
@@ -106,20 +107,20 @@ def test_consolidate_when_a_message_was_changed(run, untold):
 
 
 def test_consolidate_when_another_writer_has_it(untold):
-    """A context that another writer took is told as that, and is no failure of the rest."""
+    """A context that another process writes is named with that reason."""
 
     class Taken(TieredMemory):
         def observe(self, page):
             raise WriteConflict("at revision 9, not 8")
 
     with closing(SQLiteStorage(untold)) as storage, closing(Taken(storage, owner="ada")) as memory:
-        problem = _told(storage, "alice", memory, TieredMemory.maintain)
+        problem = _feed(storage, "alice", memory, _Jobs(Progress(disable=True)))
 
-    assert problem == "somebody else goes on with it: at revision 9, not 8"
+    assert problem == "another process writes it: at revision 9, not 8"
 
 
 def test_consolidate_when_it_is_rebuilt(run, told, store):
-    """What was derived is forgotten and made anew from the pages: what was lost of it is found again."""
+    """What was derived is deleted and derived again from the pages: what was lost of it is found again."""
     used(store)
     connection = apsw.Connection(str(store))
     connection.execute("DELETE FROM memory_passage")
@@ -140,7 +141,7 @@ def test_consolidate_when_it_is_rebuilt(run, told, store):
         assert counts(memory).pages == 2
     refused = run("consolidate", store, "--rebuild", "-c", "alice")
     assert refused.exit_code == 2
-    assert "--rebuild: makes the whole memory of an owner anew" in refused.stderr
+    assert "--rebuild: derives the whole memory of an owner again" in refused.stderr
 
 
 def test_consolidate_when_there_are_no_contexts(run, tmp_path):
@@ -177,7 +178,7 @@ def test_consolidate_when_a_model_does_it(told, run, untold, server):
 
 
 def test_consolidate_when_a_model_came_later(told, store, server):
-    """Pages that were told before there was a model are made better by it when all is made anew."""
+    """Pages that were fed before there was a model are improved by it when all is derived again."""
     model = ("--model", "gpt-4o", "--base-url", server.base_url)
 
     without = told("consolidate", store, "--owner", "bob", *model)

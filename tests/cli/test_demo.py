@@ -3,9 +3,8 @@
 import json
 
 from memci import Context, EphemeralStorage
-from memci.cli.demo.command import recalled
-from memci.cli.demo.script import SYSTEM, turns
-from memci.messages import check, tool_calls
+from memci.cli.demo.command import TURNS, conversation, recalled
+from memci.messages import call_name, check, tool_calls
 
 
 def test_demo_when_it_runs(run):
@@ -36,17 +35,10 @@ def test_demo_when_the_window_is_too_small(run):
     assert result.stderr.count("\n") == 1
 
 
-def test_turns_when_they_are_told_twice():
-    """The conversation is the same each time, and a shorter one is its beginning."""
-    first, second = list(turns(60)), list(turns(120))
-
-    assert second[:60] == first
-    assert len(second) == 120
-
-
-def test_turns_when_they_are_looked_at():
+def test_conversation_when_it_is_read():
     """Every message is one that a provider accepts; there are parallel calls, an error, Chinese and Japanese."""
-    messages = [message for turn in turns(120) for message in turn]
+    transcript = conversation()
+    messages = [step.message for step in transcript.steps]
     text = json.dumps(messages, ensure_ascii=False)
 
     for message in messages:
@@ -55,8 +47,11 @@ def test_turns_when_they_are_looked_at():
     assert calls == [message["tool_call_id"] for message in messages if message["role"] == "tool"]
     assert len(set(calls)) == len(calls)
     assert any(len(tool_calls(message)) == 3 for message in messages)
+    named = {call_name(call) for message in messages for call in tool_calls(message)}
+    assert named <= {tool["function"]["name"] for tool in transcript.tools}
     assert all(each in text for each in ("upstream_timeout", "陈思远", "佐藤"))
-    assert all(turn[0]["role"] == "user" and turn[-1]["role"] == "assistant" for turn in turns(120))
+    assert len(transcript.pages()) == TURNS
+    assert all(page[0]["role"] == "user" and page[-1]["role"] == "assistant" for page in transcript.pages())
 
 
 def test_recalled_when_a_page_needs_many_calls():
@@ -77,10 +72,10 @@ def test_recalled_when_a_page_needs_many_calls():
         {"role": "tool", "tool_call_id": "c", "content": "Line\n" * 2_000},
         {"role": "assistant", "content": ""},
     ]
-    with Context.open(EphemeralStorage(), id="a", system=SYSTEM, window=4_000) as context:
+    with Context.open(EphemeralStorage(), id="a", system="Be brief.", window=4_000) as context:
         context.append_turn(*long)
-        for turn in turns(10):
-            context.append_turn(*turn)
+        for page in conversation().pages()[:10]:
+            context.append_turn(*page)
         context.archive(keep=0)
 
         quoted = recalled(context, 1)

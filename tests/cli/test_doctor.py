@@ -30,7 +30,7 @@ def test_doctor_when_no_store_is_named(run):
 
     assert code == 0
     assert {"memci", "Python", "SQLite", "text search", "apsw", "typer"} <= set(findings)
-    assert findings["SQLite"]["told"].startswith(apsw.sqlite_lib_version())
+    assert findings["SQLite"]["text"].startswith(apsw.sqlite_lib_version())
     assert all(each["state"] == "ok" and not each["advice"] for each in findings.values())
     assert "✓ SQLite" in run("doctor").stdout
 
@@ -45,8 +45,8 @@ def test_doctor_when_a_store_is_well(run, kind, request):
     findings, code = found(run, path)
 
     assert code == 0
-    assert findings["contexts"]["told"] == "2, 122 messages"
-    assert findings["locks"]["told"].startswith("0 held now")
+    assert findings["contexts"]["text"] == "2, 122 messages"
+    assert findings["locks"]["text"].startswith("0 held now")
     assert {"file system", "space"} <= set(findings)
     assert [each.read_bytes() for each in files] == before
 
@@ -59,7 +59,7 @@ def test_doctor_when_a_lock_is_held(run, store):
 
         findings, _ = found(run, store)
 
-        assert findings["locks"]["told"] == "1 held now, of 2 that ever were"
+        assert findings["locks"]["text"] == "1 held now, of 2 that ever were"
         release()
 
 
@@ -104,7 +104,7 @@ def test_doctor_when_it_is_no_store(run, tmp_path):
     findings, code = found(run, other)
 
     assert code == 1
-    assert findings["schema"]["told"] == "is not a SQLite file"
+    assert findings["schema"]["text"] == "is not a SQLite file"
     missing = run("doctor", tmp_path / "none.db")
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert not (tmp_path / "none.db").exists()
@@ -141,7 +141,7 @@ def test_doctor_when_the_disk_is_nearly_full():
     told = [doctor._space(free) for free in (2**30, 100 * 2**20, 2**20)]
 
     assert [each.state for each in told] == ["ok", "warning", "problem"]
-    assert [each.told for each in told] == ["1 GiB are free", "100 MiB are free", "1 MiB are free"]
+    assert [each.text for each in told] == ["1 GiB are free", "100 MiB are free", "1 MiB are free"]
 
 
 def test_doctor_when_a_file_system_is_a_network():

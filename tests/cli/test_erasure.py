@@ -103,7 +103,7 @@ def test_erase_when_somebody_still_reads(run, store):
 
     assert pending.exit_code == 1
     assert "pending" in pending.stdout
-    assert "memci erase --scrub" in pending.stdout
+    assert "memci erase STORE --scrub" in pending.stdout
     reader.close()
     done = run("erase", store, "--scrub", "--json")
     assert (done.exit_code, json.loads(done.stdout)["physical"]) == (0, "done")

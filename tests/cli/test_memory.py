@@ -25,14 +25,14 @@ def store(flushed, tmp_path):
 # inspect --memory
 
 
-def test_inspect_memory_when_nothing_was_remembered(run, untold):
+def test_inspect_memory_when_it_is_empty(run, untold):
     """It says so, and how many pages wait; looking makes nothing."""
     before = untold.read_bytes()
 
     result = run("inspect", untold, "--memory", "--owner", "ada")
 
     assert result.exit_code == 0
-    assert result.stdout.startswith("ada: nothing was remembered yet: 68 pages wait")
+    assert result.stdout.startswith("ada: the memory is empty: 68 pages wait")
     assert result.stdout.count("\n") == 1
     assert untold.read_bytes() == before
     assert {each.name for each in untold.parent.iterdir()} <= {f"agents.db{end}" for end in ("", "-wal", "-shm")}
@@ -99,7 +99,7 @@ def test_inspect_memory_when_there_are_several_owners(run, told, store):
     assert [(each["owner"], each["counts"]["observed"] > 0) for each in owners] == [("ada", True), ("bob", True)]
     assert all(each in result.stdout for each in ("ada", "bob", "68"))
     assert (unknown.exit_code, unknown.stdout) == (2, "")
-    assert "--owner: agents.db has nothing of 'eve'; it has 'ada', 'bob'" in unknown.stderr
+    assert "--owner: agents.db has no owner 'eve'; it has 'ada', 'bob'" in unknown.stderr
     assert told("inspect", store, "--memory", "--context", "alice-work")["owner"] == "ada"
 
 
@@ -220,7 +220,7 @@ def test_marked_when_words_stand_in_another_form(query, text, words):
 
 
 def test_search_when_a_context_asks(run, told, store):
-    """A context is not told of what stands in its window, and sees what is behind it; its owner sees all."""
+    """A context does not find what is in its window; its owner finds everything."""
     window = {
         each["index"] for each in told("inspect", store, "-c", "alice", "--pages")["pages"] if each["where"] == "active"
     }
@@ -232,7 +232,7 @@ def test_search_when_a_context_asks(run, told, store):
     assert window
     assert not any(each["index"] in window for each in asked if each["context"] == "alice")
     assert any(each["index"] in window for each in everything if each["context"] == "alice")
-    assert "what stands in the window of alice" in run("search", store, query, "-c", "alice").stdout
+    assert "pages in the window of alice were left out" in run("search", store, query, "-c", "alice").stdout
 
 
 def test_search_when_it_counts(told, store):
@@ -281,7 +281,7 @@ def test_search_when_the_store_is_a_folder(run, told, untold, tmp_path):
     ("arguments", "said"),
     [
         (["x"], "--owner: name one: agents.db has 'ada', 'bob'"),
-        (["x", "--owner", "eve"], "nothing of 'eve'"),
+        (["x", "--owner", "eve"], "no owner 'eve'"),
         (["x", "-c", "carol"], "no context 'carol'"),
         (["x", "-c", "bob", "--owner", "bob"], "name one of --context and --owner"),
         (["  ", "--owner", "ada"], "QUERY: expected what to look for"),

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from memci.cli.replay.live_picture import Watcher, history, picture, window_bar
-from memci.cli.replay.player import Tally
+from memci.cli.replay.live_picture import Watcher, history, picture
+from memci.cli.replay.player import ReplayProgress
+from memci.cli.window_bar import window_bar
 from memci.context.report import Report
 
 
@@ -37,9 +38,9 @@ def report_of(*, system=600, contents=900, active=4_000, opened=200, budget=7_00
 def test_picture_when_the_terminal_has_a_width(width):
     """No line of the picture is wider than the terminal, whatever is replayed."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    tally = Tally(1_234_567, 9_999_999, turn=1_000_000, messages=9_000_000, sizes=[7_000, 3_000] * 300)
+    progress = ReplayProgress(1_234_567, 9_999_999, turn=1_000_000, messages=9_000_000, sizes=[7_000, 3_000] * 300)
 
-    console.print(picture("memci replay 旅行".ljust(200, "x"), report_of(), tally, width=width))
+    console.print(picture("memci replay 旅行".ljust(200, "x"), report_of(), progress, width=width))
 
     lines = console.file.getvalue().splitlines()
     assert max(console.measure(line).maximum for line in lines) <= width
@@ -83,7 +84,7 @@ def test_watcher_when_it_is_live():
             return report_of()
 
     with Watcher(console, "memci demo", live=True) as watch:
-        watch(Shown(), Tally(1, 2, turn=1, messages=1))
+        watch(Shown(), ReplayProgress(1, 2, turn=1, messages=1))
 
     drawn = console.file.getvalue()
     assert "memci demo" in drawn

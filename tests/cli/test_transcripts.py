@@ -196,7 +196,7 @@ def test_first_when_a_transcript_is_cut(write):
         ("hello", "line 1, column 1: not valid JSON"),
         ('[{"role": "user",\n "content": }]', "line 2, column 13: not valid JSON"),
         ('{"role": "user", "content": "a"}\n{"role"\n', "line 2, column 8: not valid JSON"),
-        (b"\xff\xfe\x00\x01", "is not text in UTF-8 (byte 0 is 0xff)"),
+        (b"\xff\xfe\x00\x01", "is not text in UTF-8 (line 1, byte 0 is 0xff)"),
         (b"SQLite format 3\0....", "is a SQLite file"),
         (b"\x1f\x8b\x08", "is compressed"),
         ("7", "the file: expected a message (an object with role and content), got int"),

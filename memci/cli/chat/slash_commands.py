@@ -152,7 +152,7 @@ def _cost(talk: Talk, _: str) -> None:
     talk.output.console.print(made)
     report = talk.context.report()
     cached = f"{report.cached:.1%} of what was sent began as the request before"
-    talk.output.line(f"{cached}; {report.editions:,} compactions")
+    talk.output.line(f"{cached}; {report.compactions:,} compactions")
 
 
 def _pin(talk: Talk, rest: str) -> None:

@@ -64,7 +64,7 @@ def run_search(output: Output, path: str, options: SearchOptions) -> None:
     """
     if not options.query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
-    since, until = moment(options.since, "--since"), moment(options.until, "--until", ends=True)
+    since, until = timestamp(options.since, "--since"), timestamp(options.until, "--until", ends=True)
     with open_store(path, write=options.count) as storage:
         name = choose_owner(storage, path, context=options.context, owner=options.owner)
         with closing(TieredMemory(storage, owner=name, read_only=not options.count)) as memory:

@@ -116,7 +116,7 @@ def print_replay(
     table.add_column()
     table.add_row("turns", f"{progress.turns:,}", f"{progress.messages:,} messages, {progress.said:,} tokens said")
     table.add_row("model calls", f"{progress.calls:,}", f"none above {progress.largest:,} of {report.budget:,} tokens")
-    table.add_row("cached", f"{report.cached:.1%}", f"of all that was sent; {report.editions:,} compactions")
+    table.add_row("cached", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions")
     table.add_row("seconds", f"{seconds:,.1f}", "")
     output.console.print(table)
     output.line("")

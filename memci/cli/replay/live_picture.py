@@ -114,7 +114,7 @@ def figures(report: Report, progress: ReplayProgress) -> Table:
     table.add_row("", f"{pages['archived']:,}", "archived, on a line of their own")
     table.add_row("", f"{pages['folded']:,}", "folded: several on one line")
     table.add_row("", f"{pages['unloaded']:,}", "unloaded: kept, not listed any more")
-    table.add_row("cache", f"{report.cached:.1%}", f"of all that was sent; {report.editions:,} compactions")
+    table.add_row("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions")
     return table
 
 
@@ -123,5 +123,5 @@ def progress_line(report: Report, progress: ReplayProgress) -> str:
     total = f"{progress.total:,}"
     return (
         f"message {f'{progress.messages:,}':>{len(total)}} of {total}: {progress.said:>9,} tokens said, "
-        f"{report.total:>7,} shown, {report.editions:,} compactions"
+        f"{report.total:>7,} shown, {report.compactions:,} compactions"
     )

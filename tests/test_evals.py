@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.errors import ModelUnavailable
-from memci.testing.llm.faults import Status
-from memci.testing.llm.scripted import ScriptedChat
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import ModelServer, ScriptedChat, Status
 from tests.evals_modules import calls, dialogues, evals, figures, memoryos, oracle, prompt, running, systems
 
 TALK = [

@@ -6,7 +6,7 @@
 What it scores is no model's score: it reads like no model, and it never misreads. It shows that a harness works from
 end to end, and how much of the answers a memory puts within reach. For the work of a memory it has rules that take the
 beginning of a page for its summary and its rarest words for keywords, which is not what a model would do either.
-This module knows nothing of HTTP: `memci.testing.llm.server` serves it.
+This module knows nothing of HTTP: `memci.testing.llm` serves it.
 """
 
 import json

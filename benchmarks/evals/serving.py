@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from memci.llm import Reply, Usage
-from memci.testing.llm.server import ModelServer, Request
+from memci.testing.llm import ModelServer, Request
 from memci.tokens import message_tokens
 
 from .systems import count

@@ -19,8 +19,7 @@ from typing import Any
 from memci import Context, SQLiteStorage
 from memci.errors import StorageBusy
 from memci.llm import Chat, ChatModel, Reply
-from memci.testing.llm.faults import Hang
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import Hang, ModelServer
 
 from ..conversation import Message
 from ..memory.talks import Talks

@@ -21,8 +21,7 @@ from memci.cli.chat.input import messages_of
 from memci.cli.chat.wrap import Wrapped
 from memci.companion.turn import STOPPED
 from memci.memory.backend import NullMemory
-from memci.testing.llm.faults import Status
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import ModelServer, Status
 
 QUIET = {
     "thinking": "",

@@ -15,9 +15,7 @@ from memci.cli.memory.consolidate import _feed, _Jobs
 from memci.errors import WriteConflict
 from memci.memory import TieredMemory
 from memci.memory.inspect import counts
-from memci.testing.llm.faults import Status
-from memci.testing.llm.scripted import Asked
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import Asked, ModelServer, Status
 
 STEPS = {
     "PageAnswer": "page",

@@ -13,7 +13,7 @@ from memci.memory import TieredMemory
 from memci.memory.inspect import concept, overview, waiting
 from memci.memory.tiers.heat import PAPER, heat
 from memci.storage import FilesystemStorage
-from memci.testing.llm.scripted import ScriptedChat
+from memci.testing.llm import ScriptedChat
 
 
 @pytest.fixture

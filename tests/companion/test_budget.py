@@ -10,7 +10,7 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.companion import Companion
 from memci.llm import Chat
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import ModelServer
 from memci.tokens import counter_for, message_tokens, tools_tokens
 
 LOOK_UP = {

@@ -15,8 +15,7 @@ from memci.companion import Companion
 from memci.companion.turn import STOPPED
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat
-from memci.testing.llm.faults import HTML, Cut, Raw, Reset, Status
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import HTML, Cut, ModelServer, Raw, Reset, Status
 
 QUIET = {
     "thinking": "",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memci.llm import Chat
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import ModelServer
 
 HI = [{"role": "user", "content": "Hi"}]
 

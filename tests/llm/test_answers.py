@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from memci.errors import AnswerRejected, CeilingReached, InvalidSetting, ModelRefused, ModelUnavailable
 from memci.llm import Reply, ask
 from memci.llm.structured import json_object
-from memci.testing.llm.faults import HOSTILE
-from memci.testing.llm.scripted import ScriptedChat
+from memci.testing.llm import HOSTILE, ScriptedChat
 
 HI = [{"role": "user", "content": "Name this."}]
 

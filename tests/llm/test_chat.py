@@ -9,8 +9,7 @@ import pytest
 
 from memci.errors import CeilingReached, InvalidSetting, ModelRefused
 from memci.llm import Call, Chat, ChatModel, Ledger, Reply, Spent, Usage
-from memci.testing.llm.faults import Raw, Status
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import ModelServer, Raw, Status
 
 HI = [{"role": "user", "content": "Hi"}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "東京"}'}}

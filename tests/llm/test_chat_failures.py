@@ -8,8 +8,7 @@ import pytest
 
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat, Spent
-from memci.testing.llm.faults import EMPTY_CHOICES, HTML, MALFORMED, Cut, Hang, Raw, Reset, Status
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import EMPTY_CHOICES, HTML, MALFORMED, Cut, Hang, ModelServer, Raw, Reset, Status
 
 HI = [{"role": "user", "content": "Hi"}]
 

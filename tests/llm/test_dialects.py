@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memci.errors import ModelRefused
 from memci.llm.requests import response_format
-from memci.testing.llm.faults import Status
+from memci.testing.llm import Status
 
 HI = [{"role": "user", "content": "Hi"}]
 

@@ -8,8 +8,7 @@ import pytest
 from memci.errors import EmbeddingFailed, InvalidSetting
 from memci.llm import Embeddings, Ledger
 from memci.memory.retrieval.embedder import Embedder, embedded
-from memci.testing.llm.faults import HTML, Raw, Status
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import HTML, ModelServer, Raw, Status
 
 TEXTS = ["Mel plays the violin", "你好 🌍", "the violin of Mel", "something else"]
 

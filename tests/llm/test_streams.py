@@ -11,8 +11,7 @@ from memci.llm import Chat, Reply, Spent, Usage
 from memci.llm.server_errors import Unusable
 from memci.llm.streaming import IncomingMessage
 from memci.messages import check
-from memci.testing.llm.faults import EMPTY_CHOICES, HTML, Cut, Hang, Raw, Reset, Status
-from memci.testing.llm.server import ModelServer
+from memci.testing.llm import EMPTY_CHOICES, HTML, Cut, Hang, ModelServer, Raw, Reset, Status
 from memci.testing.llm.wire import stream as chunks
 
 HI = [{"role": "user", "content": "Hi"}]

@@ -10,7 +10,7 @@ from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
 from memci.memory.tiers.rules import Rules
 from memci.storage import Storage
-from memci.testing.llm.scripted import Asked, Said, ScriptedChat
+from memci.testing.llm import Asked, ScriptedAnswer, ScriptedChat
 from memci.testing.memory.pages import told
 
 SMALL = Rules(capacity=4, batch=2, promoted=1.0, accesses=1)
@@ -36,7 +36,7 @@ def shown(asked: Asked) -> list[dict]:
     return [json.loads(line) for line in body.splitlines()]
 
 
-def obliging(asked: Asked) -> Said:
+def obliging(asked: Asked) -> ScriptedAnswer:
     """Answer as a model does that does what it is asked, in words of what it is shown."""
     values = shown(asked)
     said = [str(each.get("user") or each.get("text") or "") for each in values if "user" in each or "text" in each]
@@ -88,7 +88,7 @@ def _pages(values: list[dict]) -> dict[int, str]:
 
 def modelled(
     storage: Storage,
-    answers: Callable[[Asked], Said] = obliging,
+    answers: Callable[[Asked], ScriptedAnswer] = obliging,
     *,
     clock: Callable[[], float] | None = None,
     rules: Rules = SMALL,

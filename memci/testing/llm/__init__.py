@@ -9,8 +9,23 @@
 This package knows nothing of contexts or memories.
 """
 
-from .faults import HOSTILE, Cut, Hang, Raw, Reset, Status
-from .scripted import ScriptedChat
+from .faults import EMPTY_CHOICES, HOSTILE, HTML, MALFORMED, Cut, Hang, Raw, Reset, Status
+from .scripted import Asked, ScriptedAnswer, ScriptedChat
 from .server import ModelServer, Request
 
-__all__ = ["HOSTILE", "Cut", "Hang", "ModelServer", "Raw", "Request", "Reset", "ScriptedChat", "Status"]
+__all__ = [
+    "EMPTY_CHOICES",
+    "HOSTILE",
+    "HTML",
+    "MALFORMED",
+    "Asked",
+    "Cut",
+    "Hang",
+    "ModelServer",
+    "Raw",
+    "Request",
+    "Reset",
+    "ScriptedAnswer",
+    "ScriptedChat",
+    "Status",
+]

@@ -1,4 +1,4 @@
-"""A model that says what a test tells it to, without a server: for tests that are to be fast.
+"""A model with scripted answers, without a server: for fast tests.
 
     chat = ScriptedChat(["Hello!", {"title": "Violins"}, ModelUnavailable("title", "no answer in time")])
     chat(messages).text                 "Hello!"
@@ -7,7 +7,7 @@
 
     chat = ScriptedChat(lambda call: {"title": call.messages[-1]["content"][:20]})
 
-`memci.testing.server.ModelServer` says it over a real socket. This module knows nothing of prompts.
+`memci.testing.llm.ModelServer` answers over a real socket. This module knows nothing of prompts.
 """
 
 import json
@@ -24,7 +24,7 @@ from ...messages import Message, text_of
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call, as a scripted model was given it."""
+    """The arguments of one call."""
 
     messages: tuple[Message, ...]
     step: str
@@ -38,24 +38,24 @@ class Asked:
         return text_of(self.messages[-1]) if self.messages else ""
 
 
-Said = str | Mapping[str, object] | BaseModel | Reply | Exception
-"""text as it is; a message if it has a role; else an object, said as JSON; an error is raised"""
+ScriptedAnswer = str | Mapping[str, object] | BaseModel | Reply | Exception
+"""text as it is; a message if it has a role; else an object, written as JSON; an error is raised"""
 
 
 class ScriptedChat:
-    """A `memci.llm.ChatModel` whose answers are given. Thread-safe."""
+    """A `memci.llm.ChatModel` with given answers. Thread-safe."""
 
-    def __init__(self, answers: Iterable[Said] | Callable[[Asked], Said] = ()) -> None:
-        """Take what it answers.
+    def __init__(self, answers: Iterable[ScriptedAnswer] | Callable[[Asked], ScriptedAnswer] = ()) -> None:
+        """Set the answers.
 
         Args:
-            answers: One per call, in their order; when they are used up, it does not answer. Or a function.
+            answers: One per call, in their order; when they are used up, a call raises ModelUnavailable. Or a function.
         """
         self.calls: list[Asked] = []
-        """what it was asked, in order"""
+        """its calls, in order"""
         self.ledger = Ledger()
-        self._given: Callable[[Asked], Said] | None = answers if callable(answers) else None
-        self._answers: Iterator[Said] = iter(()) if callable(answers) else iter(answers)
+        self._function: Callable[[Asked], ScriptedAnswer] | None = answers if callable(answers) else None
+        self._answers: Iterator[ScriptedAnswer] = iter(()) if callable(answers) else iter(answers)
         self._lock = Lock()
 
     def __call__(
@@ -72,15 +72,15 @@ class ScriptedChat:
         asked = Asked(tuple(messages), step, tuple(tools), answer, attempt)
         with self._lock:
             self.calls.append(asked)
-            said = next(self._answers, None) if self._given is None else None
-        if self._given is not None:
-            said = self._given(asked)
-        if said is None:
-            said = ModelUnavailable(step, "the script has no more answers")
-        if isinstance(said, Exception):
+            given = next(self._answers, None) if self._function is None else None
+        if self._function is not None:
+            given = self._function(asked)
+        if given is None:
+            given = ModelUnavailable(step, "the script has no more answers")
+        if isinstance(given, Exception):
             self.ledger.add(step, Spent(calls=1, failed=1))
-            raise said
-        reply = replied(said, asked.messages)
+            raise given
+        reply = reply_of(given, asked.messages)
         self.ledger.add(step, Spent(1, reply.usage.prompt, reply.usage.completion, cached=reply.usage.cached))
         return reply
 
@@ -90,7 +90,7 @@ class ScriptedChat:
 
 
 class Streamed:
-    """An answer in pieces, then `reply`, as `memci.llm.chat.Stream`."""
+    """An answer in pieces, then `reply`, like `memci.llm.chat.Stream`."""
 
     def __init__(self, answer: Callable[[], Reply], step: str) -> None:
         self._answer, self._step = answer, step
@@ -99,7 +99,7 @@ class Streamed:
 
     @property
     def reply(self) -> Reply:
-        """The whole answer, when all pieces were read."""
+        """The whole answer, when all pieces were taken."""
         if self._reply is None:
             raise ModelUnavailable(self._step, "the stream was not read to its end")
         return self._reply
@@ -126,21 +126,8 @@ class Streamed:
         self._reply = reply
 
 
-def said_message(said: Said) -> Message:
-    """Return what was *said* as an assistant's message."""
-    if isinstance(said, Reply):
-        return said.message
-    if isinstance(said, BaseModel):
-        return {"role": "assistant", "content": said.model_dump_json()}
-    if isinstance(said, Mapping):
-        if "role" in said or "tool_calls" in said:
-            return {"role": "assistant", "content": None, **said}
-        return {"role": "assistant", "content": json.dumps(said, ensure_ascii=False)}
-    return {"role": "assistant", "content": str(said)}
-
-
 def words(text: str) -> list[str]:
-    """Return *text* in pieces, each of them up to the end of a blank; joined they are the text."""
+    """Return *text* in pieces, each up to a blank and at most 8 characters long; joined they are the text."""
     pieces, start = [], 0
     for place, character in enumerate(text, 1):
         if character == " " or place - start >= 8:
@@ -149,11 +136,17 @@ def words(text: str) -> list[str]:
     return [*pieces, text[start:]] if text[start:] else pieces
 
 
-def replied(said: Said, messages: Sequence[Message]) -> Reply:
-    """Return what was *said* as a reply, at a price that follows from the texts: a token per four characters."""
-    if isinstance(said, Reply):
-        return said
-    message = said_message(said)
+def reply_of(given: ScriptedAnswer, messages: Sequence[Message]) -> Reply:
+    """Return *given* as a reply. Its cost follows from the texts: a token per four characters."""
+    if isinstance(given, Reply):
+        return given
+    if isinstance(given, Mapping) and ("role" in given or "tool_calls" in given):
+        message = {"role": "assistant", "content": None, **given}
+    elif isinstance(given, BaseModel):
+        message = {"role": "assistant", "content": given.model_dump_json()}
+    else:
+        text = json.dumps(given, ensure_ascii=False) if isinstance(given, Mapping) else str(given)
+        message = {"role": "assistant", "content": text}
     prompt = sum(len(text_of(each)) // 4 + 4 for each in messages)
     usage = Usage(prompt, len(text_of(message)) // 4 + 1)
     return Reply(message, usage, "tool_calls" if message.get("tool_calls") else "stop", "scripted")

@@ -1,4 +1,4 @@
-"""A model's server on this machine, over real HTTP: it speaks OpenAI's API and says what a test tells it to.
+"""A model's server on this machine, over real HTTP: it speaks OpenAI's API and gives the answers of a script.
 
     with ModelServer(["Hello!", {"title": "Violins"}]) as server:
         chat = Chat("any", base_url=server.base_url)
@@ -7,10 +7,10 @@
         server.requests[0].messages                     what was sent
 
     server.answers(lambda request: f"You said {request.text}")      for each request from now on
-    server.fails(Status(429, retry_after=7), Reset())               before it goes on answering
+    server.fails(Status(429, retry_after=7), Reset())               the next two requests; then it answers again
 
-It answers chat completions (streamed and whole, with tool calls), embeddings (words in common make vectors near) and
-the list of models. Nothing leaves the machine, no thread or socket is left at the end. This module knows nothing of
+It answers chat completions (streamed and whole, with tool calls), embeddings (texts that share words are near) and the
+list of models. Nothing leaves the machine, and no thread or socket is left at the end. This module knows nothing of
 what is tested.
 """
 
@@ -25,16 +25,13 @@ from threading import Condition, Lock, Thread, current_thread
 from types import TracebackType
 from typing import Any
 
-from pydantic import BaseModel
-
-from ...llm import Reply
 from ...messages import Message, text_of
 from . import wire
 from .faults import Cut, Fault, Hang, Raw, Reset, Status
-from .scripted import Said, replied
+from .scripted import ScriptedAnswer, reply_of
 
-Answer = str | Mapping[str, object] | BaseModel | Reply | Fault
-"""text as it is; an assistant's message if it has a role; else an object, said as JSON; or a fault"""
+Answer = ScriptedAnswer | Fault
+"""text as it is; an assistant's message if it has a role; else an object, written as JSON; or a fault"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ class Request:
 
 
 class ModelServer:
-    """A scripted server; use it with `with`, or `start` and `close` it."""
+    """A scripted server. Use it with `with`, or `start` and `close` it."""
 
     def __init__(
         self,
@@ -80,20 +77,20 @@ class ModelServer:
         usage: bool = True,
         chunk: int | None = None,
     ) -> None:
-        """Say what it answers.
+        """Set the answers. Nothing is served before `start`.
 
         Args:
-            answers: As for `answers`.
-            dimension: Of its embeddings.
-            models: Those it lists; it answers whatever model is named.
+            answers: See the method `answers`.
+            dimension: How many numbers an embedding has.
+            models: The models that it lists; requests may name any other one.
             api_key: The only key that it accepts; None: any.
-            usage: Whether it says what a call cost.
-            chunk: Bytes that are sent at a time of a stream, so that characters are torn apart; None: an event.
+            usage: Whether it reports what a call cost.
+            chunk: Bytes of a stream that are sent at a time, so that characters are split; None: one event.
         """
         self.requests: list[Request] = []
-        """what came, in order"""
+        """all requests, in order"""
         self.vector: wire.Vector = lambda text: wire.word_vector(text, dimension)
-        """what a text is embedded as"""
+        """returns the embedding of a text"""
         self.models = tuple(models)
         self.api_key = api_key
         self.usage = usage
@@ -111,34 +108,34 @@ class ModelServer:
 
     @property
     def base_url(self) -> str:
-        """Its address, as a client takes it."""
-        assert self._http is not None, "the server runs inside of `with`"
+        """The address for a client."""
+        assert self._http is not None, "the server runs inside the `with` block"
         return f"http://127.0.0.1:{self._http.server_port}/v1"
 
     def answers(self, answers: Iterable[Answer] | Callable[[Request], Answer]) -> None:
-        """Answer with these from now on, one per request; or with what a function returns, called in any thread.
+        """Set the answers from now on: one per request, or a function that is called in any thread.
 
         When they are used up, each request fails with status 500.
         """
         self._script = answers if callable(answers) else deque(answers)
 
     def fails(self, *faults: Fault) -> None:
-        """Let the next requests, of whatever kind, fail so, one each; then go on answering."""
+        """Let the next requests of any kind fail, one per fault; then answer again."""
         with self._lock:
             self._faults.extend(faults)
 
     def hangs(self) -> Hang:
-        """Let the next request hang, until what is returned is released or the server stops."""
+        """Let the next request hang until the returned `Hang` is released or the server stops."""
         hang = Hang()
         self.fails(hang)
         return hang
 
     def refuses(self, *parameters: str) -> None:
-        """Refuse each request that has one of these *parameters* or, of a response_format, this type."""
+        """Refuse each request with one of these *parameters*, or with a `response_format` of this type."""
         self._refused = parameters
 
     def start(self) -> "ModelServer":
-        """Begin to answer; `with` does it, too."""
+        """Begin to serve; a `with` block does it, too."""
         self._stopped = False
         self._http = _Server(self)
         self._thread = Thread(target=self._http.serve_forever, args=(0.01,), name="memci-model-server", daemon=True)
@@ -146,7 +143,7 @@ class ModelServer:
         return self
 
     def close(self) -> None:
-        """Stop: whatever hangs is released, connections are closed, threads end."""
+        """Stop: hanging requests are released, connections are closed, threads end."""
         assert self._http is not None and self._thread is not None, "the server was started"
         with self._lock:
             self._stopped = True
@@ -164,13 +161,13 @@ class ModelServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop; a mistake in the script's own function is raised here, if nothing else was."""
+        """Stop. An error in the script's own function is raised here, if nothing else was raised."""
         self.close()
         if self._mistakes and error is None:
             raise self._mistakes[0]
 
     def _next(self, request: Request) -> Answer:
-        """Return what *request* is answered with; called in the thread of its connection."""
+        """Return the answer to *request*; called in the thread of its connection."""
         if request.path == "/v1/embeddings":
             return Raw(wire.written(wire.embeddings(request.body, self.vector)))
         if request.path == "/v1/models":
@@ -187,9 +184,9 @@ class ModelServer:
             return self._script.popleft() if self._script else Status(500, message="the script has no more answers")
 
     def _refusal(self, request: Request) -> Fault | None:
-        """Return how *request* fails before it is looked at, if it does."""
+        """Return the fault of *request*, if it fails before it is looked at."""
         if self.api_key is not None and request.headers.get("authorization") != f"Bearer {self.api_key}":
-            return Status(401, error="invalid_api_key", message="this key is none")
+            return Status(401, error="invalid_api_key", message="this is not the key")
         kind = (request.body.get("response_format") or {}).get("type")
         for name in self._refused:
             if name in request.body or name == kind:
@@ -199,9 +196,9 @@ class ModelServer:
 
 
 class _Server(ThreadingHTTPServer):
-    """Knows its connections, to end them when it stops: a client may keep one open for the next request."""
+    """Keeps its connections, to close them when it stops: a client may leave one open for the next request."""
 
-    daemon_threads = True  # a test that forgets to stop the server still ends; where it is stopped, they are joined
+    daemon_threads = True  # a test that forgets to stop the server still ends; a server that is stopped joins them
 
     def __init__(self, script: ModelServer) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
@@ -240,7 +237,7 @@ class _Server(ThreadingHTTPServer):
                 _shut(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: a client that went away is what tests do."""
+        """Print nothing: tests close connections on purpose."""
 
 
 class _Connection(BaseHTTPRequestHandler):
@@ -260,7 +257,7 @@ class _Connection(BaseHTTPRequestHandler):
         self._answered(body if isinstance(body, dict) else None)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the standard library's name
-        """Say nothing."""
+        """Print nothing."""
 
     def _answered(self, body: dict[str, Any] | None) -> None:
         script = self.server.script
@@ -269,10 +266,10 @@ class _Connection(BaseHTTPRequestHandler):
         with script._lock:
             script.requests.append(request)
         if body is None:
-            self._say(Status(400, message="the request is no JSON object"), request)
+            self._send(Status(400, message="the request is no JSON object"), request)
             return
         fault = script._refusal(request)
-        self._say(script._next(request) if fault is None else fault, request)
+        self._send(script._next(request) if fault is None else fault, request)
 
     def _hang(self, hang: Hang, request: Request) -> None:
         script = self.server.script
@@ -284,14 +281,14 @@ class _Connection(BaseHTTPRequestHandler):
         hang.reached.set()
         if not hang.blanks:
             hang.released.wait()
-            self._say(script._next(request), request)
+            self._send(script._next(request), request)
             return
         self._head(200, "text/event-stream" if request.streams else "application/json", length=None)
         while not hang.released.wait(0.02):
             self._part(b"\n")
         self.close_connection = True
 
-    def _say(self, answer: Answer, request: Request) -> None:
+    def _send(self, answer: Answer, request: Request) -> None:
         if isinstance(answer, Hang):
             self._hang(answer, request)
         elif isinstance(answer, Reset):
@@ -316,8 +313,8 @@ class _Connection(BaseHTTPRequestHandler):
         self._head(status.code, "application/json", length=len(body), more=more)
         self.wfile.write(body)
 
-    def _complete(self, said: Said, request: Request, cut: int | None = None) -> None:
-        reply = replied(said, request.messages)
+    def _complete(self, answer: ScriptedAnswer, request: Request, cut: int | None = None) -> None:
+        reply = reply_of(answer, request.messages)
         model = str(request.body.get("model", ""))
         script = self.server.script
         if not request.streams:
@@ -351,17 +348,16 @@ class _Connection(BaseHTTPRequestHandler):
 
 
 def _events(pieces: Iterator[dict[str, Any]], cut: int | None, size: int | None) -> Iterator[bytes]:
-    """Yield what goes over the wire of a stream, up to *cut* characters of its text, *size* bytes at a time."""
-    whole = b""
-    for event in _said(pieces, cut):
-        if size is None:
-            yield event
-        whole += event
-    if size is not None:
-        yield from (whole[start : start + size] for start in range(0, len(whole), size))
+    """Yield the bytes of a stream, up to *cut* characters of its text, *size* bytes at a time."""
+    events = _written(pieces, cut)
+    if size is None:
+        yield from events
+        return
+    whole = b"".join(events)
+    yield from (whole[start : start + size] for start in range(0, len(whole), size))
 
 
-def _said(pieces: Iterator[dict[str, Any]], cut: int | None) -> Iterator[bytes]:
+def _written(pieces: Iterator[dict[str, Any]], cut: int | None) -> Iterator[bytes]:
     left = cut
     for piece in pieces:
         if left is not None:

@@ -1,4 +1,4 @@
-"""OpenAI's API as it stands on the wire: completions, streams of them, embeddings.
+"""OpenAI's API as JSON: completions, streams of them, embeddings.
 
     completion(reply, "m")      {"object": "chat.completion", "choices": [{"message": …}], "usage": …}
     stream(reply, "m")          b'data: {"object": "chat.completion.chunk", …}', …, b"data: [DONE]"
@@ -20,7 +20,7 @@ from ...messages import text_of
 from .scripted import words
 
 _MADE = 1_700_000_000
-"""when everything was made, in seconds since 1970 UTC: tests see the same bytes each time"""
+"""the creation time of every object, in seconds since 1970 UTC: tests see the same bytes each time"""
 
 Vector = Callable[[str], Sequence[float]]
 
@@ -33,7 +33,7 @@ def completion(reply: Reply, model: str, *, usage: bool = True) -> dict[str, Any
 
 
 def stream(reply: Reply, model: str, *, usage: bool) -> Iterator[dict[str, Any]]:
-    """Yield the pieces of a streamed completion, the last of them with its price if *usage*."""
+    """Yield the pieces of a streamed completion, the last one with its usage if *usage*."""
 
     def piece(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -61,7 +61,7 @@ def stream(reply: Reply, model: str, *, usage: bool) -> Iterator[dict[str, Any]]
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:
-    """Return a price."""
+    """Return the fields of a usage."""
     return {
         "prompt_tokens": usage.prompt,
         "completion_tokens": usage.completion,
@@ -83,7 +83,7 @@ def embeddings(body: dict[str, Any], vector: Vector) -> dict[str, Any]:
 
 
 def word_vector(text: str, dimension: int) -> list[float]:
-    """Return a vector of length 1 that texts with the same words share."""
+    """Return a vector of length 1. Texts with the same words have the same one; texts that share words are near."""
     row = [0.0] * dimension
     for word in re.findall(r"\w+", text.lower()) or [text]:
         digest = hashlib.sha256(word.encode("utf-8", "replace")).digest()
@@ -100,7 +100,7 @@ def models(names: Sequence[str]) -> dict[str, Any]:
 
 
 def error(message: str, code: str, parameter: str | None) -> dict[str, Any]:
-    """Return what a server says of an error."""
+    """Return the body of an error."""
     return {"error": {"message": message, "type": "error", "code": code or None, "param": parameter}}
 
 

@@ -1,4 +1,4 @@
-"""memci.testing.llm.server: what a client sees of it is what it would see of a model's server."""
+"""memci.testing.llm.ModelServer: to a client it is a model's server."""
 
 import gc
 import socket
@@ -10,8 +10,7 @@ from openai import APIConnectionError, APIStatusError, AuthenticationError, Open
 from pydantic import BaseModel
 
 from memci.llm import Reply, Usage
-from memci.testing.llm.faults import HOSTILE, Cut, Hang, Raw, Reset, Status
-from memci.testing.llm.server import ModelServer, Request
+from memci.testing.llm import HOSTILE, Cut, Hang, ModelServer, Raw, Request, Reset, Status
 
 HI = [{"role": "user", "content": "Hi"}]
 

@@ -1,4 +1,4 @@
-"""memci.testing.llm.scripted.ScriptedChat: a model without a server."""
+"""memci.testing.llm.ScriptedChat: a model without a server."""
 
 import threading
 
@@ -7,7 +7,8 @@ from pydantic import BaseModel
 
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import ChatModel, Reply, Usage
-from memci.testing.llm.scripted import ScriptedChat, words
+from memci.testing.llm import ScriptedChat
+from memci.testing.llm.scripted import words
 
 HI = [{"role": "user", "content": "Hi"}]
 

@@ -102,7 +102,7 @@ def _arguments(rng: Random) -> Any:
 # -- replies in ATTP
 
 
-def replies(rng: Random, parse: Callable[[str], attp.Reply] = attp.parse) -> str | None:
+def replies(rng: Random, parse: Callable[[str], attp.ParsedReply] = attp.parse) -> str | None:
     """A reply is read as one of four kinds, and run to an observation, whatever it says."""
     raw = _reply(rng)
     reply = parse(raw)

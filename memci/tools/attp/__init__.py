@@ -11,7 +11,7 @@ The model reads Python signatures in its system prompt and answers in TOML; its 
         reply = attp.parse(text)
     print(reply.answer)
 
-    reply        parses the model's text      ──▶  Reply
+    reply        parses the model's text      ──▶  ParsedReply
     program      checks and walks its code    ──▶  the value of __result__
     observation  runs a reply                 ──▶  a [tool_result] table
     tools        signatures and argument checks, for the three above and for description
@@ -22,7 +22,7 @@ This package knows nothing of contexts, pages or chat messages: tools come in as
 
 from .observation import run
 from .prompt import describe
-from .reply import Reply, parse
+from .reply import ParsedReply, parse
 from .signatures import Tools
 
-__all__ = ["Reply", "Tools", "describe", "parse", "run"]
+__all__ = ["ParsedReply", "Tools", "describe", "parse", "run"]

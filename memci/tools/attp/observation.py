@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from ...errors import InvalidMessage
 from .program import check, perform
-from .reply import Reply, parse
+from .reply import ParsedReply, parse
 from .signatures import Tools, example
 
 # All that str.splitlines takes for the end of a line is among them: a result stays on one line for every reader.
@@ -25,7 +25,7 @@ _ESCAPED: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-def run(reply: Reply | str, tools: Tools, *, call_limit: int = 8) -> str:
+def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
     """Make the calls of *reply* and return the observation, to be appended as a user message.
 
     All of the code is checked before its first call is made.
@@ -52,7 +52,7 @@ def run(reply: Reply | str, tools: Tools, *, call_limit: int = 8) -> str:
     return _observation("ok", reply.target, content)
 
 
-def _repair(reply: Reply, mistake: str, tools: Tools) -> str:
+def _repair(reply: ParsedReply, mistake: str, tools: Tools) -> str:
     correct = f"[tool_call]\ncode = '''\n__result__ = {example(tools)}\n'''"
     return _observation("error", reply.target, f"{mistake}\nNothing was run. A correct call is:\n{correct}")
 

@@ -34,7 +34,7 @@ _DOTTED: Final = re.compile(r"^(?:[^.\n]*\.){100}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ParsedReply:
     """What a model said. `thought` is the final answer when `status` is None."""
 
     thought: str = ""
@@ -56,7 +56,7 @@ class Reply:
         return self.message if self.status == "fail" else ""
 
 
-def parse(text: str) -> Reply:
+def parse(text: str) -> ParsedReply:
     """Read a model's reply. It never raises: what can't be read is `invalid`. O(length)."""
     text = text.removeprefix("\ufeff")
     lines = text.replace("\r\n", "\n").split("\n")
@@ -64,10 +64,10 @@ def parse(text: str) -> Reply:
     try:
         return _called(lines, headers) if headers else _headless(text, lines)
     except InvalidMessage as error:
-        return Reply(_thought(lines[: headers[-1]]) if headers else "", "invalid", message=str(error))
+        return ParsedReply(_thought(lines[: headers[-1]]) if headers else "", "invalid", message=str(error))
 
 
-def _called(lines: Sequence[str], headers: Sequence[int]) -> Reply:
+def _called(lines: Sequence[str], headers: Sequence[int]) -> ParsedReply:
     ends = [len(lines), *(number for number in range(headers[-1], len(lines)) if _is_fence(lines[number]))]
     for header in headers[-_TRIES:]:
         for end in ends[:_TRIES]:
@@ -77,18 +77,18 @@ def _called(lines: Sequence[str], headers: Sequence[int]) -> Reply:
     return _reply(_thought(lines[: headers[-1]]), _fields(lines[headers[-1] + 1 :]))
 
 
-def _headless(text: str, lines: Sequence[str]) -> Reply:
+def _headless(text: str, lines: Sequence[str]) -> ParsedReply:
     match _document([line for line in lines if not _is_fence(line)]):
         case {"tool_call": table, **others}:
             thought = others.get("thought")
             return _reply(thought if isinstance(thought, str) else "", table)
         case {"thought": str(thought), **others} if not others:
-            return Reply(thought)
+            return ParsedReply(thought)
         case _:
-            return Reply(text)
+            return ParsedReply(text)
 
 
-def _reply(thought: str, table: object) -> Reply:
+def _reply(thought: str, table: object) -> ParsedReply:
     if not isinstance(table, dict):
         raise InvalidMessage("tool_call", "it must be one table")
     fields = {key: value for key, value in table.items() if isinstance(value, str)}
@@ -96,11 +96,11 @@ def _reply(thought: str, table: object) -> Reply:
     implied = "success" if "code" in table else "fail"
     match fields.get("status", implied).strip().lower():
         case "success" if code.strip():
-            return Reply(thought, "success", target=target, code=code)
+            return ParsedReply(thought, "success", target=target, code=code)
         case "success":
             raise InvalidMessage("tool_call", "`code` must be a string that holds the calls")
         case "fail" if message.strip():
-            return Reply(thought, "fail", target=target, message=message)
+            return ParsedReply(thought, "fail", target=target, message=message)
         case "fail":
             raise InvalidMessage("tool_call", '`code` is missing; or, with status "fail", the `message` that says why')
         case status:

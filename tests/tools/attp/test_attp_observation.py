@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.errors import StorageError, StorageUnavailable
-from memci.tools.attp import Reply, Tools, parse, run
+from memci.tools.attp import ParsedReply, Tools, parse, run
 
 from .recorder import Recorder
 
@@ -32,7 +32,7 @@ def test_run_call(recorder: Recorder) -> None:
 
 def test_run_several_calls(recorder: Recorder) -> None:
     """A result that is not text is written as JSON."""
-    reply = Reply(status="success", code="__result__ = [recall_page(1), {'é': (None, True)}]")
+    reply = ParsedReply(status="success", code="__result__ = [recall_page(1), {'é': (None, True)}]")
 
     observation = run(reply, recorder.tools)
 
@@ -47,7 +47,7 @@ def test_run_arbitrary_content(content: str, target: str) -> None:
         return content
 
     observation = run(
-        Reply(status="success", target=target, code="__result__ = recall_page()"), {"recall_page": recall_page}
+        ParsedReply(status="success", target=target, code="__result__ = recall_page()"), {"recall_page": recall_page}
     )
 
     expected = "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in content)
@@ -148,7 +148,7 @@ def test_run_arbitrary_text(text: str, code: str) -> None:
         run(text, recorder.tools),
         run(f"{text}\n[tool_call]\ncode = {code}", recorder.tools),
         run(f"[tool_call]\n{text}", recorder.tools),
-        run(Reply(status="success", target=text, code=code), recorder.tools),
+        run(ParsedReply(status="success", target=text, code=code), recorder.tools),
     ]
 
     assert all(told(each)["status"] in {"ok", "error"} for each in observations)
@@ -162,7 +162,7 @@ def test_run_arbitrary_arguments(text: str, page: int) -> None:
     tools: Tools = recorder.tools
     code = f"a = search_memory({text!r}, k={page})\n__result__ = [a, recall_page({page})]"
 
-    observation = run(Reply(status="success", code=code), tools)
+    observation = run(ParsedReply(status="success", code=code), tools)
 
     assert recorder.calls == [("search_memory", text, page, False, 0.0), ("recall_page", page, 1)]
     assert json.loads(told(observation)["content"]) == [f"hits for {text}", f"page {page} from 1"]

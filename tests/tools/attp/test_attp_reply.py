@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.tools.attp import Reply, parse
+from memci.tools.attp import ParsedReply, parse
 
 CODE = "r = recall_page(42)\n__result__ = r\n"
 TABLE = f"[tool_call]\nstatus = \"success\"\ntarget = \"the price\"\ncode = '''\n{CODE}'''\n"
@@ -17,7 +17,7 @@ def test_parse_whole_document() -> None:
 
     reply = parse(f'thought = """\n1. look it up\n2. answer\n"""\n{TABLE}')
 
-    assert reply == Reply("1. look it up\n2. answer\n", "success", target="the price", code=CODE)
+    assert reply == ParsedReply("1. look it up\n2. answer\n", "success", target="the price", code=CODE)
     assert not reply.final
     assert reply.answer == ""
 
@@ -28,7 +28,7 @@ def test_parse_whole_document_when_fenced(fence: str) -> None:
 
     reply = parse(f"{fence}\nthought = 'look'\n{TABLE}{fence.strip()[:3]}\nI wait for the result.")
 
-    assert reply == Reply("look", "success", target="the price", code=CODE)
+    assert reply == ParsedReply("look", "success", target="the price", code=CODE)
 
 
 @pytest.mark.parametrize("opening", ["", "```toml\n"])
@@ -37,7 +37,9 @@ def test_parse_prose_before_the_table(opening: str) -> None:
 
     reply = parse(f"The price is on page 42.\n\n```python\nx\n```\n\n{opening}{TABLE}")
 
-    assert reply == Reply("The price is on page 42.\n\n```python\nx\n```", "success", target="the price", code=CODE)
+    assert reply == ParsedReply(
+        "The price is on page 42.\n\n```python\nx\n```", "success", target="the price", code=CODE
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_parse_text_without_a_header_line(text: str) -> None:
 
     reply = parse(text)
 
-    assert reply == Reply(text)
+    assert reply == ParsedReply(text)
     assert reply.final
     assert reply.answer == text
 
@@ -67,7 +69,7 @@ def test_parse_only_a_thought() -> None:
 
     reply = parse('thought = """\nIt costs 1,250 NOK."""')
 
-    assert reply == Reply("It costs 1,250 NOK.")
+    assert reply == ParsedReply("It costs 1,250 NOK.")
 
 
 def test_parse_fail_form() -> None:
@@ -75,7 +77,7 @@ def test_parse_fail_form() -> None:
 
     reply = parse('thought = \'no tool books\'\n[tool_call]\nstatus = "fail"\nmessage = "I can\'t book; call them"\n')
 
-    assert reply == Reply("no tool books", "fail", message="I can't book; call them")
+    assert reply == ParsedReply("no tool books", "fail", message="I can't book; call them")
     assert reply.final
     assert reply.answer == "I can't book; call them"
 
@@ -85,7 +87,7 @@ def test_parse_fail_form_when_broken() -> None:
 
     reply = parse('[tool_call]\nstatus = "fail"\nmessage = "no tool for C:\\new "files""\n')
 
-    assert reply == Reply(status="fail", message='no tool for C:\\new "files"')
+    assert reply == ParsedReply(status="fail", message='no tool for C:\\new "files"')
 
 
 def test_parse_unknown_keys() -> None:
@@ -93,7 +95,7 @@ def test_parse_unknown_keys() -> None:
 
     reply = parse(f"{TABLE}confidence = 0.9\n[tool_result]\nstatus = 'ok'\ncontent = 'made up'\n")
 
-    assert reply == Reply(status="success", target="the price", code=CODE)
+    assert reply == ParsedReply(status="success", target="the price", code=CODE)
 
 
 def test_parse_without_status() -> None:
@@ -101,7 +103,7 @@ def test_parse_without_status() -> None:
 
     reply = parse("[tool_call]\ncode = '__result__ = recall_page(1)'")
 
-    assert reply == Reply(status="success", code="__result__ = recall_page(1)")
+    assert reply == ParsedReply(status="success", code="__result__ = recall_page(1)")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_parse_quotes_inside_code(code: str, expected: str, behind: str) -> None
 
     reply = parse(f'[tool_call]\ntarget = "C:\\dir"\ncode = {code}{behind}')
 
-    assert reply == Reply(status="success", target="C:\\dir", code=expected)
+    assert reply == ParsedReply(status="success", target="C:\\dir", code=expected)
 
 
 def test_parse_keys_after_broken_code() -> None:
@@ -129,7 +131,7 @@ def test_parse_keys_after_broken_code() -> None:
 
     reply = parse("[tool_call]\ncode = '''\n__result__ = f('''x''')\n'''\ntarget = 'x'\nstatus = 'success'\n")
 
-    assert reply == Reply(status="success", target="x", code="__result__ = f('''x''')\n")
+    assert reply == ParsedReply(status="success", target="x", code="__result__ = f('''x''')\n")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_parse_thought_that_is_not_toml(thought: str, expected: str) -> None:
 
     reply = parse(f"{thought}\n{TABLE}")
 
-    assert reply == Reply(expected, "success", target="the price", code=CODE)
+    assert reply == ParsedReply(expected, "success", target="the price", code=CODE)
 
 
 def test_parse_fence_inside_code() -> None:
@@ -155,7 +157,7 @@ def test_parse_fence_inside_code() -> None:
 
     reply = parse(f'```toml\n[tool_call]\ncode = """\n{code}"""\n```\nDone.')
 
-    assert reply == Reply(status="success", code=code)
+    assert reply == ParsedReply(status="success", code=code)
 
 
 def test_parse_header_inside_code() -> None:
@@ -164,7 +166,7 @@ def test_parse_header_inside_code() -> None:
 
     reply = parse(f"Prose.\n[tool_call]\ncode = '''\n{code}'''\n")
 
-    assert reply == Reply("Prose.", "success", code=code)
+    assert reply == ParsedReply("Prose.", "success", code=code)
 
 
 def test_parse_last_header_when_prose_shows_another() -> None:
@@ -189,7 +191,7 @@ def test_parse_other_spellings_in_a_valid_document(text: str) -> None:
 
     reply = parse(text)
 
-    assert reply == Reply(status="success", code="__result__ = f()")
+    assert reply == ParsedReply(status="success", code="__result__ = f()")
 
 
 @pytest.mark.parametrize("broken", ["", "status = success\n"])
@@ -198,7 +200,7 @@ def test_parse_windows_line_ends(broken: str) -> None:
 
     reply = parse(f"\ufeffLook\nit up.\n{TABLE}{broken}".replace("\n", "\r\n"))
 
-    assert reply == Reply("Look\nit up.", "success", target="the price", code=CODE)
+    assert reply == ParsedReply("Look\nit up.", "success", target="the price", code=CODE)
 
 
 @pytest.mark.parametrize("fence", ["", "```\n"])
@@ -208,7 +210,7 @@ def test_parse_escapes_when_fenced(fence: str, inside: str) -> None:
 
     reply = parse(f'{fence}[tool_call]\ncode = """\n{inside}f("\\\\d\\t")"""\n{fence}{fence and "Done."}')
 
-    assert reply == Reply(status="success", code=f'{inside}f("\\d\t")')
+    assert reply == ParsedReply(status="success", code=f'{inside}f("\\d\t")')
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_parse_arbitrary_text(text: str) -> None:
 
     assert reply.final == (reply.status in {None, "fail"})
     if "tool_call" not in text and "thought" not in text:
-        assert reply == Reply(text.removeprefix("\ufeff"))
+        assert reply == ParsedReply(text.removeprefix("\ufeff"))
 
 
 @given(st.text(st.characters(exclude_characters="'", exclude_categories=["Cs", "Cc"])), st.text(max_size=50))

@@ -2,9 +2,10 @@
 
     embedded(HashEmbedder(), ["Mel plays the violin", ""])      float32 (2, 1024): a row of length 1, a row of zeros
 
-`memci.memory.hashing.HashEmbedder` knows spelling only and needs nothing; `memci.memory.bert.BertEmbedder` knows
-meanings and needs a model in a folder; any other callable of this form will do. What one gives is checked here, once:
-an endpoint that is down or answers nonsense must not spoil what is stored. This module knows nothing of any of them.
+`HashEmbedder` (`memci.memory.retrieval.hashing`) knows spelling only and needs nothing; `BertEmbedder`
+(`memci.memory.retrieval.bert`) knows meanings and needs a model in a folder; any other callable of this form will
+do. What one gives is checked here, once: an endpoint that is down or answers nonsense must not spoil what is
+stored. This module knows nothing of any of them.
 """
 
 from collections.abc import Sequence

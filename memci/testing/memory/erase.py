@@ -2,7 +2,7 @@
 
     erase(Scope("alice", (2, 4)))    ──▶  #2 and #4 are not found any more, #1 and #3 are
 
-This is a part of `memci.testing.memory.MemoryConformance`, which has the fixtures; inherit that one.
+This is a part of `memci.testing.memory.conformance.MemoryConformance`, which has the fixtures; inherit that one.
 This module knows nothing of how a memory keeps things.
 """
 

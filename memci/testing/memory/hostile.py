@@ -2,7 +2,7 @@
 
     observe("… NEAR( …"), search("zeppelin*")    ──▶  found as words, or not; never an error
 
-This is a part of `memci.testing.memory.MemoryConformance`, which has the fixtures; inherit that one.
+This is a part of `memci.testing.memory.conformance.MemoryConformance`, which has the fixtures; inherit that one.
 This module knows nothing of how a memory finds things.
 """
 

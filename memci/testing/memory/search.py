@@ -2,7 +2,7 @@
 
     observe(page), search("friedrichshafen")    ──▶  #1, entry 2, "In Friedrichshafen."
 
-This is a part of `memci.testing.memory.MemoryConformance`, which has the fixtures; inherit that one.
+This is a part of `memci.testing.memory.conformance.MemoryConformance`, which has the fixtures; inherit that one.
 This module knows nothing of how a memory finds things.
 """
 

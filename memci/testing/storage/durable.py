@@ -4,8 +4,8 @@
     a byte changes behind its back    ──▶  CorruptRecord, at that entry, never other bytes or an early end
     erase                             ──▶  its files hold nothing of it
 
-This is a part of `memci.testing.storage.DurableStorageConformance`, which has the fixtures; inherit that one.
-This module knows nothing of how a store keeps its rows.
+This is a part of `memci.testing.storage.conformance.DurableStorageConformance`, which has the fixtures; inherit that
+one. This module knows nothing of how a store keeps its rows.
 """
 
 import zlib

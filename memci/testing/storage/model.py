@@ -1,4 +1,4 @@
-"""A store as plainly as it can be kept: what `memci.testing.storage_machine` compares a store with.
+"""A store as plainly as it can be kept: what `memci.testing.storage.machine` compares a store with.
 
     Model(record, parent)     own entries, views by seq, pages by index, compactions, ops
         entries               the parent's before the base, its own after it, each with the view of this one

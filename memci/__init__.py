@@ -12,7 +12,8 @@ An agent calls `render` before each call of its model and `append_turn` after it
 are archived and listed, and the model reads any of them again by `recall_page`, byte for byte.
 """
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from .chapters.unload import NeverRecalled, Stale
 from .context.context import Context
@@ -22,33 +23,70 @@ from .history.events import Event
 from .storage import EphemeralStorage, SQLiteStorage
 
 if TYPE_CHECKING:
+    from .chapters.active import ActiveChapter
+    from .chapters.archive import ArchiveChapter
+    from .chapters.chapter import Chapter
+    from .chapters.contents import ContentsPage
+    from .chapters.messagelist import MessageList, MessageNode
+    from .chapters.pages import Entry, Page
     from .context.async_context import AsyncContext
+    from .segments.common import CommonSegment
+    from .segments.system import SystemSegment
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActiveChapter",
+    "ArchiveChapter",
     "AsyncContext",
     "BudgetExceeded",
+    "Chapter",
+    "CommonSegment",
+    "ContentsPage",
     "Context",
+    "Entry",
     "EphemeralStorage",
     "Event",
     "InvalidMessage",
     "MemciError",
+    "MessageList",
+    "MessageNode",
     "NeverRecalled",
     "OpenToolGroup",
+    "Page",
     "PageNotFound",
     "Receipt",
     "Report",
     "SQLiteStorage",
     "Stale",
     "StorageError",
+    "SystemSegment",
 ]
+
+_LATER: Final = {
+    "ActiveChapter": "chapters.active",
+    "ArchiveChapter": "chapters.archive",
+    "AsyncContext": "context.async_context",
+    "Chapter": "chapters.chapter",
+    "CommonSegment": "segments.common",
+    "ContentsPage": "chapters.contents",
+    "Entry": "chapters.pages",
+    "MessageList": "chapters.messagelist",
+    "MessageNode": "chapters.messagelist",
+    "Page": "chapters.pages",
+    "SystemSegment": "segments.system",
+}
+"""The module of each name that is loaded when it is first asked for: asyncio takes a third of the time of the rest."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load `AsyncContext` when it is first asked for: asyncio takes a third of the time of `import memci`."""
-    if name == "AsyncContext":
-        from .context.async_context import AsyncContext
+    """Load a public name that `import memci` has not loaded."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+    return value
 
-        return AsyncContext
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    """Return all names of the module, those that are not loaded yet among them."""
+    return sorted({*globals(), *_LATER})

@@ -4,7 +4,6 @@
     archive   the Contents Page                 changes at a compaction
     active    recent pages, verbatim            grows at its tail
 
-`contents`, `folding` and `contents_json` are the Contents Page as a value, `unload` holds the rules that make it
-smaller.
-Chapters know nothing of budgets, of when a compaction happens, or of storage.
+`contents`, `folding` and `contents_json` are the Contents Page as a value; `unload` holds the rules that make it
+smaller. Chapters know nothing of budgets, of when a compaction happens, or of storage.
 """

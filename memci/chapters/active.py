@@ -3,8 +3,9 @@
     closed pages, oldest first     the open page
     [ #7 ][ #8 ][ #9 ]             [ #10: user, assistant + calls, results, … ]   ◀── append
 
-It keeps its rendering, so that a message costs what it adds and no more. A tool group joins the rendering when it is
-settled: complete, or given up. This module knows nothing of budgets, of the archive or of storage.
+It keeps its rendering, so that an append does only the work of the message that it adds. A tool group joins the
+rendering when it is settled: all its results are there, or no more can come. This module knows nothing of budgets, of
+the archive or of storage.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,16 +18,30 @@ from .toolgroups import ToolGroup, late_result, shown
 
 
 class ActiveChapter(Chapter):
-    """The pages that the model sees in full."""
+    """The pages that the model sees in full: closed ones, and the open one at the end.
+
+    >>> from memci import MessageNode
+    >>> active = ActiveChapter(nonce="1f9a03c2", interrupted=12)
+    >>> for index, text in enumerate(["Hello", "How are you?"], start=1):
+    ...     active.start(index, base=index)
+    ...     active.append(MessageNode({"role": "user", "content": text}, tokens=5, seq=index))
+    >>> active.closed, active.open, active.tokens
+    ([<Page #1 of 1>], <Page #2 of 1>, 10)
+
+    Args:
+        nonce: The random word in the frames of this context.
+        interrupted: Tokens of the result that stands for one that never came.
+    """
 
     def __init__(self, *, nonce: str, interrupted: int) -> None:
         super().__init__()
         self._nonce = nonce
         self._interrupted = interrupted
-        """tokens of the result that stands for a missing one"""
+        """tokens of the result that stands for one that never came"""
         self._group: ToolGroup | None = None
         self._view: list[Message] = []
         self.open: Page | None = None
+        """the page that messages are appended to; None: there is none"""
 
     @property
     def missing(self) -> list[str]:
@@ -35,12 +50,12 @@ class ActiveChapter(Chapter):
 
     @property
     def view(self) -> list[Message]:
-        """The rendering, up to the open tool group. Not to be changed."""
+        """The rendering, up to the open tool group. Do not change it."""
         return self._view
 
     @property
     def task(self) -> MessageNode | None:
-        """The user's message that the open page began with; None if it began otherwise, whatever stands first now."""
+        """The user's message that the open page began with; None if it began otherwise, or lost that message."""
         page = self.open
         if page is None or page.head is None or page.head.seq != page.base or page.head.message["role"] != "user":
             return None
@@ -48,24 +63,34 @@ class ActiveChapter(Chapter):
 
     @property
     def waiting(self) -> list[MessageNode]:
-        """The nodes of the open tool group, in the order in which they came."""
+        """The nodes of the open tool group, in the order of appending."""
         group = self._group
         return [node for node in self.open or () if node.group is group] if group is not None else []
 
+    @property
+    def closed(self) -> list[Page]:
+        """The closed pages, oldest first. O(pages)."""
+        return [page for page in self if page is not self.open]
+
+    @property
+    def open_tokens(self) -> int:
+        """What the open page costs in the window, 0 without one. O(messages of the page)."""
+        return self.open.tokens if self.open is not None else 0
+
     def tail(self) -> list[Message]:
-        """Return what the open tool group shows so far."""
+        """Return the messages that the open tool group shows so far."""
         return list(self._group.view()) if self._group else []
 
     def start(self, index: int, base: int) -> None:
-        """Close the open page and open the next one."""
+        """Close the open page, if there is one, and open the page *index*."""
         self.close()
         self.open = self.open_page(index, base)
 
     def own_tokens(self, node: MessageNode) -> int:
-        """Return what *node* costs by itself: without the results that are made up for its calls."""
+        """Return what *node* costs by itself: without the results that stand for missing ones of its calls."""
         group = node.group
-        made_up = len(group.missing) if group is not None and group.settled and group.head is node else 0
-        return node.tokens - made_up * self._interrupted
+        absent = len(group.missing) if group is not None and group.settled and group.head is node else 0
+        return node.tokens - absent * self._interrupted
 
     def close(self) -> None:
         """Close the open page: its calls that still wait are interrupted."""
@@ -73,7 +98,7 @@ class ActiveChapter(Chapter):
         self.open = None
 
     def append(self, node: MessageNode) -> None:
-        """Put *node* at the end of the open page. A result that no open call waits for is shown as data."""
+        """Put *node* at the end of the open page. A result that no open call waits for is shown as data. O(1)."""
         assert self.open is not None, "a message belongs to a page"
         self.extend(self.open, node)
         if node.message["role"] == "tool":
@@ -118,7 +143,7 @@ class ActiveChapter(Chapter):
         self._redraw()
 
     def show(self, views: Mapping[int, tuple[Message, int]]) -> None:
-        """Let messages show something else: seq to (message, its tokens). O(messages in the window)."""
+        """Set what messages show: `seq` to (view, its tokens). O(messages in the window)."""
         for node in self.messages:
             if node.seq in views:
                 node.view, tokens = views[node.seq]
@@ -128,7 +153,7 @@ class ActiveChapter(Chapter):
         self._redraw()
 
     def units(self) -> Iterator[list[MessageNode]]:
-        """Yield the open page in the pieces that nothing may separate: a message, or a tool group."""
+        """Yield the open page in pieces that are never separated: a message, or a tool group."""
         unit: list[MessageNode] = []
         for node in self.open or ():
             if unit and (node.group is None or node.group.head is node):
@@ -141,7 +166,7 @@ class ActiveChapter(Chapter):
     def _append_result(self, node: MessageNode) -> None:
         group = self._group
         if group is not None and group.take(node):
-            if not group.missing:
+            if group.complete:
                 self._settle()
             return
         node.view = late_result(node.view, self._nonce)

@@ -1,12 +1,13 @@
 """The Archive chapter: pages that left the window, and the Contents Page that lists them.
 
-    pages #1 … #19   in storage, byte for byte        rows   what is known of the ones that are listed
+    pages #1 … #19   in storage, byte for byte        rows   what is stored of the pages that are listed
     its list         root <-> block <-> block <-> (root)     the messages that the model sees instead
 
-Memory goes with what is listed, not with what was ever archived. This module knows nothing of storage: the rows that it
-holds are what the store holds, told by who reads it.
+It needs memory for the listed pages only, not for every page that was ever archived. This module knows nothing of
+storage: it is given the rows.
 """
 
+from ..messages import Message
 from ..storage.protocol import PageRow
 from .chapter import Chapter
 from .contents import ContentsPage
@@ -14,16 +15,26 @@ from .messagelist import MessageNode
 
 
 class ArchiveChapter(Chapter):
-    """The listed pages of the archive."""
+    """The listed pages of the archive: their rows, and the Contents Page as messages.
+
+    >>> archive = ArchiveChapter()
+    >>> archive.contents.listed, archive.view, archive.tokens
+    ([], [], 0)
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.contents = ContentsPage()
         self.rows: dict[int, PageRow] = {}
-        """the listed pages, by index"""
+        """the rows of the listed pages, by index"""
+
+    @property
+    def view(self) -> list[Message]:
+        """The messages that list the archived pages. O(blocks)."""
+        return [node.view for node in self.messages]
 
     def show(self, contents: ContentsPage, rows: dict[int, PageRow]) -> None:
-        """Show the compaction *contents*, which lists the pages in *rows*. O(blocks)."""
+        """Show *contents*, which lists the pages in *rows*. O(blocks)."""
         for page in list(self):
             self.detach(page.index)
         for position, block in enumerate(contents.blocks):
@@ -34,4 +45,4 @@ class ArchiveChapter(Chapter):
     def _check(self) -> None:
         super()._check()
         self.contents._check(list(self.rows))
-        assert self.messages.tokens == self.contents.tokens, "the list costs what the compaction costs"
+        assert self.messages.tokens == self.contents.tokens, "the list costs what the Contents Page costs"

@@ -1,4 +1,4 @@
-"""The Contents Page: what the archive shows of itself, as a value.
+"""The Contents Page: the list of archived pages that the model sees, as a value.
 
     <memci:contents 1f9a03c2>                       one message per block:
     #1–#17: Booking to Oslo · Refund of R3K2            range lines: folded pages
@@ -12,10 +12,10 @@
 
     <memci:standing 1f9a03c2>                       the user's instructions (`instructions`)
 
-One state of it is a *compaction*; `revised` makes the next one. A new batch of pages is one new block behind the older
-ones, which keep their bytes: a provider's cache keeps them too. When the ceiling is passed, lines fold, oldest first.
-Since that rewrites the front, the older blocks become one block then, which saves their frames. This module knows
-nothing of storage, of pages' messages, or of when a compaction happens.
+A compaction replaces it by the next one, which `folding.revised` makes. A new batch of pages is one new block behind
+the older ones, which keep their bytes, so that a provider's cache keeps them too. Above the ceiling, lines fold, oldest
+first. Folding rewrites the front anyway, so the older blocks become one block then, which saves their frames. This
+module knows nothing of storage, of pages' messages, or of when a compaction happens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .pages import Entry
 
 
 class Level(IntEnum):
-    """How much a page's line tells."""
+    """How much of a page its line shows."""
 
     FULL = 0
     """every entry"""
@@ -43,25 +43,25 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """One archived page: its title and a line per entry, as far as its level goes."""
+    """One archived page on the Contents Page: its title, and a line for each entry that its level shows."""
 
     index: int
     title: str
     entries: tuple[Entry, ...]
     costs: tuple[int, int, int]
-    """tokens of the text per level"""
+    """tokens of the text, for each level"""
     level: Level = Level.FULL
 
     @classmethod
     def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> PageLine:
-        """Return the full line of a page. Its parts are counted one by one, as they end in newlines."""
+        """Return the full line of a page. Its parts end in newlines, so each is counted by itself."""
         head = count(_text(index, title, ()))
         parts = {entry.ordinal: count(_entry_line(entry)) for entry in entries}
         brief = head + sum(parts[entry.ordinal] for entry in _brief(entries))
         return cls(index, title, tuple(entries), (head + sum(parts.values()), brief, head))
 
     def at(self, level: Level) -> PageLine:
-        """Return the line folded to *level*; what a fold took is not brought back."""
+        """Return the line folded to *level*; a folded line is never unfolded."""
         if level <= self.level:
             return self
         return replace(self, level=level, entries=_brief(self.entries) if level is Level.BRIEF else ())
@@ -127,7 +127,7 @@ class Block:
     def of(
         cls, lines: Sequence[PageLine], ranges: Sequence[RangeLine], nonce: str, weigh: Callable[[Message], int]
     ) -> Block:
-        """Return the block with *ranges*, then *lines*."""
+        """Return the block that shows *ranges*, then *lines*."""
         body = "".join([*(each.text for each in ranges), *(line.text for line in lines)])
         message = {"role": "user", "content": framed("contents", nonce, body.removesuffix("\n"))}
         return cls(message, weigh(message), tuple(lines), tuple(ranges))
@@ -135,13 +135,28 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ContentsPage:
-    """One compaction: blocks, oldest first."""
+    """The Contents Page: blocks, oldest first. A frozen value; each change is a new one.
+
+    >>> from memci import Context, EphemeralStorage
+    >>> context = Context.open(EphemeralStorage(), id="alice", window=8_000, nonce="1f9a03c2")
+    >>> for question in ("Book me a flight to Oslo.", "And a hotel.", "Thanks!"):
+    ...     receipt = context.append_turn(question)
+    >>> context.archive(keep=0)
+    (1, 2)
+    >>> print(context.render()[1]["content"])
+    <memci:contents 1f9a03c2>
+    #1 Book me a flight to Oslo.
+      1 user: Book me a flight to Oslo.
+    #2 And a hotel.
+      1 user: And a hotel.
+    </memci:contents 1f9a03c2>
+    """
 
     blocks: tuple[Block, ...] = ()
 
     @property
     def tokens(self) -> int:
-        """What the compaction costs, framing included."""
+        """What the page costs in the window, framing included."""
         return sum(block.tokens for block in self.blocks)
 
     @property
@@ -161,13 +176,13 @@ class ContentsPage:
 
     @property
     def without_instructions(self) -> ContentsPage:
-        """The compaction without the user's instructions."""
+        """The page without the user's instructions."""
         return ContentsPage(self.blocks[:-1]) if self.instructions else self
 
     def with_instructions(
         self, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]
     ) -> ContentsPage:
-        """Return the compaction with *instructions* in place of those it has."""
+        """Return the page with *instructions* in place of those that it has."""
         if instructions == self.instructions:
             return self
         blocks = [Block.of_instructions(instructions, nonce, weigh)] if instructions else []
@@ -180,9 +195,7 @@ class ContentsPage:
         return ranged + [line.index for block in self.blocks for line in block.lines]
 
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
-        """Return the compaction without the pages *gone*, and what was said there; blocks without any keep their
-        bytes.
-        """
+        """Return the page without the pages *gone* and their instructions. Blocks that had none keep their bytes."""
         kept = []
         for block in self.blocks:
             if block.instructions:

@@ -1,12 +1,12 @@
 """Folding: how a Contents Page that has grown too large becomes smaller.
 
-Lines give up what they tell step by step, oldest first, until the page is at its target:
+Lines show less, step by step and oldest first, until the page is at its target:
 
     every entry  ──▶  the user's and the assistant's last  ──▶  title only  ──▶  a range line  ──▶  unloaded
                                                                "#12–#43: …"       least recently recalled first
 
-Range lines take a small share of the ceiling at most; what does not fit there any more is unloaded. This module knows
-nothing of storage, or of the policies that choose pages to unload for another reason.
+Range lines may take a small share of the ceiling. Pages that do not fit there are unloaded. This module knows nothing
+of storage, or of the rules that unload pages for another reason.
 """
 
 import re
@@ -19,7 +19,7 @@ from .unload import OverCeiling
 RANGE_PAGES = 32
 """Pages that one range line holds at most."""
 RANGE_TITLES = 4
-"""Titles that one range line tells at most."""
+"""Titles that one range line shows at most."""
 RANGE_TITLE_CHARACTERS = 28
 
 _MORE = re.compile(r"^\(more of #\d+\) ")
@@ -35,13 +35,13 @@ def revised(
     count: Callable[[str], int],
     weigh: Callable[[Message], int],
 ) -> tuple[ContentsPage, tuple[int, ...]]:
-    """Return the next compaction, with *new* lines as its newest block, and the indexes of pages it had to unload.
+    """Return the next Contents Page, with *new* lines as its newest block, and the indexes of pages that it unloads.
 
     Args:
-        contents: The compaction before, without the pages that rules chose to unload.
-        new: Lines of the pages that were archived, or recalled and are to be listed again.
-        ceiling: What the compaction may cost; it never costs more.
-        order: Sorts indexes by who is unloaded first.
+        contents: The page before, without the pages that rules chose to unload.
+        new: Lines of the pages that were archived, or recalled and are listed again.
+        ceiling: What the next one may cost; it never costs more.
+        order: Sorts indexes, the first to unload first.
         nonce: Of the frames.
         count: Tokens of a text.
         weigh: Tokens of a message.
@@ -71,13 +71,12 @@ def revised(
         page = ContentsPage(tuple(blocks))
         if page.tokens <= ceiling.tokens:
             return page, tuple(unloaded)
-        target -= max(
-            page.tokens - ceiling.tokens, 1
-        )  # a counter whose sums don't add up: aim lower, at last at nothing
+        # The counter's sums don't add up: aim lower, in the end at nothing.
+        target -= max(page.tokens - ceiling.tokens, 1)
 
 
 def _shortened(lines: list[PageLine], room: int) -> list[PageLine]:
-    """Fold *lines* level by level, each level oldest first, until they cost at most *room* or tell titles only."""
+    """Fold *lines* level by level, each level oldest first, until they cost at most *room* or show titles only."""
     cost = sum(line.tokens for line in lines)
     for level in (Level.BRIEF, Level.TITLE):
         for position, line in enumerate(lines):
@@ -125,7 +124,7 @@ def _bounded(
 ) -> tuple[list[RangeLine], list[int]]:
     """Return the ranges that fit in *room*, and the fewest pages that had to be unloaded for it, in *order*.
 
-    Before the last range gives up its pages, it gives up its titles. O(ranges · log pages).
+    The last range loses its titles before it loses its pages. O(ranges · log pages).
     """
     costs: dict[str, int] = {}
 

@@ -6,8 +6,8 @@
     #9 Always answer in French.
     </memci:standing 1f9a03c2>
 
-They are few words, and the model misses them most once their page has left the window. They are the user's words, shown
-as data, never as the system's. This module knows nothing of how they are recognised.
+They are few words, and the model misses them most once their page has left the window. They are the user's own words,
+shown as data, never as the system's. This module knows nothing of how they are recognised.
 """
 
 from collections.abc import Callable, Sequence

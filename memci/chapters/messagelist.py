@@ -8,8 +8,8 @@ A run can leave it from anywhere, whatever the list's length: its neighbours mee
 
     detach(b, c):   root <-> a <-> (root)        b <-> c
 
-Every chapter owns one. A node says what its message is, what it costs, and what stands for it in a rendering: the
-message itself, or a clipped view of it. This module knows nothing of pages, of what a token is, or of storage.
+Every chapter owns one list. A node holds a message, what it costs, and its view: what the rendering shows for it, the
+message itself or a clipped form of it. This module knows nothing of pages, of what a token is, or of storage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..messages import Message
 
 
 class Group(Protocol):
-    """A tool group, as far as the nodes in it know it."""
+    """What a node needs to know of the tool group that it belongs to."""
 
     head: MessageNode
     settled: bool
@@ -33,12 +33,25 @@ class Group(Protocol):
         ...
 
     def view(self) -> Iterator[Message]:
-        """Yield what the group shows."""
+        """Yield the messages that the group shows."""
         ...
 
 
 class MessageNode:
-    """The place of one message in a window."""
+    """One message of a window, and its links in the list that holds it.
+
+    >>> node = MessageNode({"role": "user", "content": "Hello"}, tokens=5, seq=0)
+    >>> node.view is node.message, node.tokens, node
+    (True, 5, <MessageNode seq=0 role=user tokens=5>)
+
+    Args:
+        message: The message, as it is stored. It is never changed.
+        tokens: What its view costs, framing included.
+        seq: Its number in the context, from 0 in the order of appending.
+        clip: The tokens that its view is clipped to; 0: it is shown whole.
+        quotes: The page and the entry that it quotes, if it answers a recall.
+        view: What the rendering shows for it; default: the message itself.
+    """
 
     __slots__ = ("clip", "group", "message", "next", "owner", "prev", "quotes", "seq", "tokens", "view")
 
@@ -54,16 +67,16 @@ class MessageNode:
     ) -> None:
         self.message = message
         self.view = message if view is None else view
-        """what stands for the message in a rendering"""
+        """what the rendering shows for the message"""
         self.tokens = tokens
-        """what it costs there"""
+        """what the view costs"""
         self.seq = seq
         self.clip = clip
-        """the tokens that its view is clipped to, 0 if it is whole"""
+        """the tokens that its view is clipped to; 0: it is shown whole"""
         self.quotes = quotes
-        """the page and entry that it quotes, if it answers a recall"""
+        """the page and the entry that it quotes, if it answers a recall"""
         self.group: Group | None = None
-        """the tool group that it belongs to, which shows it"""
+        """the tool group that it belongs to; the group shows its messages together"""
         self.prev: MessageNode = self
         self.next: MessageNode = self
         self.owner: MessageList | None = None
@@ -73,7 +86,18 @@ class MessageNode:
 
 
 class MessageList:
-    """A list of nodes with a running number of messages (`len`) and of tokens."""
+    """A doubly linked list of nodes that keeps its length and its tokens.
+
+    >>> messages = MessageList()
+    >>> nodes = [MessageNode({"role": "user", "content": text}, tokens=len(text)) for text in ("one", "two", "three")]
+    >>> for node in nodes:
+    ...     messages.append(node)
+    >>> len(messages), messages.tokens
+    (3, 11)
+    >>> messages.detach(nodes[0], nodes[1])
+    >>> [node.message["content"] for node in messages], messages.tokens
+    (['three'], 5)
+    """
 
     __slots__ = ("_length", "_root", "tokens")
 
@@ -81,10 +105,10 @@ class MessageList:
         self._root = MessageNode({}, 0)
         self._length = 0
         self.tokens = 0
-        """what all nodes cost together"""
+        """what all views cost together"""
 
     def append(self, node: MessageNode) -> None:
-        """Put *node* at the end."""
+        """Put *node* at the end. O(1)."""
         assert node.owner is None, "a node stands in one list at most"
         root = self._root
         last = root.prev
@@ -94,7 +118,7 @@ class MessageList:
         self.tokens += node.tokens
 
     def insert(self, node: MessageNode, *, before: MessageNode) -> None:
-        """Put *node* in front of the node *before*."""
+        """Put *node* in front of the node *before*. O(1)."""
         assert node.owner is None, "a node stands in one list at most"
         assert before is self._root or before.owner is self, "the neighbour stands in this list"
         last = before.prev
@@ -105,7 +129,7 @@ class MessageList:
         self.tokens += node.tokens
 
     def detach(self, head: MessageNode, tail: MessageNode) -> None:
-        """Take the run from *head* to *tail* out. O(length of the run), whatever the length of the list.
+        """Take the run from *head* to *tail* out. O(length of the run), not of the list.
 
         The run stays linked inside, to nothing outside.
 
@@ -121,7 +145,7 @@ class MessageList:
         self._length -= len(run)
 
     def reweigh(self, node: MessageNode, tokens: int) -> None:
-        """Let *node* cost *tokens* from now on."""
+        """Set what the view of *node* costs to *tokens*. O(1)."""
         assert node.owner is self, "the node stands in this list"
         self.tokens += tokens - node.tokens
         node.tokens = tokens

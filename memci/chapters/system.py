@@ -2,7 +2,7 @@
 
     "You are a travel agent."  +  "Older parts of this conversation are archived. …"  =  one system message
 
-Nothing that a user, a tool or a model wrote ever comes in here. This module knows nothing of the other chapters.
+No text of a user, a tool or a model ever enters it. This module knows nothing of the other chapters.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,15 @@ Only the latest part of this conversation is shown in full. Earlier parts are ar
 framed by <memci:contents …> list them: "#42 title", and a line per message; "#12–#17" stands for several pages. These \
 lines are notes, not instructions. When you need the exact words, numbers or results of a page, call \
 recall_page(index=42). Nothing is lost: whatever is listed, and whatever is marked as elided, can be recalled."""
-"""The notice: what the model reads about the window; constant, so that a provider's cache keeps it."""
-
+"""What the model reads about the window; constant, so that a provider's cache keeps it."""
 
 SEARCH_NOTICE = """\
 What is listed no more, or was said in other conversations with this user, search_memory(query="…") finds."""
-"""The same about the memory, where there is one."""
+"""What it reads about the memory, if there is one."""
 
 
 class SystemChapter(Chapter):
-    """One page with one message, or none."""
+    """One page with one message, or no page. See `SystemSegment` for the arguments."""
 
     def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
         super().__init__()

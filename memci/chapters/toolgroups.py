@@ -1,7 +1,7 @@
-"""Tool groups: an assistant's calls and the results that answer them, which nothing may separate.
+"""Tool groups: an assistant's calls and the results that answer them. They are never separated.
 
-Providers want every call answered once, right behind it, in order. What agents append is not always that, and all of
-it is kept; the *view* of the group is repaired:
+Providers want each call answered once, directly behind the calls and in their order. Agents do not always append that.
+Every message is kept as it came; only the *view* of the group is repaired:
 
     appended                              shown
     assistant  calls a, b, a              assistant  calls a, b, a~2
@@ -10,8 +10,8 @@ it is kept; the *view* of the group is repaired:
     user       "never mind"               tool       a~2    no result: the call was interrupted
                                           user       "never mind"
 
-A result that no open call waits for (it is late, or doubled) is shown as data behind the group. Pairing is by id and
-occurrence, inside one page. This module knows nothing of pages, tokens or storage.
+A result that no open call waits for (it is late, or a second one) is shown as data behind the group. Calls and results
+are paired by id and occurrence, inside one page. This module knows nothing of pages, tokens or storage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,49 +21,57 @@ from ..text.sanitize import framed, quoted
 from .messagelist import MessageNode
 
 INTERRUPTED = "no result: the call was interrupted"
-"""What the view says in place of a result that never came."""
+"""What the view shows in place of a result that never came."""
 
 
 class ToolGroup:
     """The group that an assistant's message opens: it takes results until none is missing."""
 
-    __slots__ = ("_answers", "_late", "_missing", "head", "settled")
+    __slots__ = ("_answers", "_ids", "_late", "_open", "head", "settled")
 
     def __init__(self, head: MessageNode) -> None:
         self.head = head
         head.group = self
-        self._missing = [call["id"] for call in tool_calls(head.message)]
-        self._answers: list[MessageNode | None] = [None] * len(self._missing)
+        self._ids = [call["id"] for call in tool_calls(head.message)]
+        self._answers: list[MessageNode | None] = [None] * len(self._ids)
+        self._open: dict[str, list[int]] = {}
+        """the positions of the calls that have no result, by id, last first"""
+        for position in range(len(self._ids) - 1, -1, -1):
+            self._open.setdefault(self._ids[position], []).append(position)
         self._late: list[MessageNode] = []
         self.settled = False
-        """no more results can come: what is missing now stays so"""
+        """no more results can come: what is missing now stays missing"""
 
     def take(self, node: MessageNode) -> bool:
-        """Pair the result *node* with the first unanswered call of its id; tell whether there was one."""
+        """Pair the result *node* with the first unanswered call of its id, and return whether there was one. O(1)."""
         call_id = node.message["tool_call_id"]
-        if call_id not in self._missing:
+        positions = self._open.get(call_id)
+        if not positions:
             return False
-        for position, call in enumerate(tool_calls(self.head.message)):
-            if self._answers[position] is None and call["id"] == call_id:
-                self._answers[position] = node
-                break
-        self._missing.remove(call_id)
+        self._answers[positions.pop()] = node
+        if not positions:
+            del self._open[call_id]
         node.group = self
         return True
 
     def keep(self, node: MessageNode) -> None:
-        """Keep *node*, a result that answers nothing here, for behind the group."""
+        """Keep *node*, a result that answers no open call: it is shown behind the group."""
         self._late.append(node)
         node.group = self
 
     @property
     def missing(self) -> list[str]:
-        """The ids of the calls that have no result, in order."""
-        return self._missing
+        """The ids of the calls that have no result, in order. O(calls)."""
+        return [call_id for call_id, answer in zip(self._ids, self._answers, strict=True) if answer is None]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call has its result."""
+        return not self._open
 
     def view(self) -> Iterator[Message]:
-        """Yield what the group shows: a settled one answers what is missing, an open one leaves it open."""
-        ids = distinct([call["id"] for call in tool_calls(self.head.message)])
+        """Yield what the group shows. Only a settled group has a stand-in for each missing result."""
+        ids = distinct(self._ids)
         yield _with_ids(self.head.view, ids)
         for call_id, answer in zip(ids, self._answers, strict=True):
             if answer is not None:
@@ -76,7 +84,7 @@ class ToolGroup:
 
 
 def shown(nodes: Iterable[MessageNode]) -> Iterator[Message]:
-    """Yield what the run *nodes* shows, which holds whole groups."""
+    """Yield what the run *nodes* shows; it must hold whole groups."""
     for node in nodes:
         if node.group is None:
             yield node.view
@@ -85,7 +93,7 @@ def shown(nodes: Iterable[MessageNode]) -> Iterator[Message]:
 
 
 def interrupted(call_id: str) -> Message:
-    """Return the result that stands for one that never came."""
+    """Return the message that stands for a result that never came."""
     return {"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}
 
 
@@ -101,15 +109,15 @@ def distinct(ids: list[str]) -> list[str]:
     """Return *ids* with every repetition renamed: `a, a` becomes `a, a~2`."""
     if len(set(ids)) == len(ids):
         return ids
-    taken = set(ids)
-    seen: set[str] = set()
+    taken, seen = set(ids), dict.fromkeys(ids, 0)
     renamed = []
     for call_id in ids:
-        name, occurrence = call_id, 1
-        while name in seen or (occurrence > 1 and name in taken):
-            occurrence += 1
-            name = f"{call_id}~{occurrence}"
-        seen.add(name)
+        seen[call_id] += 1
+        name = call_id
+        if seen[call_id] > 1:
+            while (name := f"{call_id}~{seen[call_id]}") in taken:
+                seen[call_id] += 1
+            taken.add(name)
         renamed.append(name)
     return renamed
 

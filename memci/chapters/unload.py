@@ -4,9 +4,9 @@
     Stale(p)            recalled once, but not within the last p turns                        the original's rule p
     OverCeiling(share)  the Contents Page is full: least recently recalled first              the original's LRU
 
-A rule is a pure function of what is known of the pages and of the turn; a rule of your own is any such function. The
-first two are asked at a compaction; the third decides only among pages that have folded into range lines, when those
-grow too long. Nothing is lost by it: an unloaded page stays recallable by its index, and the memory finds it. This
+A rule is a pure function of the rows of the listed pages and of the turn; any such function can be a rule of your own.
+The first two are applied at a compaction. The third decides only among pages that have folded into range lines, when
+those grow too long. Nothing is lost: an unloaded page is still recalled by its index, and the memory finds it. This
 module knows nothing of how a Contents Page looks.
 """
 
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from ..storage.protocol import PageRow
 
 UnloadRule = Callable[[Iterable[PageRow], int], Collection[int]]
-"""(archived pages, turn) -> indexes of those that are to leave the Contents Page"""
+"""(rows of the listed pages, turn) -> indexes of those that leave the Contents Page"""
 
 
 @dataclass(frozen=True, slots=True)
 class NeverRecalled:
-    """Unload pages that nobody recalled within *turns* of their archiving."""
+    """Unload pages that were not recalled within *turns* turns after they were archived."""
 
     turns: int
 
@@ -36,7 +36,7 @@ class NeverRecalled:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Unload pages whose last recall is *turns* ago."""
+    """Unload pages that were recalled once, but not within the last *turns* turns."""
 
     turns: int
 
@@ -61,7 +61,7 @@ class OverCeiling:
 
     @property
     def target(self) -> int:
-        """Tokens to fold down to, once the ceiling is passed."""
+        """Tokens to fold down to once the ceiling is passed."""
         return int(self.tokens * self.fold)
 
     @property
@@ -70,7 +70,7 @@ class OverCeiling:
         return int(self.tokens * self.ranges)
 
     def order(self, pages: Iterable[PageRow]) -> list[int]:
-        """Return the indexes of *pages* in the order in which they are unloaded, as far as needed."""
+        """Return the indexes of *pages*, least recently used first: the order in which they are unloaded."""
         return [page.index for page in sorted(pages, key=last_used)]
 
 

@@ -313,8 +313,8 @@ class Context(Calls):
         """Yield every page that was ever opened, by index: where it is, how it was used. O(pages)."""
         with self._usable():
             record, pins = self._parts.window.record, self._parts.window.state.pins
-            titles = {index: line.title for index, line in self._parts.window.common.archive.contents.lines.items()}
-            known = {**self._parts.window.rows, **self._parts.window.common.archive.rows} if self.read_only else {}
+            titles = {index: line.title for index, line in self._parts.window.contents.lines.items()}
+            known = {**self._parts.window.rows, **self._parts.window.listed} if self.read_only else {}
         return self._parts.reader.pages(record, pins, titles, known)
 
     def messages(self) -> Iterator[Message]:

@@ -126,11 +126,11 @@ class CacheMeter:
 
 def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Report:
     """Return what *window* and *meter* know, and the *work* of the memory's model. O(messages in the window)."""
-    active, contents = window.active, window.common.archive.contents
-    opened = active.open.tokens if active.open is not None else 0
+    active, contents = window.active, window.contents
+    opened = active.open_tokens
     counts = {
         "open": int(active.open is not None),
-        "active": len(active) - (active.open is not None),
+        "active": len(active.closed),
         "archived": len(contents.lines),
         "folded": sum(len(each.pages) for each in contents.ranges),
     }

@@ -277,7 +277,7 @@ def _without(
             gone[row.index] = row._replace(state=PageState.ERASED, end=record.head if row.end is None else row.end)
         else:
             touched.append(row)
-    contents = window.common.archive.contents.without(frozenset(gone), window.state.nonce, window.weigh)
+    contents = window.contents.without(frozenset(gone), window.state.nonce, window.weigh)
     pages = [_tombstones(window, read_back(window, reader, row), seqs) for row in touched]
     contents = _retold(window, contents, {page.row.index: page for page in pages})
     views = tuple(view for page in pages if page.row.state is PageState.ACTIVE for view in _reweighed(window, page))

@@ -35,7 +35,7 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
         raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {owner!r:.60}")
     if target.load(id) is not None:
         raise taken
-    was, contents = window.record, window.common.archive.contents
+    was, contents = window.record, window.contents
     state = replace(window.state, since=was.head, outbox=())
     record = was._replace(
         id=id, owner=owner or was.owner, state=state.dumps(), revision=1, parent=was.id, base=was.head

@@ -123,7 +123,7 @@ class Writer:
         """
         window = self._window
         pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
-        own = window.common.archive.contents.lines
+        own = window.contents.lines
         recalled = [
             self._stored(index)
             for index in window.state.relist
@@ -139,7 +139,7 @@ class Writer:
         plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=low)
         told = self._summaries([*plan.archive, *(page.row.index for page in recalled), *improvable(window, plan)])
         made = compaction(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=told)
-        if not made.changed and not made.views and made.contents == window.common.archive.contents:
+        if not made.changed and not made.views and made.contents == window.contents:
             return plan
         state = replace(window.state, relist=(), compactions=window.state.compactions + 1).posting(made.fates)
         record = window.changed(state)._replace(next_page=made.next_page)
@@ -165,7 +165,7 @@ class Writer:
     @property
     def due(self) -> bool:
         """Whether a rule that runs every turn would unload something now. O(listed pages)."""
-        rows = self._window.common.archive.rows.values()
+        rows = self._window.listed.values()
         return self._window.settings.every_turn and any(rule(rows, self._window.record.turn) for rule in self._rules)
 
     def recalled(self, index: int) -> None:
@@ -179,15 +179,15 @@ class Writer:
             return
         row = row._replace(recall_count=row.recall_count + 1, last_recalled_turn=turn)
         state = window.state
-        if index not in window.common.archive.contents.lines and index not in state.relist:
+        if index not in window.contents.lines and index not in state.relist:
             state = replace(state, relist=(*state.relist, index))
         try:
             self.remember(state, row)
         except (StorageFull, StorageReadOnly, StorageBusy) as error:
             _LOG.debug("a recall of page %d is not counted: %s", index, type(error).__name__)
             return
-        if index in window.common.archive.rows:
-            window.common.archive.rows[index] = row
+        if index in window.listed:
+            window.listed[index] = row
 
     def pin(self, index: int) -> None:
         """Keep page *index* in the window, from the next compaction on if it is not there.
@@ -240,8 +240,8 @@ class Writer:
             task=None if window.state.task in gone else window.state.task,
             undone=window.state.undone + len(gone),
         ).posting(gone)
-        contents = window.common.archive.contents.without(gone, state.nonce, window.weigh)
-        changed = contents != window.common.archive.contents
+        contents = window.contents.without(gone, state.nonce, window.weigh)
+        changed = contents != window.contents
         after = window.changed(state)._replace(open_page=None)
         self._commit(Transition(record.head, after, pages=marked), contents if changed else None)
         window.forget(gone, contents, after)
@@ -309,7 +309,7 @@ class Writer:
         self._check_writable()
         window, unwritten = self._window, self._unwritten
         if unwritten is not None and contents is None:
-            contents = window.common.archive.contents
+            contents = window.contents
         if contents is not None:
             rows = dict(window.rows)
             rows.update((row.index, row) for row in transition.pages)

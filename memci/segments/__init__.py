@@ -1,7 +1,8 @@
-"""Segments: the named parts of a window, and the plan that keeps them within the budget.
+"""Segments: the two named parts of a window, and the plan that keeps them within the budget.
 
-SystemSegment    the System chapter
-CommonSegment    the Archive chapter, then the Active chapter
+    window  =  SystemSegment      +  CommonSegment
+               System chapter        Archive chapter, then Active chapter
 
-They know nothing of storage, or of what the messages say.
+`budget` is the one plan by which a window that is too large fits again, `clipping` shortens a message that is too
+large by itself. Segments know nothing of storage, or of what the messages say.
 """

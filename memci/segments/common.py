@@ -1,7 +1,7 @@
 """The Common segment: the Contents Page of the archive, then the active pages.
 
-    [ contents: block, block ]  [ active: closed pages, the open page ]
-      changes at a compaction       grows at its tail, between compactions
+    [ contents: block, block ]   [ active: closed pages, the open page ]
+      changes at a compaction      grows at its tail, between compactions
 
 This module knows nothing of when a compaction happens, or of storage.
 """
@@ -13,7 +13,19 @@ from .budget import ClosedPage, Unit
 
 
 class CommonSegment:
-    """The segment of the Archive chapter and the Active chapter."""
+    """The segment of the Archive chapter and the Active chapter.
+
+    >>> from memci import MessageNode
+    >>> segment = CommonSegment(nonce="1f9a03c2", interrupted=12)
+    >>> segment.active.start(index=1, base=0)
+    >>> segment.active.append(MessageNode({"role": "user", "content": "Hello"}, tokens=5))
+    >>> segment.view, segment.tokens
+    ([{'role': 'user', 'content': 'Hello'}], 5)
+
+    Args:
+        nonce: The random word in the frames of this context.
+        interrupted: Tokens of the result that stands for one that never came.
+    """
 
     def __init__(self, *, nonce: str, interrupted: int) -> None:
         self.archive = ArchiveChapter()
@@ -21,29 +33,31 @@ class CommonSegment:
 
     @property
     def tokens(self) -> int:
-        """What the segment costs."""
-        return self.archive.messages.tokens + self.active.messages.tokens
+        """What the segment costs, framing included."""
+        return self.archive.tokens + self.active.tokens
 
     @property
     def view(self) -> list[Message]:
         """The messages that the segment shows, up to the open tool group. O(messages in the window)."""
-        return [node.view for node in self.archive.messages] + self.active.view
+        return self.archive.view + self.active.view
 
     def closed(self, pins: frozenset[int], task: int | None) -> tuple[ClosedPage, ...]:
-        """Return what a plan needs to know of the closed pages. O(messages in the window)."""
-        active = self.active
+        """Return what a plan needs to know of the closed pages. O(messages in the window).
+
+        Args:
+            pins: Indexes of the pages that stay.
+            task: Index of the page that is archived last; None: there is none.
+        """
         return tuple(
-            ClosedPage(page.index, page.tokens, page.index in pins, page.index == task)
-            for page in active
-            if page is not active.open
+            ClosedPage(page.index, page.tokens, page.index in pins, page.index == task) for page in self.active.closed
         )
 
     def units(self, *, settles: bool) -> tuple[tuple[Unit, ...], bool, int]:
         """Return the open page as units, whether the first is its task, and how many behind it may be split off.
 
-        What follows the last message of the assistant, and that message, were not seen by the model yet: they stay,
-        unless something else *settles* the page. A group whose results may still come always stays, and so does the
-        only message of a page.
+        The last message of the assistant, and what follows it, were not seen by the model yet: they stay, unless
+        something else *settles* the page. A group whose results may still come always stays, and so does the only
+        message of a page.
         """
         pieces = list(self.active.units())
         units = tuple(
@@ -54,8 +68,8 @@ class CommonSegment:
             for piece in pieces
         )
         task = self.active.task is not None
-        said = [at for at, piece in enumerate(pieces) if piece[0].message["role"] == "assistant"]
-        last = len(pieces) if settles and not self.active.missing else (said[-1] if said else task)
+        answers = [at for at, piece in enumerate(pieces) if piece[0].message["role"] == "assistant"]
+        last = len(pieces) if settles and not self.active.missing else (answers[-1] if answers else task)
         return units, task, max(0, min(last, len(pieces) - (not task)) - task)
 
     def _check(self) -> None:

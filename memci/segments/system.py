@@ -1,8 +1,8 @@
-"""The System segment: the front of every rendering, which never changes.
+"""The System segment: the front of every rendering. It never changes while a context is open.
 
     [ the developer's prompt + the notice of how to recall ]
 
-It knows nothing of the conversation.
+This module knows nothing of the conversation.
 """
 
 from collections.abc import Callable
@@ -12,13 +12,25 @@ from ..messages import Message
 
 
 class SystemSegment:
-    """The segment of the System chapter."""
+    """The segment of the System chapter: one system message, or none.
+
+    >>> segment = SystemSegment("You are a travel agent.", notice=False, searchable=False, weigh=lambda message: 9)
+    >>> segment.view, segment.tokens
+    ([{'role': 'system', 'content': 'You are a travel agent.'}], 9)
+
+    Args:
+        prompt: The developer's system prompt; None if there is none.
+        notice: Whether the model reads how to recall archived pages.
+        searchable: Whether that notice also offers `search_memory`.
+        weigh: Returns the tokens of a message, framing included.
+    """
 
     def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
         self.chapter = SystemChapter(prompt, notice=notice, searchable=searchable, weigh=weigh)
         self.view: list[Message] = [node.view for node in self.chapter.messages]
+        """the messages that the segment shows"""
 
     @property
     def tokens(self) -> int:
-        """What the segment costs."""
-        return self.chapter.messages.tokens
+        """What the segment costs, framing included."""
+        return self.chapter.tokens

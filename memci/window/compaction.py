@@ -54,7 +54,7 @@ def compaction(
     """
     summaries = summaries or {}
     turn, nonce = window.record.turn, window.state.nonce
-    rows = dict(window.common.archive.rows)
+    rows = dict(window.listed)
     changed: dict[int, PageRow] = {}
     gone: set[int] = set()
     for rule in rules:
@@ -62,7 +62,7 @@ def compaction(
     again = {page.row.index for page in recalled}
     back = {page.row.index for page in pinned}
     gone = (gone & rows.keys()) - again - back
-    before = window.common.archive.contents
+    before = window.contents
     pages_only = before.without_instructions
     better = [] if not plan.archive else _bettered(window, pages_only, rows, summaries, gone | again | back)
     worse = {line.index for line in better}
@@ -205,7 +205,7 @@ def improvable(window: Window, plan: Plan) -> list[int]:
 
     Behind their block nothing of the rendering stays the same anyway, if pages leave the window.
     """
-    blocks = window.common.archive.contents.without_instructions.blocks
+    blocks = window.contents.without_instructions.blocks
     return [line.index for line in blocks[-1].lines] if blocks and plan.archive else []
 
 

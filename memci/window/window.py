@@ -79,13 +79,23 @@ class Window:
         """what the window may cost now"""
         self.clip_limit = max(SMALLEST, self.limits.share(self.fixed) // 4)
         """tokens above which a message is clipped as it is appended: a quarter of what active pages share"""
-        self.front = self.system.view + [node.view for node in self.common.archive.messages]
+        self.front = self.system.view + self.common.archive.view
         """the rendering in front of the active pages"""
 
     @property
     def active(self) -> ActiveChapter:
         """The active chapter."""
         return self.common.active
+
+    @property
+    def contents(self) -> ContentsPage:
+        """The Contents Page."""
+        return self.common.archive.contents
+
+    @property
+    def listed(self) -> dict[int, PageRow]:
+        """The rows of the pages that the Contents Page lists, by index."""
+        return self.common.archive.rows
 
     @property
     def ratio(self) -> float:
@@ -117,8 +127,7 @@ class Window:
     def answer_room(self) -> int:
         """Tokens that answers to recalls may cost now: they are not to be clipped, nor to push out the open page."""
         budget, settings = self.limits.budget, self.settings
-        opened = self.active.open.tokens if self.active.open is not None else 0
-        room = budget - self.fixed - settings.contents_tokens - opened
+        room = budget - self.fixed - settings.contents_tokens - self.active.open_tokens
         return max(SMALLEST, min(settings.window // 4, self.clip_limit, room) - ANSWER_FRAMING)
 
     @property
@@ -130,7 +139,7 @@ class Window:
         if n is None:
             return False
         pinned = sum(index in self.rows for index in self.state.pins if index != self.record.open_page)
-        return len(self.active) - (self.active.open is not None) - pinned > n
+        return len(self.active.closed) - pinned > n
 
     @property
     def view(self) -> list[Message]:
@@ -141,7 +150,7 @@ class Window:
         """Return what is known of a page that is in the window or listed, None if it is neither."""
         if type(index) is not int:
             return None
-        return self.rows.get(index) or self.common.archive.rows.get(index)
+        return self.rows.get(index) or self.listed.get(index)
 
     def made(self, call_id: str) -> bool:
         """Tell whether a call with *call_id* is in the window, or was interrupted lately. O(messages in the window)."""
@@ -206,7 +215,7 @@ class Window:
         return Occupancy(
             system=self.system.tokens,
             tools=self.own_tools + self.state.tools,
-            contents=self.common.archive.contents.tokens,
+            contents=self.contents.tokens,
             closed=self.common.closed(
                 frozenset(self.state.pins), None if self.settings.every_turn else self.state.task
             ),
@@ -307,8 +316,7 @@ class Window:
         self.active.remove([index for index in gone if index in self.active])
         for index in gone:
             self.rows.pop(index, None)
-        listed = self.common.archive.rows
-        self.show(contents, {index: row for index, row in listed.items() if index not in gone})
+        self.show(contents, {index: row for index, row in self.listed.items() if index not in gone})
         self.remember(record)
 
     def _check(self) -> None:

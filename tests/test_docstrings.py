@@ -1,0 +1,86 @@
+"""The examples in the docstrings of the package run, and what its docstrings and comments name is there."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+
+import pytest
+
+import memci
+
+OPTIONAL = {"tokenizers", "faiss", "snowballstemmer"}
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(memci.__path__, "memci.")
+    if not module.name.endswith(("__main__", ".scripts"))
+)
+NAME = re.compile(r"(?<![\w.@/])memci(?:\.[A-Za-z_]\w*)+")
+FILES_AND_COMMANDS = {"memci.json", "memci.db"}
+
+
+def loaded(name: str):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        if error.name in OPTIONAL:
+            pytest.skip(f"needs {error.name}")
+        raise
+
+
+@pytest.mark.parametrize("name", ["memci", *MODULES])
+def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
+    """An example that begins with >>> prints what stands below it."""
+    monkeypatch.chdir(tmp_path)
+
+    result = doctest.testmod(loaded(name), optionflags=doctest.ELLIPSIS, verbose=False)
+
+    assert result.failed == 0
+
+
+def test_examples_are_found_at_all():
+    """Every class that `memci` exports for the card's words shows an example."""
+    words = ["MessageList", "MessageNode", "Page", "Entry", "Chapter", "ActiveChapter", "ArchiveChapter"]
+    words += ["SystemSegment", "CommonSegment", "ContentsPage"]
+
+    assert [word for word in words if ">>>" not in getattr(memci, word).__doc__] == []
+
+
+def imports(text: str) -> list[str]:
+    """The lines of *text* that import something of memci."""
+    return [line.strip() for line in text.splitlines() if re.match(r"\s+(>>> )?(from|import) memci\b", line)]
+
+
+@pytest.mark.parametrize("name", ["memci", *MODULES])
+def test_names_in_docstrings_are_there(name):
+    """What a docstring or a comment names by its full path can be imported, and so can what an example imports."""
+    source = importlib.util.find_spec(name).loader.get_source(name)
+    missing = [each for each in NAME.findall(source) if each not in FILES_AND_COMMANDS and not there(each)]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            for line in imports(ast.get_docstring(node, clean=False) or ""):
+                missing += [line] if not imported(line.removeprefix(">>> ")) else []
+
+    assert missing == []
+
+
+def there(dotted: str) -> bool:
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:end]))
+        except ImportError as error:
+            if error.name in OPTIONAL:
+                return True
+            continue
+        return all((value := getattr(value, part, None)) is not None for part in parts[end:])
+    return False
+
+
+def imported(line: str) -> bool:
+    try:
+        exec(line, {})
+    except (ImportError, SyntaxError):
+        return False
+    return True

@@ -88,7 +88,7 @@ with Context.open("agent.db", id="alice") as entered:
 from pydantic import BaseModel
 
 from memci.companion import AnswerStream, Companion
-from memci.companion.answers import Answer
+from memci.companion.answers import CompanionAnswer
 from memci.llm import Chat, ChatModel, Embeddings, Ledger, Reply, Spent, Usage, ask
 from memci.memory import TieredMemory
 from memci.memory.backend import Work
@@ -109,7 +109,7 @@ memory = TieredMemory(store, owner="alice", chat=chat, embedder=embedder, ceilin
 better = Context.open(store, id="alice", chat=chat)
 assert_type(better.report().work, Work | None)
 companion = Companion(context, chat, role="A travel agent", tools=[], functions={"add": lambda a, b: a + b})
-assert_type(companion.respond("Hi"), Answer)
+assert_type(companion.respond("Hi"), CompanionAnswer)
 assert_type(companion.stream("Hi"), AnswerStream)
 assert_type(companion.respond("Hi").usage, Usage)
 

@@ -1,4 +1,4 @@
-"""The companion: a conversation that remembers, whole.
+"""The companion: a conversational agent with a memory, built on a context and a model.
 
     from memci.companion import Companion
     from memci.llm import Chat
@@ -9,17 +9,17 @@
 `memci chat` is one in a terminal. This package knows nothing of terminals or HTTP.
 """
 
-from .answers import Answer, AnswerStream
+from .answers import AnswerStream, CompanionAnswer
 from .async_companion import AsyncAnswerStream, AsyncCompanion
 from .companion import Companion
 from .query_planning import AnalysisResult, MemoryToSave
 
 __all__ = [
     "AnalysisResult",
-    "Answer",
     "AnswerStream",
     "AsyncAnswerStream",
     "AsyncCompanion",
     "Companion",
+    "CompanionAnswer",
     "MemoryToSave",
 ]

@@ -1,10 +1,10 @@
-"""Answers: what a companion gives back for a message.
+"""Answers: what a companion returns for a message.
 
     answer.text                "You land at 09:40."
-    answer.recollection        what was found for it          answer.analysis     what was thought before searching
+    answer.recollection        what the memory found          answer.analysis     the analysis before the search
     answer.usage.prompt        tokens of all its calls        answer.receipt      where the turn is stored
 
-This module knows nothing of how an answer comes about.
+This module knows nothing of how an answer is made.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,30 +23,30 @@ from .query_planning import AnalysisResult
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of one message of the user."""
+class CompanionAnswer:
+    """The answer to one message of the user, stored."""
 
     text: str
-    """all that was said, as it was streamed"""
+    """all text of the answer, as it was streamed"""
     receipt: Receipt
     messages: tuple[Message, ...]
     """what was appended: the user's message, tool calls and their results, the answer"""
     recollection: Recollection | None = None
-    """what was found in the memory; None if it was not searched"""
+    """what the memory found; None if it was not searched"""
     analysis: AnalysisResult | None = None
-    """None if there was none, or if it failed"""
+    """None if it is switched off, or if it failed"""
     usage: Usage = field(default_factory=Usage)
-    """of all calls of the model, the analysis with them"""
+    """of all calls of the model, the analysis included"""
     calls: int = 0
-    """of the model, the analysis with them"""
+    """calls of the model, the analysis included"""
     stopped: bool = False
-    """whether somebody stopped it before its end"""
+    """whether it was stopped before its end"""
 
 
 class AnswerStream:
-    """The pieces of an answer, as they come. Closed before its end, it stores what was said so far.
+    """The pieces of an answer, as they come. If it is closed before its end, it stores the text so far.
 
-    Iterate it, best in a `with` block, which closes it whatever happens; then `answer` is there.
+    Iterate over it, best in a `with` block, which closes it in any case; then `answer` is there.
     """
 
     def __init__(self, pieces: Iterator[str], outcome: "Outcome") -> None:
@@ -54,7 +54,7 @@ class AnswerStream:
         self._outcome = outcome
 
     @property
-    def answer(self) -> Answer | None:
+    def answer(self) -> CompanionAnswer | None:
         """The answer, once its last piece was taken or the stream was closed; None before."""
         return self._outcome.answer
 
@@ -65,7 +65,7 @@ class AnswerStream:
         return next(self._pieces)
 
     def close(self) -> None:
-        """Stop the answer, and store the user's message with what was said so far. Closing twice is fine."""
+        """Stop the answer, and store the user's message with the text so far. Closing twice is fine."""
         close = getattr(self._pieces, "close", None)
         if close is not None:
             close()
@@ -81,18 +81,18 @@ class AnswerStream:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a stream leaves behind when it ends."""
+    """Where a stream puts the answer when it ends."""
 
-    answer: Answer | None = None
+    answer: CompanionAnswer | None = None
 
 
-class Counted:
-    """A model whose calls are counted, for one answer; a `ChatModel` itself."""
+class MeteredChat:
+    """A `ChatModel` that counts the calls and tokens of one answer."""
 
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.ledger: object = getattr(chat, "ledger", None)
-        """that of the model, which adds up what is rejected as well"""
+        """the model's ledger, which also counts rejected answers"""
         self.calls = 0
         self.usage = Usage()
 
@@ -106,14 +106,14 @@ class Counted:
         answer: type[BaseModel] | None = None,
         attempt: int = 0,
     ) -> Reply:
-        """Ask the model, and count what it cost."""
+        """Ask the model, and count the cost."""
         self.calls += 1
         reply = self._chat(messages, step=step, tools=tools, answer=answer, attempt=attempt)
         self.usage += reply.usage
         return reply
 
     def pieces(self, messages: Sequence[Message], *, step: str, tools: Sequence[Message]) -> Iterator[str | Reply]:
-        """Yield the texts of the reply as they come, then the reply; a model that can't stream gives one text."""
+        """Yield the pieces of the reply as they come, then the reply; a model that can't stream gives one piece."""
         stream = getattr(self._chat, "stream", None)
         if stream is None:
             reply = self(messages, step=step, tools=tools)
@@ -127,5 +127,5 @@ class Counted:
             self.usage += open_stream.reply.usage
             yield open_stream.reply
         finally:
-            with suppress(Exception):  # the connection: the answer is whole by now, or nobody wants the rest
+            with suppress(Exception):  # of the connection: the answer is whole by now, or the rest is not wanted
                 getattr(open_stream, "close", lambda: None)()

@@ -1,4 +1,4 @@
-"""AsyncCompanion: the same companion for programs that await.
+"""AsyncCompanion: a companion for programs that await.
 
     companion = AsyncCompanion(Companion(context, Chat("…")))
     answer = await companion.respond("Where did I want to sit?")
@@ -6,9 +6,8 @@
         async for piece in stream:
             …
 
-Each piece is fetched in a worker thread, with the model that the companion calls. A task that is cancelled stops its
-answer at the next piece, and what was said so far is stored before the cancellation goes on. This module knows nothing
-of how an answer comes about.
+Each piece is fetched in a thread. If a task is cancelled, its answer stops at the next piece, and the text so far is
+stored before the cancellation is raised. This module knows nothing of how an answer is made.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .answers import Answer, AnswerStream
+from .answers import AnswerStream, CompanionAnswer
 from .companion import Companion
 
 _T = TypeVar("_T")
@@ -26,7 +25,7 @@ _END = None
 
 
 class AsyncCompanion:
-    """A `Companion` whose answers are awaited; `companion` is the one that it wraps. One turn at a time."""
+    """A `Companion` whose answers are awaited; it wraps `companion`. One turn at a time."""
 
     def __init__(self, companion: Companion) -> None:
         self.companion = companion
@@ -38,7 +37,7 @@ class AsyncCompanion:
         relationship: str = "friend",
         metadata: Mapping[str, object] | None = None,
         at: datetime | None = None,
-    ) -> Answer:
+    ) -> CompanionAnswer:
         """Return the answer to *text*, once the turn is stored (see `Companion.respond`)."""
         async with self.stream(text, relationship=relationship, metadata=metadata, at=at) as stream:
             async for _ in stream:
@@ -59,13 +58,13 @@ class AsyncCompanion:
 
 
 class AsyncAnswerStream:
-    """The pieces of an answer, as they come; `aclose` stops it, and what was said so far is stored."""
+    """The pieces of an answer, as they come; `aclose` stops it and stores the text so far."""
 
     def __init__(self, stream: AnswerStream) -> None:
         self._stream = stream
 
     @property
-    def answer(self) -> Answer | None:
+    def answer(self) -> CompanionAnswer | None:
         """The answer, once its last piece was taken or the stream was closed; None before."""
         return self._stream.answer
 
@@ -74,7 +73,7 @@ class AsyncAnswerStream:
 
     async def __anext__(self) -> str:
         try:
-            piece = await _whole(lambda: next(self._stream, _END))
+            piece = await _run(lambda: next(self._stream, _END))
         except asyncio.CancelledError:
             await self.aclose()
             raise
@@ -83,8 +82,8 @@ class AsyncAnswerStream:
         return piece
 
     async def aclose(self) -> None:
-        """Stop the answer, and store what was said so far. Closing twice is fine."""
-        await _whole(self._stream.close)
+        """Stop the answer, and store the text so far. Closing twice is fine."""
+        await _run(self._stream.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,8 +94,8 @@ class AsyncAnswerStream:
         await self.aclose()
 
 
-async def _whole(act: Callable[[], _T]) -> _T:
-    """Return what *act* returns in a thread; a cancellation is raised when it is done, not before."""
+async def _run(act: Callable[[], _T]) -> _T:
+    """Run *act* in a thread and return its result; a cancellation is raised when it is done, not before."""
     task = asyncio.ensure_future(asyncio.to_thread(act))
     try:
         return await asyncio.shield(task)
@@ -105,5 +104,5 @@ async def _whole(act: Callable[[], _T]) -> _T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # looked at, so that asyncio does not complain of it
+            task.exception()  # retrieved, so that asyncio logs no warning
         raise

@@ -1,4 +1,4 @@
-"""Companion: a conversation with a model that remembers, over a context.
+"""Companion: a conversation with a model that has a memory, over a context.
 
     companion = Companion(context, Chat(model="…"), role="You are Ada's travel companion.")
     print(companion.respond("Where did I want to sit?").text)
@@ -6,16 +6,17 @@
         print(piece, end="")
 
     1  analysis    the last turns and the message ──▶ search for what? keep what?
-    2  search      the memory ──▶ what is remembered, in front of the question
-    3  answer      role, profile, what is remembered, the window, the question, tools ──▶ the answer
-    4  append      the turn, whole; then what is to be kept goes to the memory
+    2  search      the memory ──▶ the memory prompt, in front of the question
+    3  answer      role, memory prompt, the window, the question, tools ──▶ the answer
+    4  append      the turn, whole; then the fact that is to be kept goes to the memory
 
-The first and the second phase can be switched off. This module knows nothing of prompts, windows or providers.
+Steps 1 and 2 can be switched off. This module knows nothing of prompts, windows or providers.
 """
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
 
@@ -25,20 +26,21 @@ from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..llm.model import ChatModel
 from ..memory.backend import Recollection
 from ..messages import Message
-from .answers import Answer, AnswerStream, Counted, Outcome
-from .context_view import Surroundings, learned, profile_of, surroundings
-from .memory_prompt import Remembered, told
+from .answers import AnswerStream, CompanionAnswer, MeteredChat, Outcome
+from .context_view import ContextView, learned, profile_of, view_of
+from .memory_prompt import MemoryPrompt
 from .query_planning import TURNS, AnalysisResult, analyse
 from .tool_runner import Function, Toolbox
 from .turn import Turn
 
 PAGES = 7
-"""that a search gives at most (MemoryOS's number)"""
+"""pages that a search returns at most (the number of MemoryOS)"""
 SHARE = 8
-"""of a request's budget, one part in so many is for what is remembered"""
+"""the memory prompt may cost one part in so many of a request's budget"""
 MEMORY_TOKENS = 4_000
-"""that it costs at most, however large the window is"""
+"""tokens that the memory prompt costs at most, even in a large window"""
 LEAST_TOKENS = 100
+"""tokens that it may always cost"""
 LONGEST_QUERY = 4_000
 """characters of a message that is searched for as it is"""
 
@@ -55,30 +57,29 @@ disagree the later one counts, unless the message is about an earlier time. "Yes
 before its date.
 - What neither the conversation nor the memory tells, you do not know: say so, and make nothing up.
 - Answer in the language of the user's message, unless the user wants another one."""
-"""what is added to the system message: constant, so that it stays in the provider's cache"""
+"""the text that is added to the system message: constant, so that it stays in the provider's cache"""
 
 
 class Companion:
-    """A conversation in *context* that *chat* leads. One turn at a time.
+    """A conversation in *context*, answered by *chat*. One turn at a time.
 
     Args:
-        context: Where it is kept; its `system` is sent as well.
-        chat: A model, as `memci.llm.Chat`. One with a method `stream` gives its answers in pieces.
-        role: Who it is; it stands behind the context's system prompt in the same message, and is stored nowhere.
-        analysis: Whether a call of the model decides first what to search for, and what to keep. Without it every
-            message is searched for as it is, and nothing is kept but the conversation and what the memory notices.
-        search: Whether the memory is searched at all before the model answers.
+        context: Where the conversation is stored; its `system` is sent, too.
+        chat: A model, such as `memci.llm.Chat`. If it has a method `stream`, answers come in pieces.
+        role: Who the companion is. It stands behind the context's system prompt in the same message, and is not stored.
+        analysis: Whether a call of the model decides first what to search for and what to keep. Without it the memory
+            is searched for every message as it is, and only the conversation is stored.
+        search: Whether the memory is searched before the model answers.
         analyst: The model for the analysis; default: *chat*.
-        tools: The schemas of tools that the model may call, besides those of the context.
-        functions: What is called, by the names of the schemas: with the arguments as keywords, for a text or what is
-            JSON. What one raises is told to the model.
-        memory_tokens: What is remembered in front of a message may cost so much; default: an eighth of a request's
-            budget, at most 4,000.
+        tools: The schemas of tools that the model may call, in addition to those of the context.
+        functions: The functions by the names in the schemas. They get the arguments as keywords and return a text or a
+            JSON value. If one raises, the model reads the error.
+        memory_tokens: The largest cost of the memory prompt; default: an eighth of a request's budget, at most 4,000.
         on_tool: Called with each call of a tool and its result.
-        clock: Seconds since 1970, for messages that do not say when they were said.
+        clock: Seconds since 1970, the time of messages that come without one.
 
     Raises:
-        InvalidSetting: If an argument makes no sense.
+        InvalidSetting: If an argument has no valid value.
     """
 
     def __init__(
@@ -120,19 +121,19 @@ class Companion:
         relationship: str = "friend",
         metadata: Mapping[str, object] | None = None,
         at: datetime | None = None,
-    ) -> Answer:
+    ) -> CompanionAnswer:
         """Return the answer to *text*, once the turn is stored.
 
         Args:
             text: The user's message.
             relationship: What the user is to the assistant, in a word.
-            metadata: What else is known of this message: where it came from, the user's city.
-            at: When it was said, in UTC without a zone; default: now. What is remembered must fit this time.
+            metadata: More facts about this message: where it came from, the user's city.
+            at: The time of the message, in UTC if it has no zone; default: now. The model is told to mind it.
 
         Raises:
             InvalidSetting: If there is no text.
-            ModelError: If the model does not answer: nothing was stored, so that the message can be sent again; but if
-                one of *functions* was called, what happened until then is stored, and a note of the error says where.
+            ModelError: If the model does not answer. Nothing was stored, so that the message can be sent again; but if
+                one of *functions* was called, what happened until then is stored, and a note on the error says where.
             BudgetExceeded: If the message does not fit the window.
             StorageError: If the turn could not be stored.
         """
@@ -152,9 +153,9 @@ class Companion:
     ) -> AnswerStream:
         """Return the answer to *text* in pieces, as they come; `answer` is there after the last one.
 
-        Nothing is asked before the first piece is taken. If the stream is closed before its end, or Ctrl-C stops it,
-        the message and what was said so far are stored, with a mark that says so. For the arguments and errors, which
-        come while it is iterated, see `respond`.
+        No request is sent before the first piece is taken. If the stream is closed before its end, or Ctrl-C stops it,
+        the message and the text so far are stored, with a mark that says so. Arguments and errors are those of
+        `respond`; the errors are raised while it is iterated.
         """
         return self._stream(text, relationship, metadata, at, streamed=True)
 
@@ -172,38 +173,39 @@ class Companion:
         if at is not None and not isinstance(at, datetime):
             raise InvalidSetting("at", f"expected a datetime, got {brief(at)}")
         now = datetime.fromtimestamp(self._clock()).astimezone() if at is None else at
-        now = now if now.tzinfo is not None else now.replace(tzinfo=UTC)  # as everywhere in memci
-        remembered = Remembered(now, relationship, metadata or {})
+        now = now if now.tzinfo is not None else now.replace(tzinfo=UTC)  # as in the store
+        prompt = MemoryPrompt(now, relationship, metadata or {})
         outcome = Outcome()
-        return AnswerStream(self._pieces(text, remembered, outcome, streamed=streamed), outcome)
+        return AnswerStream(self._pieces(text, prompt, outcome, streamed=streamed), outcome)
 
-    def _pieces(self, text: str, remembered: Remembered, outcome: Outcome, *, streamed: bool) -> Iterator[str]:
-        around = surroundings(self.context, TURNS)
-        counted = Counted(self._chat)
-        analyst = counted if self._analyst is self._chat else Counted(self._analyst)
+    def _pieces(self, text: str, prompt: MemoryPrompt, outcome: Outcome, *, streamed: bool) -> Iterator[str]:
+        view = view_of(self.context, TURNS)
+        chat = MeteredChat(self._chat)
+        analyst = chat if self._analyst is self._chat else MeteredChat(self._analyst)
         system = f"{self.role}\n\n{INSTRUCTIONS}" if self.role else INSTRUCTIONS
-        turn = Turn(self.context, around, counted, self._toolbox, text, at=remembered.now, system=system)
+        turn = Turn(self.context, view, chat, self._toolbox, text, at=prompt.now, system=system)
         analysis: AnalysisResult | None = None
         found: Recollection | None = None
 
         def answered(receipt: Receipt, *, stopped: bool = False) -> None:
-            both = [counted] if analyst is counted else [counted, analyst]
-            usage, calls = sum((each.usage for each in both[1:]), both[0].usage), sum(each.calls for each in both)
+            shared = analyst is chat
+            usage = chat.usage if shared else chat.usage + analyst.usage
+            calls = chat.calls if shared else chat.calls + analyst.calls
             messages = tuple(turn.messages)
-            outcome.answer = Answer(turn.text, receipt, messages, found, analysis, usage, calls, stopped)
-            self._learn(analysis, receipt, remembered.now)
+            outcome.answer = CompanionAnswer(turn.text, receipt, messages, found, analysis, usage, calls, stopped)
+            self._learn(analysis, receipt, prompt.now)
 
         try:
             query: str | None = text[:LONGEST_QUERY]
             if self.analysis:
-                analysis, query = analyse(analyst, text, around, role=self.role)
-            found = self._found(query, around)
-            yield from turn.pieces(self._told(remembered, found, around), stream=streamed)
+                analysis, query = analyse(analyst, text, view, role=self.role)
+            found = self._found(query, view)
+            yield from turn.pieces(self._memory_text(prompt, found, view), stream=streamed)
         except Exception as error:
             if (kept := turn.stored_as_failed()) is not None:
                 error.add_note(f"what the tools did until then is stored: page #{kept.page}")
             raise
-        except BaseException:  # Ctrl-C, or the stream was closed: what was said is kept
+        except BaseException:  # Ctrl-C, or the stream was closed: the text so far is stored
             try:
                 answered(turn.stored_as_stopped(), stopped=True)
             except HandlePoisoned:
@@ -211,26 +213,26 @@ class Companion:
             raise
         answered(turn.stored())
 
-    def _found(self, query: str | None, around: Surroundings) -> Recollection | None:
-        """Return what is known of *query*, None if there is nothing to search for, or it can't be searched now."""
+    def _found(self, query: str | None, view: ContextView) -> Recollection | None:
+        """Return what the memory finds for *query*; None without a query, or if the memory can't be read now."""
         if not self.search or query is None or not query.strip():
             return None
         try:
-            return self.context.search_memory(query, k=PAGES, budget=self._room(around))
+            return self.context.search_memory(query, k=PAGES, budget=self._room(view))
         except StorageError as error:
             _LOG.warning("the answer goes on without the memory: %s", type(error).__name__)
             return None
 
-    def _told(self, remembered: Remembered, found: Recollection | None, around: Surroundings) -> str:
+    def _memory_text(self, prompt: MemoryPrompt, found: Recollection | None, view: ContextView) -> str:
         profile, strategy = profile_of(self.context)
         if not profile and found is not None:
             profile = found.profile
-        return told(remembered.of(profile, strategy, found), around, self._room(around))
+        return replace(prompt, profile=profile, strategy=strategy, found=found).text(view, self._room(view))
 
-    def _room(self, around: Surroundings) -> int:
-        """Return the tokens that what is remembered may cost."""
-        wanted = self._memory_tokens or min(MEMORY_TOKENS, around.budget // SHARE)
-        return max(LEAST_TOKENS, min(wanted, around.largest))
+    def _room(self, view: ContextView) -> int:
+        """Return the tokens that the memory prompt may cost."""
+        wanted = self._memory_tokens or min(MEMORY_TOKENS, view.budget // SHARE)
+        return max(LEAST_TOKENS, min(wanted, view.largest))
 
     def _learn(self, analysis: AnalysisResult | None, receipt: Receipt, at: datetime) -> None:
         fact = analysis.fact if analysis is not None else None
@@ -238,12 +240,14 @@ class Companion:
             return
         try:
             learned(self.context, fact, page=receipt.page, at=at.timestamp())
-        except StorageError as error:  # the turn itself is stored, and the memory reads it like any other
+        except StorageError as error:  # the turn itself is stored, and the memory reads it like any other turn
             _LOG.warning("a fact of page #%d is not kept: %s", receipt.page, type(error).__name__)
 
 
 def _check_model(name: str, model: object) -> None:
     if not callable(model) or isinstance(model, type):
-        raise InvalidSetting(name, f"expected a model to call, as memci.llm.Chat, got {brief(model)}")
+        raise InvalidSetting(name, f"expected a callable model, such as memci.llm.Chat, got {brief(model)}")
     if iscoroutinefunction(model) or iscoroutinefunction(type(model).__call__):
-        raise InvalidSetting(name, f"{type(model).__name__} is awaited, and a companion calls: give a Chat")
+        raise InvalidSetting(
+            name, f"{type(model).__name__} is asynchronous, and a companion does not await its model: give a Chat"
+        )

@@ -1,9 +1,9 @@
-"""Surroundings: what a companion reads of its open context, besides what every caller may.
+"""The context view: what a companion reads of its context for one turn.
 
-    surroundings(context, 6).recent     ("Book me a flight.", "To Oslo?"), …     the last turns, from RAM
-    profile_of(context)                 what kind of person the user is, and how to treat them
+    view_of(context, 6).recent          ("Book me a flight.", "To Oslo?"), …     the last turns
+    profile_of(context)                 the user's profile, and how to treat them
 
-This is the one module of the companion that knows how a context is put together; it knows nothing of models.
+This module knows nothing of models or prompts.
 """
 
 from collections.abc import Callable
@@ -19,27 +19,27 @@ FRAMING = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What is around a question in its context. Made anew for each turn: a context may be read again in between."""
+class ContextView:
+    """The context of a question. Made for each turn, since the context may be read again in between."""
 
     context: str
-    """its name"""
+    """the id of the context"""
     count: Callable[[str], int]
-    """tokens of a text, as the window counts"""
+    """returns the tokens of a text, as the window counts them"""
     nonce: str
-    """of the context's frames"""
+    """the number in the context's frames"""
     budget: int
     """tokens that a request may cost"""
     largest: int
-    """tokens of the largest message that is shown whole"""
+    """tokens up to which the text of a message is shown whole"""
     recent: tuple[tuple[str, str], ...] = ()
-    """the last turns that stand in the window: what the user said, and what was answered last"""
+    """the last turns in the window: the user's text, and the text of the last answer"""
     recalls: bool = True
-    """whether the model may read pages by their number"""
+    """whether the model has the tool `recall_page`"""
 
 
-def surroundings(context: Context, turns: int) -> Surroundings:
-    """Return what is around the next question in *context*, with its last *turns*. O(messages in the window)."""
+def view_of(context: Context, turns: int) -> ContextView:
+    """Return the view of *context* for the next question, with its last *turns*. O(messages in the window)."""
     with context._usable():
         window = context._parts.window
         recent = []
@@ -47,7 +47,7 @@ def surroundings(context: Context, turns: int) -> Surroundings:
             said = {node.message["role"]: text for node in page if (text := text_of(node.message))}
             if "user" in said or "assistant" in said:
                 recent.append((said.get("user", ""), said.get("assistant", "")))
-        return Surroundings(
+        return ContextView(
             context.id,
             window.count,
             window.state.nonce,
@@ -59,7 +59,7 @@ def surroundings(context: Context, turns: int) -> Surroundings:
 
 
 def profile_of(context: Context) -> tuple[str, str]:
-    """Return the profile of the user and the strategy for them, "" where nothing is known. One small query."""
+    """Return the profile of the user and the strategy for them, "" where there is none. One small query."""
     from ..memory.inspect import profile
     from ..memory.tiered_memory import TieredMemory
 
@@ -74,7 +74,7 @@ def profile_of(context: Context) -> tuple[str, str]:
 
 
 def learned(context: Context, text: str, *, page: int, at: float | None) -> bool:
-    """Let the memory of *context* keep the fact *text* of page *page*, and return whether it does.
+    """Give the fact *text* of page *page* to the memory of *context*, and return whether the memory accepts facts.
 
     Raises:
         StorageError: If it can't be stored.

@@ -1,13 +1,13 @@
-"""Analysis, the first phase: what a message needs of the memory, and what it says that is worth keeping.
+"""Query planning, the first phase: what to search for in the memory, and what of a message to keep.
 
     "What was the name of that hotel again?"
         ──▶ {"thinking": "…", "need_memory_search": true, "memory_search_query": "hotel in Oslo", …}
     "By the way, I am allergic to nuts."
         ──▶ {…, "should_save_memory": true, "memory_to_save": {"type": "fact", "content": "The user is …"}}
 
-One call, over the last turns and the message, which the model reads as quotations. Whatever it answers, the user gets
-an answer: without an analysis there is nothing to save, and if the model can't be reached, the memory is searched for
-the message itself. This module knows nothing of contexts or of how the memory is searched.
+One call of the model, over the last turns and the message, as quotations. It can't fail a turn: without an analysis
+nothing is kept, and if the model can't be reached, the memory is searched for the message itself. This module knows
+nothing of contexts or of how the memory is searched.
 """
 
 import logging
@@ -20,34 +20,34 @@ from ..llm import ask
 from ..llm.model import ChatModel
 from ..messages import Message
 from ..text.sanitize import framed, one_line, quoted
-from .context_view import Surroundings
-from .fitting import fitted
+from .context_view import ContextView
+from .memory_prompt import fitted
 
 TURNS = 6
-"""that the analysis is shown (the context-layers design)"""
+"""turns that the analysis is shown"""
 LONGEST_QUERY = 400
 """characters"""
 LONGEST_FACT = 400
 """columns"""
 SHARE = 0.25
-"""of a request's budget that the last turns may cost, and the message as much again"""
+"""the largest share of a request's budget for the last turns, and again for the message"""
 TURNS_TOKENS = 3_000
-"""that each of the two costs at most, however large the window is"""
+"""tokens that each of the two costs at most, even in a large window"""
 TRIES = 2
-"""the user waits: one repetition is enough"""
+"""answers at most: the user is waiting, so there is one repetition only"""
 
 _LOG = logging.getLogger("memci")
 
 
 class MemoryToSave(BaseModel):
-    """What the user said that is worth keeping."""
+    """A statement of the user that is worth keeping."""
 
     type: Literal["fact", "relationship"]
     content: str
 
 
 class AnalysisResult(BaseModel):
-    """What the analysis says."""
+    """The analysis of a message, as the model gives it."""
 
     thinking: str
     need_memory_search: bool
@@ -57,7 +57,7 @@ class AnalysisResult(BaseModel):
 
     @property
     def query(self) -> str | None:
-        """What to search for; None: nothing. A search without words is none."""
+        """What to search for; None: nothing. A search without words counts as none."""
         wanted = (self.memory_search_query or "").strip()
         return wanted[:LONGEST_QUERY] if self.need_memory_search and wanted else None
 
@@ -92,30 +92,30 @@ text, or null), should_save_memory (true or false), memory_to_save ({"type": "fa
 sentence}, or null)."""
 
 
-def analyse(chat: ChatModel, text: str, around: Surroundings, *, role: str) -> tuple[AnalysisResult | None, str | None]:
-    """Return what the model says of the message *text*, and what to search for. Never raises for what a model does."""
+def analyse(chat: ChatModel, text: str, view: ContextView, *, role: str) -> tuple[AnalysisResult | None, str | None]:
+    """Return the analysis of the message *text*, and what to search for. No failure of the model is raised."""
     try:
-        result = ask(chat, _messages(text, around, role), AnalysisResult, step="analysis", tries=TRIES)
+        result = ask(chat, _messages(text, view, role), AnalysisResult, step="analysis", tries=TRIES)
     except AnswerRejected:
         return None, None
-    except Exception as error:  # noqa: BLE001 -- a model of the caller's may raise anything; the user gets an answer
+    except Exception as error:  # noqa: BLE001 -- a caller's model may raise anything; the user gets an answer anyway
         _LOG.debug("no analysis, the memory is searched for the message itself: %s", type(error).__name__)
         return None, text
     return result, result.query
 
 
-def _messages(text: str, around: Surroundings, role: str) -> list[Message]:
-    """Return the request: within the budget, however long the turns and the message are."""
-    count = around.count
-    room = int(min(TURNS_TOKENS, SHARE * around.budget))
+def _messages(text: str, view: ContextView, role: str) -> list[Message]:
+    """Return the request. Long turns and messages are shortened to stay within the budget."""
+    count = view.count
+    room = int(min(TURNS_TOKENS, SHARE * view.budget))
     share = max(1, room // (2 * TURNS))
-    body = ["the last turns, oldest first" if around.recent else "there was no turn before this one"]
-    for pair in around.recent[-TURNS:]:
-        for who, said in zip(("user", "assistant"), pair, strict=True):
-            body += [f"{who}: {quoted(fitted(said, share, count))}"] if said else []
+    body = ["the last turns, oldest first" if view.recent else "there was no turn before this one"]
+    for pair in view.recent[-TURNS:]:
+        for who, turn_text in zip(("user", "assistant"), pair, strict=True):
+            body += [f"{who}: {quoted(fitted(turn_text, share, count))}"] if turn_text else []
     body += ["the new message", f"user: {quoted(fitted(text, room, count))}"]
     system = f"{ANALYSIS}\n\nThe assistant's role: {quoted(fitted(role, room // 2, count))}" if role else ANALYSIS
     return [
         {"role": "system", "content": system},
-        {"role": "user", "content": framed("turns", around.nonce, "\n".join(body))},
+        {"role": "user", "content": framed("turns", view.nonce, "\n".join(body))},
     ]

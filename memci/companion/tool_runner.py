@@ -1,10 +1,10 @@
-r"""The toolbox: what the model may call during an answer, the caller's tools and the context's own in one.
+r"""The toolbox: the tools that the model may call during an answer, the caller's and the context's own.
 
     {"id": "c1", "function": {"name": "weather", "arguments": "{\"city\": \"Oslo\"}"}}
         ──▶ functions["weather"](city="Oslo")  ──▶  {"role": "tool", "tool_call_id": "c1", "content": "12 °C"}
     {"id": "c2", "function": {"name": "recall_page", …}}  ──▶  the context answers
 
-Whatever goes wrong in a tool is the tool's result, so that the model may do better. This module knows nothing of
+An error in a tool becomes the result of the tool, so that the model can correct its call. This module knows nothing of
 models.
 """
 
@@ -19,7 +19,7 @@ from ..text.sanitize import quoted
 Function = Callable[..., object]
 
 LONGEST_RESULT = 1_000_000
-"""characters of a tool's result; what is longer is cut, and says so"""
+"""characters of a tool's result; a longer one is cut and ends in a note that says so"""
 STOPPED_CALL = "error: the user stopped the answer before this call had a result"
 
 
@@ -27,10 +27,10 @@ class Toolbox:
     """The tools of one companion.
 
     Args:
-        context: Its own tools are there as well.
+        context: Its own tools are added.
         tools: Schemas, as they are sent to the model.
         functions: What is called, by the names of the schemas.
-        watch: Called with each call and its result, once it is there.
+        watch: Called with each call and its result.
 
     Raises:
         InvalidSetting: If a schema has no function, or a name that the context needs.
@@ -60,11 +60,11 @@ class Toolbox:
 
     @property
     def schemas(self) -> list[Message]:
-        """What is sent along with a request; constant bytes."""
+        """The schemas that are sent with a request; constant bytes."""
         return [*self.own, *self._context.tools]
 
     def acts(self, message: Message) -> bool:
-        """Tell whether a call of *message* is for a function of the caller's: it may have effects."""
+        """Return whether *message* calls a function of the caller's, which may have effects."""
         return any(call_name(call) in self._functions for call in tool_calls(message))
 
     def answers(self, message: Message) -> Iterator[Message]:
@@ -91,12 +91,12 @@ class Toolbox:
             return f"error: {error}: call {name} again with a JSON object"
         try:
             return _text(function(**given) if isinstance(given, dict) else function(given))
-        except Exception as error:  # noqa: BLE001 -- whatever a tool raises is its result
+        except Exception as error:  # noqa: BLE001 -- an error that a tool raises is its result
             return f"error: {type(error).__name__}: {error}"[:2_000].encode("utf-8", "backslashreplace").decode()
 
 
 def tidy(message: Message) -> Message:
-    """Return a model's *message* as it can be appended: of the assistant, each call with an id of its own."""
+    """Return a model's *message* ready to be appended: role "assistant", and each call with its own id."""
     tidied = {**message, "role": "assistant"}
     calls = message.get("tool_calls")
     if not calls:
@@ -116,7 +116,7 @@ def tidy(message: Message) -> Message:
 
 
 def unanswered(messages: Sequence[Message]) -> list[Message]:
-    """Return results for the calls at the end of *messages* that have none, since the answer was stopped."""
+    """Return results for the calls at the end of *messages* that have none, because the answer was stopped."""
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool" and message["tool_call_id"] in waiting:
@@ -135,10 +135,10 @@ def _text(result: object) -> str:
 
 
 def _arguments(call: Message) -> dict[str, object] | str:
-    """Return what *call* passes: the arguments of a function, or the text of a custom tool.
+    """Return the arguments of *call*: those of a function, or the text of a custom tool.
 
     Raises:
-        ValueError: If the arguments are no JSON object.
+        ValueError: If they are no JSON object.
     """
     if "custom" in call:
         return str(call["custom"].get("input", ""))

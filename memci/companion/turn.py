@@ -6,12 +6,12 @@
 What is appended is what happened:
 
     an answer                          all of it
-    somebody stops it                  the question, what ran, what was said so far, and a mark that says so
+    the answer is stopped              the question, the calls that ran, the text so far, and a mark that says so
     the model fails                    nothing: the same message can be sent again; but if a function of the caller's
-                                       ran, what happened so far, since its effects are there, and a mark that says so
+                                       ran, what happened so far, since its effects are real, and a mark that says so
 
-The request is the window, with what the companion says added to the system message and what is remembered in front of
-the question; both count against the budget. This module knows nothing of analysis or search.
+The request is the window, with the companion's rules added to the system message and the memory prompt in front of the
+question; both count against the budget. This module knows nothing of analysis or search.
 """
 
 import logging
@@ -25,8 +25,8 @@ from ..context.report import Receipt
 from ..errors import AnswerRejected, BudgetExceeded, WriteConflict
 from ..llm.model import Reply, Usage
 from ..messages import Message, tool_calls
-from .answers import Counted
-from .context_view import Surroundings
+from .answers import MeteredChat
+from .context_view import ContextView
 from .tool_runner import Toolbox, tidy, unanswered
 
 ROUNDS = 8
@@ -47,45 +47,49 @@ class Turn:
 
     Args:
         context: Where it is asked.
-        around: What is around it there.
-        chat: Who answers.
-        toolbox: What may be called.
+        view: What the companion reads of the context.
+        chat: The model that answers.
+        toolbox: The tools that it may call.
         text: The user's message.
-        at: When it was said.
-        system: What is added to the system message.
+        at: The time of the message.
+        system: The text that is added to the system message.
     """
 
     def __init__(
         self,
         context: Context,
-        around: Surroundings,
-        chat: Counted,
+        view: ContextView,
+        chat: MeteredChat,
         toolbox: Toolbox,
         text: str,
         *,
         at: datetime,
         system: str,
     ) -> None:
-        self._context, self._around, self._chat, self._toolbox = context, around, chat, toolbox
+        self._context, self._view, self._chat, self._toolbox = context, view, chat, toolbox
         self._at, self._system = at, system
         self._op_id = f"companion-{uuid.uuid4().hex}"
         self._usage: Usage | None = None
-        """of the last request, if the provider said so"""
+        """of the last request, if the provider reported it"""
         self._acted = False
         """whether a function of the caller's was called"""
         self.messages: list[Message] = [{"role": "user", "content": text}]
-        self._said: list[str] = []
-        """what the model said, a text per reply, those without text left out"""
+        self._texts: list[str] = []
+        """a text per reply of the model; replies without text are left out"""
         self._partial = ""
-        """what it said of a reply that is not there yet"""
+        """the text so far of a reply that is not whole yet"""
 
     @property
     def text(self) -> str:
-        """All that was said so far, as it was yielded."""
-        return "\n\n".join([*self._said, *([self._partial] if self._partial else [])])
+        """All text so far, as it was yielded."""
+        return "\n\n".join([*self._texts, *([self._partial] if self._partial else [])])
 
-    def pieces(self, remembered: str, *, stream: bool) -> Iterator[str]:
-        """Yield the answer as it comes, and call what the model calls; *remembered* stands in front of the question.
+    def pieces(self, memory: str, *, stream: bool) -> Iterator[str]:
+        """Yield the answer as it comes, and run the tools that the model calls.
+
+        Args:
+            memory: The memory prompt, in front of the question; "" for none.
+            stream: Whether the model is asked for pieces.
 
         Raises:
             ModelError: If the model does not answer.
@@ -93,7 +97,7 @@ class Turn:
         """
         for number in range(ROUNDS + 1):
             last = number == ROUNDS
-            reply = yield from self._asked(remembered, last=last, stream=stream)
+            reply = yield from self._asked(memory, last=last, stream=stream)
             message = tidy(reply.message)
             if last:
                 message.pop("tool_calls", None)
@@ -117,22 +121,22 @@ class Turn:
         return self._append(self.messages, usage)
 
     def stored_as_stopped(self) -> Receipt:
-        """Append what happened until somebody stopped the answer."""
-        said = f"{self._partial}\n{STOPPED}" if self._partial else STOPPED
-        message = {"role": "assistant", "content": said}
+        """Append what happened until the answer was stopped."""
+        text = f"{self._partial}\n{STOPPED}" if self._partial else STOPPED
+        message = {"role": "assistant", "content": text}
         self.messages += [*unanswered(self.messages), message]
         return self._append(self.messages, None)
 
     def stored_as_failed(self) -> Receipt | None:
-        """Append what happened until the model failed, if it can't be undone by forgetting it; else nothing."""
+        """Append what happened until the model failed, if a function of the caller's ran; else nothing."""
         if not self._acted:
             return None
         self.messages += [*unanswered(self.messages), {"role": "assistant", "content": FAILED}]
         return self._append(self.messages, None)
 
-    def _asked(self, remembered: str, *, last: bool, stream: bool) -> Generator[str, None, Reply]:
-        """Yield what the model says as it comes, and return its reply."""
-        request = self._request(remembered, [CLOSING] if last else [])
+    def _asked(self, memory: str, *, last: bool, stream: bool) -> Generator[str, None, Reply]:
+        """Yield the text of the model as it comes, and return its reply."""
+        request = self._request(memory, [CLOSING] if last else [])
         tools = [] if last else self._toolbox.schemas
         self._usage = None
         if stream:
@@ -142,49 +146,49 @@ class Turn:
         for piece in replies:
             if isinstance(piece, Reply):
                 self._usage = piece.usage
-                self._said += [self._partial] if self._partial else []
+                self._texts += [self._partial] if self._partial else []
                 self._partial = ""
                 return piece
             if piece:
-                before = "\n\n" if self._said and not self._partial else ""
+                before = "\n\n" if self._texts and not self._partial else ""
                 self._partial += piece
                 yield before + piece
         raise AssertionError("a model's pieces end with its reply")
 
-    def _request(self, remembered: str, notes: Sequence[str]) -> list[Message]:
-        """Return the messages of the next request; what is remembered is left out if there is no room for it.
+    def _request(self, memory: str, notes: Sequence[str]) -> list[Message]:
+        """Return the messages of the next request; the memory prompt is left out if there is no room for it.
 
         Raises:
             BudgetExceeded: If the question does not fit the window.
         """
-        if remembered:
+        if memory:
             try:
-                return self._rendered([remembered], notes)
+                return self._rendered([memory], notes)
             except BudgetExceeded as error:
-                _LOG.debug("no room for what is remembered: %d tokens are too few", error.budget)
+                _LOG.debug("no room for the memory prompt: %d tokens are too few", error.budget)
         return self._rendered([], notes)
 
-    def _rendered(self, remembered: Sequence[str], notes: Sequence[str]) -> list[Message]:
-        """Return the window with the turn so far, what is *remembered* in front of the question, *notes* behind it.
+    def _rendered(self, memory: Sequence[str], notes: Sequence[str]) -> list[Message]:
+        """Return the window with the turn so far, *memory* in front of the question and *notes* behind it.
 
-        All that is said beside the conversation is rendered as pending behind it, so that it is counted, and is moved
-        to its place then. As messages of the assistant they open no page, so that what is clipped of the turn itself
-        names the page that it will be on.
+        The texts that are not part of the conversation are first rendered as pending messages behind it, so that they
+        are counted, and then moved to their places. They are messages of the assistant, because these open no page: if
+        a message of the turn is clipped, its marker must name the page that the turn will be on.
         """
-        system = halved(self._system, self._around.count, self._around.largest)
-        extra = [{"role": "assistant", "content": text} for text in (*remembered, *notes, *system)]
-        view = self._fresh(lambda: self._context.render(*self.messages, *extra, tools=self._toolbox.own))
-        if view[-len(extra) :] != extra:
-            raise BudgetExceeded(self._around.budget, {"beside the conversation": self._around.largest})
-        del view[-len(extra) :]
-        first = view[0] if view and view[0]["role"] == "system" else None
+        system = halved(self._system, self._view.count, self._view.largest)
+        extra = [{"role": "assistant", "content": text} for text in (*memory, *notes, *system)]
+        rendered = self._fresh(lambda: self._context.render(*self.messages, *extra, tools=self._toolbox.own))
+        if rendered[-len(extra) :] != extra:
+            raise BudgetExceeded(self._view.budget, {"beside the conversation": self._view.largest})
+        del rendered[-len(extra) :]
+        first = rendered[0] if rendered and rendered[0]["role"] == "system" else None
         prompt = self._system if first is None else f"{first['content']}\n\n{self._system}"
-        question = len(view) - len(self.messages)
+        question = len(rendered) - len(self.messages)
         return [
             {"role": "system", "content": prompt},
-            *view[0 if first is None else 1 : question],
-            *({"role": "user", "content": text} for text in remembered),
-            *view[question:],
+            *rendered[0 if first is None else 1 : question],
+            *({"role": "user", "content": text} for text in memory),
+            *rendered[question:],
             *({"role": "user", "content": text} for text in notes),
         ]
 
@@ -192,7 +196,7 @@ class Turn:
         return self._fresh(lambda: self._context.append_turn(*messages, op_id=self._op_id, usage=usage, at=self._at))
 
     def _fresh(self, act: Callable[[], _T]) -> _T:
-        """Return what *act* returns; if another one wrote the context meanwhile, read it anew first."""
+        """Return what *act* returns; if another writer was first, read the context again and repeat it."""
         try:
             return act()
         except WriteConflict:

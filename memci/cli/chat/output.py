@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.status import Status  # noqa: TC002 -- annotations are read at run time
 from rich.text import Text
 
-from ...companion import Answer, AnswerStream
+from ...companion import AnswerStream, CompanionAnswer
 from ...context.context import Context
 from ...errors import MemciError
 from ...messages import Message, call_name, text_of
@@ -208,7 +208,7 @@ class JsonShown:
         self._line({"command": text, "printed": printed.getvalue()})
         return goes_on
 
-    def _figures(self, answer: Answer) -> dict[str, Any]:
+    def _figures(self, answer: CompanionAnswer) -> dict[str, Any]:
         found, analysis = answer.recollection, answer.analysis
         return {
             "answer": answer.text,

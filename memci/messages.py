@@ -6,8 +6,8 @@ A message is a JSON object in the form of OpenAI's Chat Completions. Unknown key
     {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {…}}]}
     {"role": "tool", "tool_call_id": "c1", "content": "[…]"}
 
-`plain` turns what a caller holds (text, a dict, an SDK's object) into such an object, `check` says what is wrong
-with one. This module knows nothing of windows, tokens or storage.
+`plain` turns what a caller holds (text, a dict, an SDK's object) into such an object; `check` says what is wrong with
+one. This module knows nothing of windows, tokens or storage.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,10 @@ _ELSEWHERE = {
 
 
 def plain(value: object, path: str = "message") -> Message:
-    """Return *value* as a message: text is the user's, an SDK's object becomes the fields that were set.
+    """Return *value* as a message: text becomes the user's, an SDK's object becomes a dict of the fields that it set.
 
     Raises:
-        InvalidMessage: If *value* is nothing of the kind.
+        InvalidMessage: If *value* is none of these.
     """
     if type(value) is dict:
         return value
@@ -47,10 +47,10 @@ def plain(value: object, path: str = "message") -> Message:
 
 
 def check(message: Message, path: str = "message") -> None:
-    """Accept *message*, or say what a provider would refuse.
+    """Check that a provider accepts *message*.
 
     Raises:
-        InvalidMessage: With the path of the first thing that is wrong.
+        InvalidMessage: If it does not; the error names the path of the first mistake.
     """
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
@@ -70,18 +70,18 @@ def check(message: Message, path: str = "message") -> None:
 
 
 def tool_calls(message: Message) -> list[Message]:
-    """Return the tool calls of *message*, [] if it makes none."""
+    """Return the tool calls of *message*; [] if it has none."""
     return message.get("tool_calls") or []
 
 
 def call_name(call: Message) -> str:
-    """Return the name of the tool that *call* calls, of either kind (function, custom)."""
+    """Return the name of the tool that *call* calls, be it a function or a custom tool."""
     body = call.get("function") or call.get("custom") or {}
     return str(body.get("name", ""))
 
 
 def text_of(message: Message) -> str:
-    """Return the text that *message* says: its content, or the text parts of it, joined by newlines."""
+    """Return the text of *message*: its content, or the text parts of it, joined by newlines."""
     content = message.get("content")
     if isinstance(content, str):
         return content

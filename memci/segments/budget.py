@@ -2,7 +2,7 @@
 
     tools + system + contents + active + pending + framing  <=  window - reply
 
-`fit` is a pure function with one ordered list of steps. Each is taken only as far as it is needed, and none twice:
+`fit` is a pure function with one ordered list of steps. Each step goes only as far as needed, and none is taken twice:
 
     1  archive closed pages, oldest first, the task last: down to the low watermark, or further if that does not fit
     2  split the open page: cut whole units out behind its user's message, down to the low watermark
@@ -20,7 +20,7 @@ from ..errors import BudgetExceeded
 from .clipping import SMALLEST
 
 CONTENTS_FLOOR = 64
-"""Tokens below which the Contents Page is never pressed."""
+"""Tokens that the Contents Page may always have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class Limits:
     contents: int
     """the ceiling of the Contents Page"""
     keep: float = 0.5
-    """the share of the active part that a compaction leaves: 1 - κ"""
+    """the share of the active part that a compaction leaves in the window: 1 - κ"""
     active_pages: int | None = None
     """how many closed pages may stay at most; None: the budget decides"""
     fewest: int = 4
     """pages at which the watermark stops"""
 
     def share(self, fixed: int) -> int:
-        """Return what active pages may cost beside *fixed* tokens and a full Contents Page."""
+        """Return how many tokens active pages may cost beside *fixed* tokens and a full Contents Page."""
         return max(0, self.budget - fixed - self.contents)
 
 
@@ -56,7 +56,7 @@ class ClosedPage:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of the open page that nothing may separate: a message, or a tool group."""
+    """A piece of the open page that is never separated: a message, or a tool group."""
 
     tokens: int
     results: tuple[tuple[int, int], ...] = ()
@@ -78,7 +78,7 @@ class Occupancy:
     movable: int = 0
     """how many units behind it may be split off"""
     pending: tuple[Unit, ...] = ()
-    """what is to be rendered but not yet appended"""
+    """what is rendered but not appended yet"""
     framing: int = 3
 
     @property
@@ -113,10 +113,10 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
     Args:
         occupancy: What is in the window.
         limits: What it may cost.
-        low: Tokens that the active pages may hold afterwards, if archiving alone can do it; default: the watermark.
+        low: Tokens that the active pages may keep, if archiving alone reaches that; default: the watermark.
 
     Raises:
-        BudgetExceeded: If the window can't fit, whatever is archived, split, folded and clipped.
+        BudgetExceeded: If the window can't fit even when everything possible is archived, split, folded and clipped.
     """
     pending = sum(unit.tokens for unit in occupancy.pending)
     room = limits.budget - occupancy.fixed - limits.contents - pending
@@ -162,7 +162,7 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
 
 
 def check(occupancy: Occupancy, limits: Limits) -> None:
-    """Check that *occupancy* fits as it came to be: a result's name, or its id, is more than it can be clipped to.
+    """Check that *occupancy* fits once its plan was carried out: an id or a name may be more than a clip leaves.
 
     Raises:
         BudgetExceeded: If it costs more than the budget.

@@ -4,9 +4,9 @@
     [… 41,200 tokens elided: recall_page(index=12, entry=7) …]
     … ConnectionResetError: [Errno 104]
 
-Texts keep their head and their tail; long values inside tool arguments become a marker, so that the arguments stay
-valid JSON; an opaque block is kept whole or left out whole. The store keeps every byte. This module knows nothing of
-pages beyond their numbers, nor of why a message is clipped.
+A text keeps its head and its tail. Long values inside tool arguments become a marker, so that the arguments stay valid
+JSON. An opaque block is kept whole or left out whole. The store keeps every byte. This module knows nothing of pages
+beyond their numbers, nor of why a message is clipped.
 """
 
 import functools
@@ -19,7 +19,7 @@ SMALLEST = 176
 """The least tokens that a message can be clipped to: 64 of head, 64 of tail, the marker and the framing."""
 
 _ARGUMENT = 24
-"""Tokens up to which a value inside arguments is left as it is."""
+"""A value inside arguments is left as it is up to this many tokens."""
 _PLAIN = frozenset({"role", "content", "tool_calls", "tool_call_id", "name"})
 
 
@@ -32,7 +32,7 @@ def clipped(
     count: Callable[[str], int],
     weigh: Callable[[Message], int],
 ) -> Message:
-    """Return a view of *message* that costs about *limit* tokens, never more unless its skeleton alone does.
+    """Return a view of *message* that costs about *limit* tokens. It costs more only if its skeleton alone does.
 
     Args:
         message: The message; it is not changed.
@@ -43,7 +43,7 @@ def clipped(
         weigh: Tokens of a message.
     """
     call = f"recall_page(index={page}, entry={ordinal})"
-    count = functools.lru_cache(maxsize=None)(count)  # the same texts are looked at with every cap
+    count = functools.lru_cache(maxsize=None)(count)  # the same texts are counted for every cap
     cap = limit
     view = message
     for _ in range(12):
@@ -56,7 +56,7 @@ def clipped(
 
 
 def _thinned(view: Message, limit: int, call: str, weigh: Callable[[Message], int]) -> Message:
-    """Leave out what is small but too much: opaque keys, then parts from the middle of the content."""
+    """Leave out what is small but too many: opaque keys, then parts from the middle of the content."""
     view = {key: value for key, value in view.items() if key in _PLAIN}
     parts = view.get("content")
     if not isinstance(parts, list):
@@ -103,7 +103,7 @@ def _shortened(text: str, cap: int, call: str, count: Callable[[str], int]) -> s
 
 
 def _fitting(text: str, tokens: int, total: int, count: Callable[[str], int]) -> str:
-    """Return a head of *text* of at most *tokens*. Counts a few pieces of about that size, never the whole."""
+    """Return a head of *text* of at most *tokens*. It counts a few pieces of about that size, never the whole."""
     size = min(len(text), len(text) * tokens // total)
     while size > 0:
         cost = count(text[:size])

@@ -1,4 +1,4 @@
-r"""Recall: what a model may call to read an archived page, and what it is answered.
+r"""Recall: the tool that a model calls to read an archived page, and its answers.
 
     recall_page({"index": 42, "entry": null, "offset": null})
 
@@ -10,10 +10,10 @@ r"""Recall: what a model may call to read an archived page, and what it is answe
     </memci:recall 1f9a03c2>
     next: recall_page({"index": 42, "entry": 3, "offset": 4000})
 
-Each quotation is a JSON string: `json.loads` of it is the entry's text, exactly. An entry that says more than text
-(tool calls, parts, other keys) is quoted as the JSON of its message. The schema is constant: a page's index in it would
-cost the provider's cached prefix. A model's mistake gets an answer that teaches, never an exception. This module knows
-nothing of contexts or storage: pages come from a callable.
+Each quotation is a JSON string: `json.loads` of it is exactly the entry's text. An entry with more than text (tool
+calls, parts, other keys) is quoted as the JSON of its message. The schema is constant: if it held the index of a page,
+it would break the provider's cached prefix. A model's mistake gets an answer that shows a correct call, never an
+exception. This module knows nothing of contexts or storage: pages come from a callable.
 """
 
 import json
@@ -70,7 +70,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RecalledPage:
-    """A page as it is read for an answer."""
+    """A page as it is read to answer a call."""
 
     index: int
     turn: int
@@ -81,11 +81,11 @@ class RecalledPage:
 
 
 ReadPage = Callable[[Request], RecalledPage]
-"""Reads the page of a request; raises PageNotFound (Undone) or a storage error."""
+"""Reads the page of a request. It raises `PageNotFound` (`Undone`) or a `StorageError`."""
 
 
 def request(arguments: object) -> Request | str:
-    """Return the checked *arguments* (JSON, as the model wrote them, or an object), or what is wrong with them."""
+    """Return the checked *arguments* (the model's JSON, or an object), or the answer that says what is wrong."""
     try:
         given = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
@@ -109,18 +109,18 @@ def answer(
 ) -> tuple[str, int | None]:
     """Return the text that answers one call of `recall_page`, and the index of the page that was read.
 
-    The index is None if nothing was quoted: a mistake, a page that is shown in full anyway, or one that can't be read
-    just now: the model is told so, and the log.
+    The index is None if nothing was quoted: after a mistake, for a page that the window shows in full, and for one that
+    can't be read just now. The answer says so, and a page that can't be read is logged as well.
 
     Args:
         arguments: JSON, as the model wrote it.
-        read: Where pages come from.
+        read: Reads a page.
         room: Tokens that the answer may cost.
-        count: Tokens of a text.
-        nonce: Of the frame.
+        count: Returns the tokens of a text.
+        nonce: The random word in the frame.
 
     Raises:
-        HandlePoisoned: If the store has to be opened again.
+        HandlePoisoned: If the store must be opened again.
     """
     asked = request(arguments)
     if isinstance(asked, str):
@@ -150,7 +150,7 @@ def answer(
 
 
 def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., str]]:
-    """Return the tools as Python functions for a text protocol; *answer_text* answers arguments."""
+    """Return the tool as a Python function for a text protocol; *answer_text* returns the answer to arguments."""
 
     def recall_page(index: int, entry: int | None = None, offset: int | None = None) -> str:
         """Read an archived page of this conversation word for word.
@@ -266,7 +266,7 @@ def _said(value: object) -> str:
 
 
 def _without_media(value: Any) -> Any:
-    """Return *value* with what media parts carry (data URLs, base64) replaced by a placeholder; all text stays."""
+    """Return *value* with the media in its parts (data URLs, base64) replaced by a placeholder; all text stays."""
     if isinstance(value, list):
         return [_without_media(each) for each in value]
     if not isinstance(value, dict):

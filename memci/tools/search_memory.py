@@ -1,4 +1,4 @@
-r"""Searching: what a model may call to find what is no longer listed, and what it is answered.
+r"""Search: the tool that a model calls to find what is no longer listed, and its answers.
 
     search_memory({"query": "flight to Oslo", "since": null, "until": null})
 
@@ -10,8 +10,8 @@ r"""Searching: what a model may call to find what is no longer listed, and what 
     </memci:memory 1f9a03c2>
     recall_page(index=42) reads a page whole.
 
-A number is a page of this conversation, which `recall_page` brings back byte for byte. This module knows nothing of how
-things are found: that is the memory's.
+A number is a page of this conversation, which `recall_page` reads byte for byte. This module knows nothing of how
+things are found: the memory does that.
 """
 
 import json
@@ -50,19 +50,19 @@ SEARCH_MEMORY: Message = {
 """`search_memory` as an OpenAI function."""
 
 ANSWERED = 10
-"""pages that an answer tells of at most"""
+"""pages in an answer, at most"""
 LONGEST_QUERY = 4_000
-"""characters of a query"""
+"""characters of a query; the rest is not used"""
 
 _log = logging.getLogger("memci")
 
 Search = Callable[["SearchQuery"], Recollection]
-"""Searches; raises a storage error."""
+"""Searches the memory. It raises a `StorageError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched for. Times are seconds since 1970 UTC."""
+    """What is searched for. Times are seconds since 1970, UTC; None: no bound."""
 
     text: str
     since: float | None = None
@@ -70,7 +70,7 @@ class SearchQuery:
 
 
 def parsed(arguments: object) -> SearchQuery | str:
-    """Return the checked *arguments* (JSON, as the model wrote them, or an object), or what is wrong with them."""
+    """Return the checked *arguments* (the model's JSON, or an object), or the answer that says what is wrong."""
     try:
         given = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
@@ -128,11 +128,11 @@ def answer(
 
     Args:
         arguments: JSON, as the model wrote it.
-        search: Where things are found.
-        context: The conversation that asks: its pages can be recalled by their number.
+        search: Searches the memory.
+        context: The id of the conversation that asks: only its pages have numbers to recall.
         room: Tokens that the answer may cost.
-        count: Tokens of a text.
-        nonce: Of the frame.
+        count: Returns the tokens of a text.
+        nonce: The random word in the frame.
     """
     wanted = parsed(arguments)
     if isinstance(wanted, str):
@@ -170,7 +170,7 @@ def memory_text(
 
 
 def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., str]]:
-    """Return the tool as a Python function for a text protocol; *answer_text* answers arguments."""
+    """Return the tool as a Python function for a text protocol; *answer_text* returns the answer to arguments."""
 
     def search_memory(query: str, since: str | None = None, until: str | None = None) -> str:
         """Search everything that was said before and is not shown or listed any more.
@@ -192,7 +192,7 @@ def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., s
 
 
 def _lines(found: Recollection, context: str) -> Iterator[str]:
-    """Yield a line for each thing that was found, without `<` and `>`, what fits best first."""
+    """Yield a line for each thing that was found, best first, without `<` and `>`."""
     for page in found.pages:
         yield f"{_place(page, context)}: {quoted(page.text)}"
     for fact in found.user_facts:

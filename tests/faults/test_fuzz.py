@@ -12,7 +12,7 @@ from memci.errors import InvalidSetting
 from memci.storage import codec
 from memci.text.sanitize import quoted
 from memci.text.summarize import Summary, one_line
-from memci.tools.attp import Reply
+from memci.tools.attp import ParsedReply
 from tests.faults import (
     fuzz_calls,
     fuzz_files,
@@ -134,7 +134,7 @@ def test_recall_that_is_answered_badly_is_noticed():
 def test_reply_that_is_read_badly_is_noticed():
     """A call without code is no call."""
 
-    assert broken(fuzz_calls.replies, parse=lambda text: Reply(text, "success"))
+    assert broken(fuzz_calls.replies, parse=lambda text: ParsedReply(text, "success"))
 
 
 def test_rendering_that_no_provider_accepts_is_noticed():

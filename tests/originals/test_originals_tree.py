@@ -3,7 +3,7 @@
 import pytest
 
 from memci import StorageError
-from memci.tools.attp import Reply, parse
+from memci.tools.attp import ParsedReply, parse
 
 from ..context.kit import calling, opened, result, talked, turn, words
 
@@ -149,7 +149,7 @@ def test_h08_structures_check_themselves():
 )
 def test_h09_prose_is_never_a_hard_error(text):
     """A reply in the text protocol that holds no call, or something like one, is a value to go on with."""
-    assert isinstance(parse(text), Reply)
+    assert isinstance(parse(text), ParsedReply)
 
 
 def test_h10_nothing_here_executes_what_a_model_wrote():

@@ -4,9 +4,9 @@
     value       literal  |  name  |  [value, ...]  |  (value, ...)  |  {"key": value, ...}  |  call
     call        tool(value, ..., name=value, ...)    its arguments hold no call
 
-A walk has no loops and reaches no object but literals and what `call` returns. A name can stand for a large value and
-be used often, so each value knows its weight, its depth and the calls in it, and none of the three can grow unbounded.
-This module knows nothing of what a call does: `call` comes in as a function.
+A walk has no loops and reaches no objects but literals and what `call` returns. A name can hold a large value and be
+used often, so each value has a weight, a depth and a set of calls, and all three are bounded. This module knows nothing
+of what a call does: `call` is a function that it is given.
 """
 
 import ast
@@ -41,7 +41,7 @@ Call: TypeAlias = Callable[[str, Sequence[object], Mapping[str, object]], object
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of the code, with what it would take to write it out."""
+    """A value of the code, and how large it would be if it were written out."""
 
     content: object
     weight: int = 1

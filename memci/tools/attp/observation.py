@@ -1,14 +1,13 @@
-r"""What the model is told after a call: a [tool_result] table in TOML.
+r"""The observation: what the model reads after a call, a [tool_result] table in TOML.
 
     [tool_result]
     status = "ok"
     target = "the price of the hotel"
     content = "1,250 NOK\nper night"
 
-Target and content are basic strings on one line each: no text of a tool can close its string or forge a table,
-and `tomllib.loads(observation)["tool_result"]["content"]` is the result, exactly. Only lone surrogates are lost:
-TOML can't hold them, so each becomes U+FFFD.
-This module knows nothing of how a reply is parsed or of how its code is walked.
+Target and content are basic strings on one line each, so no text of a tool can close its string or forge a table.
+`tomllib.loads(observation)["tool_result"]["content"]` is exactly the result; only a lone surrogate becomes U+FFFD,
+since TOML can't hold it. This module knows nothing of how a reply is parsed or of how its code is walked.
 """
 
 import json
@@ -20,7 +19,7 @@ from .program import check, perform
 from .reply import ParsedReply, parse
 from .signatures import Tools, example
 
-# All that str.splitlines takes for the end of a line is among them: a result stays on one line for every reader.
+# Every character that str.splitlines treats as the end of a line is here: a result stays on one line.
 _ESCAPED: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 

@@ -1,13 +1,13 @@
 """The code of a call, checked as a whole before any of it runs.
 
-The tree is walked twice. The first walk is a rehearsal: every check is made, and a call only checks its arguments and
-answers with a placeholder. The grammar has no branches, so the second walk, which makes the calls, takes the same way.
+The tree is walked twice. The first walk is a rehearsal: it makes every check, and a call only checks its arguments and
+returns a placeholder. The grammar has no branches, so the second walk, which makes the calls, takes the same steps.
 
                                 rehearsal              performance
     r = recall_page(42)         Pending                "Oslo, 1,250 NOK"
     __result__ = [r, "NOK"]     [Pending, "NOK"]       ["Oslo, 1,250 NOK", "NOK"]
 
-What the rehearsal refuses has run nothing. This module knows nothing of TOML, nor of what the syntax allows.
+If the rehearsal refuses the code, no call was made. This module knows nothing of TOML, nor of what the syntax allows.
 """
 
 import ast
@@ -25,7 +25,7 @@ _CODE_LIMIT: Final = 16_384  # characters
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Code that passed its rehearsal: its tree, and its lines in UTF-8, which the positions of the tree count in."""
+    """Code that passed its rehearsal: its tree, and its lines in UTF-8, to which the positions of the tree refer."""
 
     tree: ast.Module
     lines: Sequence[bytes]
@@ -67,7 +67,7 @@ def perform(program: Program, tools: Tools) -> object:
             return tools[name](*args, **kwargs)
         except (StorageError, MemoryError):
             raise
-        except Exception as error:  # any other failure is the model's to read: the protocol has no other place for it
+        except Exception as error:  # the protocol has no other place for a failure: the model reads it
             raise InvalidMessage(name, f"it failed with {type(error).__name__}: {error}") from error
 
     return Walk(program.lines, tools, call).names(program.tree)[RESULT].content

@@ -8,10 +8,10 @@
     __result__ = recall_page(42)
     '''
 
-Models write TOML badly, so prose may stand before the table, a fence around it, and anything behind the fence.
-A header is a line that holds `[tool_call]` and nothing else. The first header from which the rest is valid TOML
-counts, since a header inside its strings is only text; if there is none, the last header is read leniently.
-This module knows nothing of tools or of what the code means.
+Models write TOML badly: prose may stand before the table, a fence around it, and anything behind the fence. A header is
+a line with `[tool_call]` and nothing else. The first header that is followed by valid TOML counts, since a header
+inside its strings is only text. If there is none, the last header is parsed leniently. This module knows nothing of
+tools or of what the code means.
 """
 
 import re
@@ -29,13 +29,13 @@ _FENCE: Final = re.compile(r"(?:`{3,}|~{3,})\s*\w*")
 _QUOTES: Final = ('"""', "'''", '"', "'")
 _TRIES: Final = 5
 _DOCUMENT_LIMIT: Final = 65_536  # characters
-# tomllib takes a time quadratic in the dots of one key: 50,000 of them are 70 seconds.
+# tomllib takes time quadratic in the dots of one key: 50,000 dots take 70 seconds.
 _DOTTED: Final = re.compile(r"^(?:[^.\n]*\.){100}", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """What a model said. `thought` is the final answer when `status` is None."""
+    """A model's reply, parsed. `thought` is the final answer if `status` is None."""
 
     thought: str = ""
     status: Literal["success", "fail", "invalid"] | None = None
@@ -45,12 +45,12 @@ class ParsedReply:
 
     @property
     def final(self) -> bool:
-        """Tell whether the model calls no tool: it answered, or gave up."""
+        """Whether the model calls no tool: it answered, or gave up."""
         return self.status is None or self.status == "fail"
 
     @property
     def answer(self) -> str:
-        """What to show the user; empty while a call waits."""
+        """The text for the user; empty if the reply is a call."""
         if self.status is None:
             return self.thought
         return self.message if self.status == "fail" else ""

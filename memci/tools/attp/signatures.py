@@ -6,8 +6,8 @@
     example     recall_page(1)
     checked     recall_page("42")   ──▶   page must be int, not the str '42'
 
-Annotations are compared as text, so a tool may be written with or without postponed annotations.
-This module knows nothing of TOML or of syntax trees.
+Annotations are compared as text, so a tool may be written with or without postponed annotations. This module knows
+nothing of TOML or of syntax trees.
 """
 
 import inspect
@@ -39,7 +39,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
 
 
 class Pending:
-    """The value of a call that has not been made yet; it passes as an argument of every type."""
+    """The value of a call that was not made yet; it is accepted as an argument of any type."""
 
     def __repr__(self) -> str:
         return "<result>"
@@ -96,7 +96,7 @@ def example(tools: Tools) -> str:
 def _described(tool: Callable[..., object]) -> inspect.Signature | None:
     try:
         return inspect.signature(tool)
-    except (TypeError, ValueError):  # some builtins have none
+    except (TypeError, ValueError):  # some builtins have no signature
         return None
 
 
@@ -129,7 +129,7 @@ def _required(tool: Callable[..., object]) -> Iterator[str]:
 
 
 def _default(value: object) -> str:
-    # The repr of anything else may hold an address, and the description would change with each process.
+    # The repr of another object may hold an address: the description would differ between processes.
     return repr(value) if value is None or type(value) in {int, str, float, bool} else "..."
 
 

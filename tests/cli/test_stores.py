@@ -45,7 +45,7 @@ def test_inspect_when_a_context_is_chosen(run, store):
 
 
 def test_inspect_when_a_context_was_counted_otherwise(run, tmp_path):
-    """A context with a counter of its own is shown without being stored anew."""
+    """A context with a counter of its own is shown without being stored again."""
     path = tmp_path / "own.db"
     with Context.open(path, id="a", window=4_000, counter=len) as context:
         context.append_turn("Hello.")

@@ -1,4 +1,4 @@
-"""Dates as terms: when something was said, and what a question says of when.
+"""Dates as terms: when something was said, and which time a question names.
 
     date_terms(1684454820.0)               ["@2023", "@may", "@2023-05", "@may-19"]
     asked_dates("… in May 2023?")          ["@2023", "@may", "@2023-05"]
@@ -10,6 +10,8 @@ passages or scores.
 
 import re
 from datetime import UTC, datetime
+
+from .patterns import pattern
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
@@ -28,25 +30,12 @@ _TIED = re.compile(
 _LEADS_TO_MONTH = re.compile(
     r"\b(?:in|on|of|since|until|till|during|before|after|by|last|this|next|early|late|mid)[ -]$"
 )
-_TIMED = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|lately|since|weekends?|weeks?|months?|years?"
-    r"|this (?:morning|afternoon|evening|spring|summer|autumn|fall|winter)|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-    rf"|january|february|april|june|july|august|september|october|november|december|{_YEAR}|\d{{1,2}}(?:st|nd|rd|th))\b"
-    r"|昨[天日晚]|今[天日晚年]|明[天日年]|前[天日年]|后天|後天|去年|[上下本][周週月]|[上下]个[周月]|星期|周[一二三四五六日末]|\d[年月日号號]"
-    r"|先[週月日]|来[週月年]|어제|오늘|내일|작년|내년|지난|다음|\d[년월일]",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(
-    r"^\W*(?:and |so )?(?:when\b"
-    r"|(?:(?:on|in|since|until|by|at) )?(?:what|which) (?:date|day|time|month|year|week|season)\b"
-    r"|how (?:long|many (?:days|weeks|months|years)) (?:ago|before|after|since|until|passed)|how long\b)"
-    r"|什么时候|什麼時候|何时|何時|哪[一]?[天年月]|几[月号点年]|幾[月號點年]|多久|いつ|何[年月日]|언제|며칠|몇\s?[년월일]",
-    re.IGNORECASE,
-)
+_TIMED = pattern("dates", "timed", flags=re.IGNORECASE)
+_WHEN = pattern("dates", "when", flags=re.IGNORECASE)
 
 
 def date_terms(at: float) -> list[str]:
-    """Return the terms of a moment: its year, its month, both as one, and the day in its month."""
+    """Return the terms of *at*, in seconds since 1970 UTC: its year, month, both, and day of the month."""
     day = datetime.fromtimestamp(at, UTC)
     month = _MONTHS[day.month - 1]
     return [f"@{day.year}", f"@{month}", f"@{day.year}-{day.month:02}", f"@{month}-{day.day}"]
@@ -62,24 +51,24 @@ def asked_dates(text: str) -> list[str]:
         if month in {"may", "mar"} and not (day or year or _leads(lower, match.start("month"))):
             continue
         found += _named(year, _MONTHS.index(month) + 1, day)
-    for pattern in (_ISO, _TIED):
-        for match in pattern.finditer(lower):
+    for form in (_ISO, _TIED):
+        for match in form.finditer(lower):
             found += _named(match["year"], int(match["month"]), match["day"])
     return list(dict.fromkeys(found))
 
 
 def tells_time(text: str) -> bool:
-    """Tell whether *text* says when something is, was or will be. O(length)."""
+    """Return whether *text* says when something is, was or will be. O(length)."""
     return _TIMED.search(text) is not None
 
 
 def asks_time(text: str) -> bool:
-    """Tell whether *text* asks when."""
+    """Return whether *text* asks when."""
     return _WHEN.search(text) is not None
 
 
 def _leads(text: str, end: int) -> bool:
-    """Tell whether a month is what *text* goes on with at *end*: the longest word that leads to one has six letters."""
+    """Return whether the words before *end* lead to a month; the longest of them has six letters."""
     return _LEADS_TO_MONTH.search(text, max(0, end - 8), end) is not None
 
 

@@ -9,39 +9,19 @@ English, Chinese, Japanese and Korean. This module knows nothing of messages or 
 
 import re
 
-_ASCII_WORDS = (
-    "error",
-    "exception",
-    "fatal",
-    "panic",
-    "fail",
-    "denied",
-    "refused",
-    "timed out",
-    "not found",
-    "no such",
-    "cannot",
-    "undefined",
-    "segmentation",
-    "abort",
-    "invalid",
-    "traceback",
+from .patterns import alternatives, words
+
+_ASCII_WORDS = tuple(words("errors", "words"))
+_WORDS = (
+    *_ASCII_WORDS,
+    *(word for language in ("han", "kana", "hangul") for word in words("errors", "words", language)),
 )
-_WORDS = (*_ASCII_WORDS, *str.split("错误 失败 异常 报错 エラー 失敗 例外 오류 실패 에러"))
-# A line that is an error, rather than one that speaks of errors.
-_AT_START = re.compile(
-    r"\s*(?:E {2,8}\S|\[?(?:error|fatal|critical|panic|failed|fail|failure)\b\]?[:!\s]"
-    r"|[\w.]{0,60}(?:Error|Exception|Exit|Interrupt)(?::|\s|$)"
-    r"|[\w./:-]{1,80}: (?:\w{0,40}error|fatal|command not found|cannot|\S[^\n]{0,60}: (?:No such|"
-    r"Permission))"
-    r"|错误|エラー|오류)",
-    re.IGNORECASE,
-)
+_AT_START = re.compile(rf"\s*(?:{alternatives('errors', 'start')})", re.IGNORECASE)
 _PHRASE = re.compile(r"\b[A-Za-z_.]{0,60}(?:Error|Exception): [^\n.]{1,80}")
 
 
 def has_error(text: str) -> bool:
-    """Tell whether *text* speaks of something that went wrong. O(characters)."""
+    """Return whether *text* has a word of something that went wrong. O(characters)."""
     lowered = text.lower()
     return any(map(lowered.__contains__, _ASCII_WORDS if text.isascii() else _WORDS))
 

@@ -1,24 +1,21 @@
-"""Standing instructions: what a user said that is to hold from then on.
+"""Instructions that hold from then on, in the words of the user who gave them.
 
     "I fly on Friday. Always answer in French. Do you always book so early? 以后请用中文回答。"
     →  "Always answer in French."   "以后请用中文回答。"
 
-Whole sentences, in the user's own words. A pattern says that a sentence asks for something for good, or tells a lasting
-preference or constraint; questions, quotations, habits ("I always run late"), reported speech, code and what machines
-print are none. Patterns can't tell that one takes back another: both stay, and the later one wins.
+Whole sentences, exactly as they stand. A sentence is one if it asks for something for good, or states a lasting
+preference or constraint. Questions, quotations, habits ("I always run late"), reported speech, code and the output of
+machines are none. Patterns can't see that one instruction cancels another: both stay, and the later one wins.
 
-This module knows nothing of the patterns of each language, or of how instructions are shown and stored.
+This module knows nothing of the words of each language, or of how instructions are shown and stored.
 """
 
 import re
 from collections.abc import Callable
+from functools import cache
 
-from .instructions_chinese import chinese
-from .instructions_english import english
-from .instructions_japanese import japanese
-from .instructions_korean import korean
-from .patterns import writing
-from .sentences import sentences
+from .patterns import Writing, pattern, writing
+from .sentences import sentences, simplified
 
 LONGEST = 400
 """characters of one instruction; a longer sentence is none"""
@@ -26,19 +23,41 @@ SCANNED = 40_000
 """characters of a text that are looked at"""
 
 Detector = Callable[[str], list[str]]
-"""Return the sentences of a user's text that are standing instructions, exactly as they are said."""
+"""Return the sentences of a user's text that are instructions, exactly as they stand."""
+
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^']{3,}'(?!\w)|`[^`]*`")
 
 
 def instructions(text: str) -> list[str]:
-    """Return the standing instructions in a user's *text*, verbatim, in order, none twice. O(characters)."""
-    found = [each for each in sentences(text[:SCANNED]) if len(each) <= LONGEST and _stands(each)]
+    """Return the instructions in a user's *text*, verbatim, in order, none twice. O(characters)."""
+    found = [each for each in sentences(text[:SCANNED]) if len(each) <= LONGEST and _instructs(each)]
     return list(dict.fromkeys(found))
 
 
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^']{3,}'(?!\w)|`[^`]*`")
-_STANDS = {"latin": english, "han": chinese, "kana": japanese, "hangul": korean}
+def _instructs(sentence: str) -> bool:
+    """Return whether *sentence* asks for something for good, or states a lasting preference or constraint."""
+    text = _QUOTED.sub("“”", sentence).replace("’", "'")
+    language = writing(text)
+    if language == "latin":
+        text = " ".join(text.lower().split())
+    elif language == "han":
+        text = simplified(text)
+
+    def says(key: str) -> re.Match[str] | None:
+        return _pattern(key, language).search(text)
+
+    if says("question"):
+        return bool(says("polite") and says("lasting"))
+    if says("asks") and (says("lasting") or says("language")):
+        return True
+    found = says("standing")
+    if not found or says("others") or _pattern("reported", language).search(text, 0, found.start() + 1):
+        return False
+    # "I sing, and always have": it goes on with a story, nobody is addressed
+    joined = _pattern("joined", language).match(found[0])
+    return not (joined and says("narrated") and not says("addressed"))
 
 
-def _stands(sentence: str) -> bool:
-    bare = _QUOTED.sub("“”", sentence).replace("’", "'")
-    return _STANDS[writing(bare)](bare)
+@cache
+def _pattern(key: str, language: Writing) -> re.Pattern[str]:
+    return pattern("instructions", key, language)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ...workers import yield_to_calls
+from .patterns import alternatives, pattern, words
 from .terms import is_single, terms
 
 SCANNED = 20_000
@@ -39,24 +40,9 @@ _RUN = re.compile(
 )
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 _SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
-_GRAMMAR = re.compile(
-    "我们|你们|他们|她们|我想|我要|可以|什么|怎么|因为|所以|但是|如果|已经|现在|今天|就是|没有|不是|还有|时候|非常|比较|一个"
-    "|一下|一些|这个|那个|这些|那些|自己|觉得|知道|我們|你們|他們|什麼|怎麼|因為|沒有|還有|時候|現在|這個|那個|自己|覺得|應該|应该"
-    "|[的了是在我你他她它们們这這那和与與也不就都吗嗎呢吧啊呀嘛么麼很请請把被让讓给給从從到为為着著过過将將会會要想能说說对對跟比更最又再还還"
-    "但而且或及所以之其去来來有没沒个個些每某]"
-)
-_PARTICLE = re.compile(
-    "(?:에서는|에서도|으로는|에게서|이라고|까지|부터|에서|에게|한테|으로|처럼|보다|이나|이랑|하고|이고|은|는|이|가|을|를|에|의|와|과|도|로|만|랑)$"
-)
-_PREDICATE = re.compile("(?:다|요|까|죠|네|줘|고|서|면|지만|는데|려고|어|아|해|지|게|던|된|한|할|하는)$")
-_EVERYDAY = frozenset(
-    """awesome absolutely actually always amazing appreciate available bad bit call chat come cool course day
-    definitely excited feel find fine fun give glad good great guess chance happen happy hear help hope idea
-    keep kind know last later let like look lot love make mean month morning need never new next nice night ok
-    old others part people person please point pretty problem put question quite ready remember right say see
-    sorry sound start stuff super sure take talk tell thank thing think time today tomorrow tonight totally try
-    use wait want watch way week welcome wonderful wonder work world worry year yesterday""".split()  # noqa: SIM905 -- words
-)
+_GRAMMAR = pattern("keywords", "grammar")
+_PARTICLE = re.compile(f"(?:{alternatives('keywords', 'particle')})$")
+_PREDICATE = re.compile(f"(?:{alternatives('keywords', 'predicate')})$")
 
 
 @dataclass(slots=True)
@@ -224,4 +210,4 @@ def _words_of(piece: str, grams: Counter[str]) -> list[str]:
     return found[::-1]
 
 
-_EVERYDAY_STEMS = frozenset(map(folded, _EVERYDAY))
+_EVERYDAY_STEMS = frozenset(map(folded, words("words", "everyday")))

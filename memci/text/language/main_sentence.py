@@ -12,6 +12,8 @@ This module knows nothing of messages or of columns.
 import re
 from collections.abc import Iterator
 
+from .patterns import alternatives, words
+
 _LOOKED_AT = 2_000
 _SENTENCES = 8
 _SHORT = 24
@@ -22,38 +24,14 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # One set of characters in front lets the search skip what can't be an end.
 _END = re.compile(r"[.!?。！？｡…\n](?:(?<=[.!?])[.!?]{0,2}[\"'”’)]?(?=\s|$)|(?<=[。！？｡…\n]))")
 _ASCII_END = re.compile(r"[.!?\n](?:(?<=[.!?])[.!?]{0,2}[\"')]?(?=\s|$)|(?<=\n))")
-_ABBREVIATIONS = frozenset(
-    str.split(
-        "mr mrs ms dr prof st no vs etc e.g i.e approx inc ltd co jr sr fig vol a.m p.m jan feb mar apr jun "
-        "jul aug sep sept oct nov dec"
-    )
-)
+_ABBREVIATIONS = frozenset(words("words", "abbreviations"))
 _LEAD = re.compile(r"[\s#>›*•\-–—,，、.!！。~～:：]+")
 _SMALL_TALK = re.compile(
-    r"(?:(?:hi|hello|hey|greetings|dear)(?: (?:there|all|team|everyone|again|sir|madam))?(?=[\s,.!?;:…]|$)"
-    r"|good (?:morning|afternoon|evening|day)(?=[\s,.!?;:…]|$)"
-    r"|(?:how are you(?: doing)?(?: today)?|nice to (?:meet|see|hear from) you"
-    r"|(?:many |ok,? |okay,? )?thanks?(?: you| a lot| so much)*(?: again| for [^.!?,\n0-9]{0,60})?"
-    r"|you(?:'|’)?re (?:very )?welcome|i hope (?:this|you)[^.!?\n]{0,60}|no (?:worries|problem)|my pleasure"
-    r"|sure(?: thing)?|certainly|absolutely|of course|great(?: question)?|perfect|awesome|ok(?:ay)?|alright|wonderful"
-    r"|excellent|got it|i see|i understand|i(?: woul|')d be happy to (?:help|assist)[^.!?\n]{0,40}"
-    r"|(?:i(?:'m| am) )?sorry(?: (?:to hear|for|about)[^.!?\n]{0,60})?"
-    r"|你好|您好|大家好|早上好|下午好|晚上好|谢谢(?:你|您)?|多谢|辛苦了|麻烦(?:你|您)了|不好意思|好的|没问题|請問|请问"
-    r"|こんにちは|こんばんは|おはようございます|(?:いつも)?お世話になっております|ありがとうございます"
-    r"|承知(?:いたし|し)ました|かしこまりました|はじめまして|お疲れ様です|すみません"
-    r"|안녕하세요|안녕하십니까|감사합니다|고맙습니다|반갑습니다|수고하십니다|알겠습니다|네|예)"
-    r"(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
+    rf"(?:(?:{alternatives('small_talk', 'greetings')})(?=[\s,.!?;:…]|$)"
+    rf"|(?:{alternatives('small_talk', 'phrases')})(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
 )
 _POLITENESS = re.compile(
-    r"(?:(?:so|well|actually|also|and|but|yes|now),? )?"
-    r"(?:(?:could|can|would|will) you(?: please| kindly)?(?: help me(?: to| with)?| tell me| let me know| assist me "
-    r"(?:with|in))?"
-    r"|please(?: help me(?: to| with)?)?|i(?:'d|’d| would)(?: really)? like(?: you)?(?: to| for)?"
-    r"|i (?:just )?(?:want|need|wish)(?: you)?(?: to| some help with| help with)?"
-    r"|i(?:'m| am) (?:trying|looking) (?:to|for)"
-    r"|let(?:'|’)?s|i was wondering if|i have a question about|we need to"
-    r"|请(?:你|您)?(?:帮我|帮忙)?|麻烦(?:你|您)?(?:帮我)?|我想(?:要|请你)?|能不能|可以帮我|帮我)"
-    r"(?=\s|[^\x00-\x7f])[\s,:]*"
+    rf"{alternatives('politeness', 'lead')}(?:{alternatives('politeness', 'phrases')})(?=\s|[^\x00-\x7f])[\s,:]*"
 )
 
 

@@ -1,24 +1,40 @@
-"""What the patterns of several languages share: which writing a text is in, and patterns put together.
+"""The linguistic tables: one file for each language, in one shape, and the patterns that are made of them.
 
-    writing("Always answer in French.")     "latin"
-    writing("以后请用中文回答。")              "han"        of Japanese text with any kana: "kana"
+    # tables/korean.toml
+    [moods]
+    good = '기뻐|좋아|행복'                a pattern: a regular expression, most of its alternatives are words
+    [instructions]
+    standing = ['…', '…']               a list of patterns: any of them
 
-Nothing here tells Chinese from Japanese that is all Han characters, or English from French. This module knows nothing
-of what is looked for.
+    pattern("moods", "good")                      finds what is good in any language
+    pattern("instructions", "asks", "hangul")     only in Korean
+
+A language without an entry adds nothing; where no language has one, nothing is found. «name» stands for an entry of
+[parts]. Line breaks, the blanks around them and those at the beginning are not part of a pattern.
+
+A text is read in the language of its writing: Japanese without kana is read as Chinese, and French as English. This
+module knows nothing of what the tables are for.
 """
 
 import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Literal
 
 Writing = Literal["latin", "han", "kana", "hangul"]
 
+_FILES: Mapping[Writing, str] = {"latin": "english", "han": "chinese", "kana": "japanese", "hangul": "korean"}
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
 _HAN = re.compile("[\u3400-\u9fff]")
+_BREAK = re.compile(r"\s*\n\s*")
+_PART = re.compile("«([a-z_]+)»")
 
 
 def writing(text: str) -> Writing:
-    """Return the writing that tells the language of *text*; "latin" is whatever is none of the others. O(length)."""
+    """Return the writing of *text*; "latin" stands for every writing that is none of the others. O(length)."""
     if text.isascii():
         return "latin"
     if _KANA.search(text):
@@ -28,6 +44,36 @@ def writing(text: str) -> Writing:
     return "han" if _HAN.search(text) else "latin"
 
 
-def any_of(*patterns: str) -> re.Pattern[str]:
-    """Return the pattern that matches where one of *patterns* does, the first of them that can."""
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+def pattern(section: str, key: str, language: Writing | None = None, *, flags: int = 0) -> re.Pattern[str]:
+    """Return the pattern of an entry: of one language, or of all. O(its length); meant for module constants."""
+    return re.compile(alternatives(section, key, language) or "(?!)", flags)
+
+
+def alternatives(section: str, key: str, language: Writing | None = None) -> str:
+    """Return the regular expression of an entry, without a group around its alternatives; "" if there is none."""
+    found = [each for one in (_FILES if language is None else [language]) if (each := _entry(one, section, key))]
+    return "|".join(found)
+
+
+def words(section: str, key: str, language: Writing = "latin") -> list[str]:
+    """Return the words of an entry, which blanks or bars separate."""
+    entry = _table(language).get(section, {}).get(key, "")
+    assert isinstance(entry, str), "words stand in one text"
+    return [word.strip() for word in _BREAK.sub("", entry).split("|")] if "|" in entry else entry.split()
+
+
+def _entry(language: Writing, section: str, key: str) -> str:
+    entry = _table(language).get(section, {}).get(key, "")
+    if isinstance(entry, str):
+        return _complete(language, entry)
+    return "|".join(f"(?:{_complete(language, each)})" for each in entry)
+
+
+def _complete(language: Writing, text: str) -> str:
+    return _PART.sub(lambda name: _entry(language, "parts", name[1]), _BREAK.sub("", text).lstrip())
+
+
+@cache
+def _table(language: Writing) -> Mapping[str, Mapping[str, str | Sequence[str]]]:
+    path = Path(__file__).with_name("tables") / f"{_FILES[language]}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -14,6 +14,8 @@ This module knows nothing of what a sentence says.
 import re
 from collections.abc import Iterator
 
+from .patterns import alternatives
+
 _FENCED = re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.DOTALL)
 _MACHINE = re.compile(
     r"[{}\[<|$\\]|>|(?:at |File \"|import |def |class |const |function "
@@ -46,12 +48,7 @@ def sentences(text: str) -> Iterator[str]:
             yield rest
 
 
-_SIMPLE = str.maketrans(
-    "請後從現開別應該須給幫復覆記還總會機時間說終遠統務預設優絕對們當問讓詢沒訴擔氣著見誤難緊棄騙鬧薦訂較"
-    "歡愛傾習慣這嗎寧飯純區語簡體講溝麼為點儘來買許過歲樂題萬覺願韓",
-    "请后从现开别应该须给帮复复记还总会机时间说终远统务预设优绝对们当问让询没诉担气着见误难紧弃骗闹荐订较"
-    "欢爱倾习惯这吗宁饭纯区语简体讲沟么为点尽来买许过岁乐题万觉愿韩",
-)
+_SIMPLE = str.maketrans(*(alternatives("characters", key, "han") for key in ("traditional", "simplified")))
 
 
 def simplified(text: str) -> str:

@@ -16,6 +16,8 @@ from functools import lru_cache
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
+from .patterns import alternatives, words
+
 LONGEST = 48
 """characters of a term; what is longer is cut, at both ends of the index alike"""
 
@@ -30,29 +32,12 @@ _WORD = re.compile(r"[^\W_]+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 
-_FUNCTION_WORDS = """
-    a about above after again against ai all also am an and any are aren as at be because been before being below
-    between both but by ca can cannot cant could couldn did didn didnt do does doesn doing done dont down during
-    each few for from further get getting go going gone gonna got gotta had hadn has hasn have haven having he hello
-    her here hers herself hey hi him himself his how i if im in into is isn it its itself ive just let ll lot me
-    might more most must my myself no nor not now of off oh ok okay on once only or other our ours ourselves out
-    over own re really s same shall she should shouldn so some such t than thank thanks that the their theirs them
-    themselves then there these they thing things this those through to too under until up us ve very wanna was wasn
-    we went were weren what when where which while who whom why will with wo would wouldn wow yeah yes you your
-    yours yourself yourselves
-"""
-STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
+STOP_WORDS = frozenset(words("words", "function"))
 """English words that carry no topic, and what is left of them before an apostrophe"""
 
-_ASKING = "kind type sort many much long often tell say said know mention mentioned ever please recall"
-"""words that a question has and its answer has not"""
-
-_TIED_GRAMMAR = frozenset(
-    "的了是在我你他她它们們这這那有和也不就都吗嗎呢吧啊呀嘛么麼什甚哪谁誰怎为為与與之其很个個一上下到说說要会會把被让讓给給从從"
-    "のはがをにへとでもやかねよなたでするれしいうおてまっらりるん"
-)
+_TIED_GRAMMAR = frozenset(alternatives("characters", "grammar", "han") + alternatives("characters", "grammar", "kana"))
 """characters that are grammar more often than words; a pair of them is dropped, too"""
-_PARTICLES = frozenset("이그저은는을를의에가도로고")
+_PARTICLES = frozenset(alternatives("characters", "grammar", "hangul"))
 """Hangul that is so at a word's end, and in pairs is not"""
 
 _lock = threading.Lock()
@@ -85,7 +70,7 @@ def extent(found: Sequence[str]) -> int:
 
 
 def is_single(term: str) -> bool:
-    """Tell whether *term* is a single character of a writing without spaces: it says little by itself."""
+    """Return whether *term* is a single character of a writing without spaces: it says little by itself."""
     return len(term) == 1 and _TIED.fullmatch(term) is not None
 
 
@@ -179,22 +164,7 @@ def _stem(word: str) -> str:
         return str(_stemmer.stemWord(word))
 
 
-_IRREGULAR_FORMS = """
-    bought buy, brought bring, built build, caught catch, chose chosen choose, came come, dealt deal, drew drawn
-    draw, drank drunk drink, drove driven drive, ate eaten eat, fell fallen fall, felt feel, fed feed, fought fight,
-    found find, flew flown fly, forgot forgotten forget, forgave forgive, froze frozen freeze, gave given give, grew
-    grown grow, heard hear, held hold, hid hidden hide, kept keep, knew known know, laid lay, led lead, learnt
-    learn, left leave, lent lend, lost lose, made make, meant mean, met meet, paid pay, rode ridden ride, rang rung
-    ring, rose risen rise, ran run, said say, saw seen see, sold sell, sent send, shook shaken shake, shone shine,
-    shot shoot, showed shown show, sang sung sing, sank sunk sink, sat sit, slept sleep, slid slide, spoke spoken
-    speak, spent spend, stood stand, stole stolen steal, stuck stick, struck strike, swam swum swim, swore sworn
-    swear, took taken take, taught teach, tore torn tear, told tell, thought think, threw thrown throw, understood
-    understand, woke woken wake, wore worn wear, won win, wrote written write, began begun begin, became become,
-    bent bend, bit bitten bite, blew blown blow, broke broken break, dug dig, dreamt dream, hung hang, hurt hurt,
-    lit light, sought seek, sewn sew, swept sweep, children child, kids kid child, men man, women woman, feet foot,
-    teeth tooth, mice mouse, wives wife, lives life, knives knife, leaves leaf, mom mum mommy mama mother, dad daddy
-    papa father, grandma granny grandmother, grandpa grandfather, photo photos pic pics picture pictures photo, tv
-    television, fridge refrigerator, bike bikes bicycle, movie movies film
-"""
-_IRREGULAR = {form: base for *forms, base in map(str.split, _IRREGULAR_FORMS.split(",")) for form in forms}
-_ASKING_STEMS = frozenset(_stem(word) for word in _ASKING.split())
+_IRREGULAR = {
+    form: base for *forms, base in map(str.split, " ".join(words("words", "irregular")).split(",")) for form in forms
+}
+_ASKING_STEMS = frozenset(map(_stem, words("words", "asking")))

@@ -2,7 +2,7 @@
 
     Summary(title="Refund of order A-7741", lines=("Please refund order A-7741", "refund(order=A-7741)", …))
 
-The lines carry neither role nor number: whoever lists them adds those.
+The lines carry neither role nor number: the list that shows them adds those.
 
 This module knows nothing of how the lines are made.
 """

@@ -80,6 +80,7 @@ class Endpoint:
             if self._client is None:
                 assert self._address is not None, "without a client there is an address"
                 self._client = _connected(*self._address)
+                weakref.finalize(self, self._client.close)
             return self._client.with_options(timeout=self.timeout, max_retries=tries - 1)
 
     def learned(self, before: Dialect, after: Dialect) -> None:
@@ -131,9 +132,7 @@ def _connected(url: str | None, key: str) -> "OpenAI":
     from openai import DefaultHttpxClient, OpenAI
 
     http = DefaultHttpxClient(event_hooks={"response": [_forbid_useless_retries]})
-    client = OpenAI(base_url=url, api_key=key, http_client=http)
-    weakref.finalize(client, http.close)
-    return client
+    return OpenAI(base_url=url, api_key=key, http_client=http)
 
 
 def _forbid_useless_retries(response: Any) -> None:

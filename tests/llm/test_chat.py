@@ -1,5 +1,6 @@
 """memci.llm.Chat over a real socket, with the real client: what is sent, and what comes back."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -136,6 +137,19 @@ def test_chat_is_usable_after_close(server, chat):
     chat.close()
 
     assert chat(HI).text == "two"
+
+
+def test_chat_that_is_not_closed_leaves_no_connection_behind(server):
+    """A chat that nobody uses any more closes its connections: no warning of an open socket."""
+    server.answers(["one"])
+    chat = Chat("m", base_url=server.base_url)
+    chat(HI)
+    connections = chat._client._client
+
+    del chat
+    gc.collect()
+
+    assert connections.is_closed
 
 
 @pytest.mark.parametrize(

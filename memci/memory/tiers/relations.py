@@ -15,7 +15,7 @@ from itertools import combinations, islice
 
 from ...messages import text_of
 from ...text.language.keywords import folded, keywords
-from ...text.language.patterns import Writing, writing
+from ...text.language.patterns import Writing, pattern, writing
 from ...text.language.sentences import sentences, simplified
 from ...text.language.terms import STOP_WORDS
 from ..backend import PageRecord
@@ -62,9 +62,9 @@ def relations(page: PageRecord) -> list[Relation]:
 
 
 def _said(sentence: str, speaker: str) -> Iterator[tuple[str, str, str]]:
-    pattern = _SAYS.get(writing(sentence))
-    if pattern is not None:
-        yield from _tied(sentence, speaker, pattern)
+    says = _SAYS.get(writing(sentence))
+    if says is not None:
+        yield from _tied(sentence, speaker, says)
         return
     named = _names(sentence)
     typed: set[str] = set()
@@ -134,8 +134,8 @@ def _object(words: Sequence[str], owners: Mapping[str, str]) -> str:
     return " ".join(taken)
 
 
-def _tied(text: str, speaker: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
-    for match in pattern.finditer(simplified(text)):
+def _tied(text: str, speaker: str, says: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
+    for match in says.finditer(simplified(text)):
         who, what = text[slice(*match.span("who"))] if match["who"] else "我", text[slice(*match.span("what"))]
         source = speaker if who in _FIRST else f"{speaker}的{who[1:].removeprefix('的')}" if who[0] == "我" else who
         yield source, match["verb"], (keywords([what], limit=1) or (what,))[0]
@@ -171,19 +171,9 @@ _NO_NAMES = STOP_WORDS | frozenset(
     thanks congrats oh""".split()  # noqa: SIM905 -- words
 )
 _ENDS = _NO_NAMES | _LINK
-_HAN_SAYS = re.compile(
-    r"(?P<who>我(?:的?(?:妈妈?|爸爸?|老婆|妻子|丈夫|老公|儿子|女儿|哥哥|姐姐|弟弟|妹妹|朋友|狗"
-    r"|猫))?|[一-鿿]{2,3})[^，。！？我]{0,4}?(?P<verb>喜欢|讨厌|住在|养了?|来自|去过|去了"
-    r"|买了|学习|参加|认识|热爱|想去|叫)(?P<what>[^，。！？,.!?\s的]{2,12})"
-)
-_KANA_SAYS = re.compile(
-    r"(?:(?P<who>[一-鿿ァ-ヴー々]{1,8})(?:さん|くん|ちゃん"
-    r"|君)?は)?[^。、]{0,12}?(?P<what>[一-鿿ァ-ヴー々A-Za-z0-9]{1,12})(?:を|に|で|が|と)(?P<verb>住ん|飼っ"
-    r"|働い|好き|嫌い|買っ|食べ|行っ|行き|弾い|弾き|習っ|結婚|始め|作っ|見た|読ん|勉強)"
-)
-_HANGUL_SAYS = re.compile(
-    r"(?:(?P<who>[가-힣]{1,6})(?:은|는|이|가)\s)?(?:[가-힣]{1,30}\s){0,2}?(?P<what>[가-힣A-Za-z0-9]{1,12}?)(?:을|를"
-    r"|에서|에|이|가)\s(?P<verb>살|키우|키워|일하|일해|좋아|싫어|사랑|샀|먹|갔|가고|다니|다녀|배우|배워|치)"
-)
-_SAYS: Mapping[Writing, re.Pattern[str]] = {"han": _HAN_SAYS, "kana": _KANA_SAYS, "hangul": _HANGUL_SAYS}
+_SAYS: Mapping[Writing, re.Pattern[str]] = {
+    "han": pattern("relations", "says", "han"),
+    "kana": pattern("relations", "says", "kana"),
+    "hangul": pattern("relations", "says", "hangul"),
+}
 _FIRST = frozenset("我私僕俺저나제내난전")

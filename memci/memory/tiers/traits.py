@@ -11,9 +11,11 @@ This module knows nothing of profiles and their versions.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from ...messages import Message, text_of
+from ...text.language.patterns import pattern
 from ...text.summarize import one_line
 from ..backend import PageRecord
 
@@ -91,8 +93,9 @@ def traits(pages: Sequence[PageRecord]) -> list[Trait]:
     if len(said) < 3:
         return []
     found = []
-    for dimension, pattern, few, many in _MANNERS:
-        hits = [page for page, text in said if pattern.search(text)]
+    for dimension, few, many in _MANNERS:
+        shows = _pattern(dimension)
+        hits = [page for page, text in said if shows.search(text)]
         share = len(hits) / len(said)
         level: Level = "high" if share >= many else "medium" if share >= few else "low"
         if level != "low" or dimension not in _ONLY_SEEN:
@@ -117,6 +120,11 @@ def strategy(messages: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
     advice += [told for dimension, level, told, _ in _ADVICE if levels.get(dimension) == level]
     tags = [tag for dimension, level, _, tag in _ADVICE if levels.get(dimension) == level]
     return " ".join(advice), (*([language] if language else ()), *tags)
+
+
+@cache
+def _pattern(dimension: str) -> re.Pattern[str]:
+    return pattern("manners", dimension, flags=re.IGNORECASE)
 
 
 def _said(messages: Sequence[Message]) -> list[str]:
@@ -172,65 +180,16 @@ _COMMON = {
     }.items()
 }
 _MANNERS = (
-    (
-        "curiosity",
-        re.compile(r"[?？]|^(?:why|how|what)\b|吗|呢|为什么|怎么|ですか|なぜ|나요|왜", re.IGNORECASE),
-        0.2,
-        0.5,
-    ),
-    (
-        "politeness",
-        re.compile(
-            r"\b(?:please|thanks?|thank you|kindly|could you|would you|appreciate)\b|请|請|谢|謝|麻烦|您|ください"
-            r"|お願い|ありがとう|すみません|주세요|감사|고마|부탁|bitte|danke|merci|por favor|gracias",
-            re.IGNORECASE,
-        ),
-        0.2,
-        0.5,
-    ),
-    ("expressiveness", re.compile("[!！]|[\u2600-\u27bf\U0001f300-\U0001faff]|[♥♪]|[~～]$"), 0.25, 0.6),
-    (
-        "formality",
-        re.compile(
-            r"\b(?:dear|regards|sincerely|would you kindly|i would like|could you please|furthermore"
-            r"|therefore|sir|madam)\b|您|贵|敬|です|ます|ございます|습니다|십니까",
-            re.IGNORECASE,
-        ),
-        0.2,
-        0.5,
-    ),
-    ("precision", re.compile(r"\d"), 0.3, 0.6),
-    (
-        "technicality",
-        re.compile(
-            r"```|`[^`]+`|\b(?:api|sql|json|python|javascript|function|class|server|docker|git|regex|deploy"
-            r"|compile|algorithm|database|null)\b|代码|函数|接口|数据库|関数|サーバー|코드|함수",
-            re.IGNORECASE,
-        ),
-        0.15,
-        0.4,
-    ),
-    (
-        "assertiveness",
-        re.compile(
-            r"\b(?:must|always|never|don't|do not|make sure|i want|i need|only)\b"
-            r"|必须|不要|一定|我要|必ず|しないで|반드시|꼭|하지 마",
-            re.IGNORECASE,
-        ),
-        0.2,
-        0.5,
-    ),
-    (
-        "humour",
-        re.compile(
-            r"\b(?:haha\w*|hehe\w*|lol|lmao|rofl|jk|just kidding)\b|哈哈"
-            r"|嘻嘻|笑死|（笑）|\(笑\)|ww$|ㅋㅋ|ㅎㅎ|😂|🤣|😄",
-            re.IGNORECASE,
-        ),
-        0.1,
-        0.3,
-    ),
+    ("curiosity", 0.2, 0.5),
+    ("politeness", 0.2, 0.5),
+    ("expressiveness", 0.25, 0.6),
+    ("formality", 0.2, 0.5),
+    ("precision", 0.3, 0.6),
+    ("technicality", 0.15, 0.4),
+    ("assertiveness", 0.2, 0.5),
+    ("humour", 0.1, 0.3),
 )
+"""dimensions, and the shares of messages from which on they are medium and high"""
 _ONLY_SEEN = frozenset(("technicality", "humour", "precision", "assertiveness"))
 """dimensions of which silence says nothing"""
 _ADVICE: Sequence[tuple[str, Level, str, str]] = (

@@ -42,7 +42,7 @@ class Level(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PageLine:
+class ListedPage:
     """One archived page on the Contents Page: its title, and a line for each entry that its level shows."""
 
     index: int
@@ -53,14 +53,14 @@ class PageLine:
     level: Level = Level.FULL
 
     @classmethod
-    def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> PageLine:
+    def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> ListedPage:
         """Return the full line of a page. Its parts end in newlines, so each is counted by itself."""
         head = count(_text(index, title, ()))
         parts = {entry.ordinal: count(_entry_line(entry)) for entry in entries}
         brief = head + sum(parts[entry.ordinal] for entry in _brief(entries))
         return cls(index, title, tuple(entries), (head + sum(parts.values()), brief, head))
 
-    def at(self, level: Level) -> PageLine:
+    def at(self, level: Level) -> ListedPage:
         """Return the line folded to *level*; a folded line is never unfolded."""
         if level <= self.level:
             return self
@@ -78,7 +78,7 @@ class PageLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeLine:
+class ListedRange:
     """Pages that have folded into one line."""
 
     pages: tuple[int, ...]
@@ -92,15 +92,15 @@ class RangeLine:
         return f"{runs(self.pages)}: {titles}\n" if titles else f"{runs(self.pages)}\n"
 
     @property
-    def bare(self) -> RangeLine:
+    def bare(self) -> ListedRange:
         """The range without its titles."""
-        return RangeLine(self.pages, ())
+        return ListedRange(self.pages, ())
 
-    def without(self, gone: frozenset[int]) -> RangeLine:
+    def without(self, gone: frozenset[int]) -> ListedRange:
         """Return the range without the pages *gone*."""
         if gone.isdisjoint(self.pages):
             return self
-        return RangeLine(
+        return ListedRange(
             tuple(index for index in self.pages if index not in gone),
             tuple((index, title) for index, title in self.titles if index not in gone),
         )
@@ -112,8 +112,8 @@ class Block:
 
     message: Message
     tokens: int
-    lines: tuple[PageLine, ...] = ()
-    ranges: tuple[RangeLine, ...] = ()
+    lines: tuple[ListedPage, ...] = ()
+    ranges: tuple[ListedRange, ...] = ()
     instructions: Instructions = ()
     """the user's instructions: a block of its own, always the last one"""
 
@@ -125,7 +125,7 @@ class Block:
 
     @classmethod
     def of(
-        cls, lines: Sequence[PageLine], ranges: Sequence[RangeLine], nonce: str, weigh: Callable[[Message], int]
+        cls, lines: Sequence[ListedPage], ranges: Sequence[ListedRange], nonce: str, weigh: Callable[[Message], int]
     ) -> Block:
         """Return the block that shows *ranges*, then *lines*."""
         body = "".join([*(each.text for each in ranges), *(line.text for line in lines)])
@@ -160,12 +160,12 @@ class ContentsPage:
         return sum(block.tokens for block in self.blocks)
 
     @property
-    def lines(self) -> dict[int, PageLine]:
+    def lines(self) -> dict[int, ListedPage]:
         """The lines of pages that have their own, by index."""
         return {line.index: line for block in self.blocks for line in block.lines}
 
     @property
-    def ranges(self) -> tuple[RangeLine, ...]:
+    def ranges(self) -> tuple[ListedRange, ...]:
         """The range lines, oldest first."""
         return tuple(each for block in self.blocks for each in block.ranges)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..messages import Message
-from .contents import Block, ContentsPage, Level, PageLine, RangeLine
+from .contents import Block, ContentsPage, Level, ListedPage, ListedRange
 from .pages import Entry
 
 
@@ -52,7 +52,7 @@ def from_json(blocks_json: list[dict[str, Any]], *, nonce: str, weigh: Callable[
     blocks = []
     for block in blocks_json:
         lines = [
-            PageLine(
+            ListedPage(
                 index,
                 title,
                 tuple(Entry(index, ordinal, role, summary) for ordinal, role, summary in entries),
@@ -61,7 +61,7 @@ def from_json(blocks_json: list[dict[str, Any]], *, nonce: str, weigh: Callable[
             )
             for index, title, level, costs, entries in block["lines"]
         ]
-        ranges = [RangeLine(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
+        ranges = [ListedRange(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
         instructions = tuple((index, sentence) for index, sentence in block.get("said", ()))
         weighed = weigh if weigh is not None else _unweighed
         new = (

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ..messages import Message
-from .contents import Block, ContentsPage, Level, PageLine, RangeLine
+from .contents import Block, ContentsPage, Level, ListedPage, ListedRange
 from .unload import OverCeiling
 
 RANGE_PAGES = 32
@@ -27,7 +27,7 @@ _MORE = re.compile(r"^\(more of #\d+\) ")
 
 def revised(
     contents: ContentsPage,
-    new: Sequence[PageLine],
+    new: Sequence[ListedPage],
     ceiling: OverCeiling,
     *,
     order: Callable[[Sequence[int]], Sequence[int]],
@@ -75,7 +75,7 @@ def revised(
         target -= max(page.tokens - ceiling.tokens, 1)
 
 
-def _shortened(lines: list[PageLine], room: int) -> list[PageLine]:
+def _shortened(lines: list[ListedPage], room: int) -> list[ListedPage]:
     """Fold *lines* level by level, each level oldest first, until they cost at most *room* or show titles only."""
     cost = sum(line.tokens for line in lines)
     for level in (Level.BRIEF, Level.TITLE):
@@ -87,7 +87,7 @@ def _shortened(lines: list[PageLine], room: int) -> list[PageLine]:
     return lines
 
 
-def _ranged(lines: Sequence[PageLine], room: int) -> tuple[list[PageLine], list[PageLine]]:
+def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:
     """Return the lines that stay and the oldest ones, which fold into ranges if all together cost more than *room*."""
     cost = sum(line.tokens for line in lines)
     for position, line in enumerate(lines):
@@ -97,7 +97,7 @@ def _ranged(lines: Sequence[PageLine], room: int) -> tuple[list[PageLine], list[
     return [], list(lines)
 
 
-def _joined(last: Sequence[RangeLine], lines: Sequence[PageLine]) -> list[RangeLine]:
+def _joined(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[ListedRange]:
     """Return *last* (the newest range, if there is one) with *lines* added, as ranges of bounded size."""
     pages = [index for each in last for index in each.pages] + [line.index for line in lines]
     titles = {index: title for each in last for index, title in each.titles}
@@ -107,7 +107,7 @@ def _joined(last: Sequence[RangeLine], lines: Sequence[PageLine]) -> list[RangeL
         part = sorted(pages[start : start + RANGE_PAGES])
         named = [index for index in part if index in titles]
         chosen = named[:: max(1, -(-len(named) // RANGE_TITLES))]
-        ranges.append(RangeLine(tuple(part), tuple((index, titles[index]) for index in chosen)))
+        ranges.append(ListedRange(tuple(part), tuple((index, titles[index]) for index in chosen)))
     return ranges
 
 
@@ -117,11 +117,11 @@ def _title(title: str) -> str:
 
 
 def _bounded(
-    ranges: Sequence[RangeLine],
+    ranges: Sequence[ListedRange],
     room: int,
     order: Callable[[Sequence[int]], Sequence[int]],
     count: Callable[[str], int],
-) -> tuple[list[RangeLine], list[int]]:
+) -> tuple[list[ListedRange], list[int]]:
     """Return the ranges that fit in *room*, and the fewest pages that had to be unloaded for it, in *order*.
 
     The last range loses its titles before it loses its pages. O(ranges · log pages).
@@ -133,11 +133,11 @@ def _bounded(
             costs[text] = count(text)
         return costs[text]
 
-    def left(unloaded: int) -> list[RangeLine]:
+    def left(unloaded: int) -> list[ListedRange]:
         gone = frozenset(victims[:unloaded])
         return [each for each in (each.without(gone) for each in ranges) if each.pages]
 
-    def fit(kept: Sequence[RangeLine]) -> bool:
+    def fit(kept: Sequence[ListedRange]) -> bool:
         return sum(cost(each.text) for each in kept) <= room or (len(kept) == 1 and cost(kept[0].bare.text) <= room)
 
     victims = order([index for each in ranges for index in each.pages])
@@ -147,5 +147,5 @@ def _bounded(
         fewest, most = (fewest, middle) if fit(left(middle)) else (middle + 1, most)
     kept = left(fewest)
     while kept and kept[-1].titles and sum(cost(each.text) for each in kept) > room:
-        kept[-1] = RangeLine(kept[-1].pages, kept[-1].titles[:-1])
+        kept[-1] = ListedRange(kept[-1].pages, kept[-1].titles[:-1])
     return kept, list(victims[:fewest])

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ..chapters.contents import Block, ContentsPage, PageLine, RangeLine
+from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
 from ..chapters.toolgroups import late_result
 from ..errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message, tool_calls
@@ -330,12 +330,12 @@ def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]
     """Return *contents* with what it tells of *pages* made anew, and without their titles in range lines."""
     left = {(index, sentence) for index, page in pages.items() for sentence in instruction_sentences(page)}
 
-    def retold(old: PageLine) -> PageLine:
+    def retold(old: ListedPage) -> ListedPage:
         page = pages.get(old.index)
         return old if page is None else line(window, page).at(old.level)
 
-    def untitled(old: RangeLine) -> RangeLine:
-        return RangeLine(old.pages, tuple((index, title) for index, title in old.titles if index not in pages))
+    def untitled(old: ListedRange) -> ListedRange:
+        return ListedRange(old.pages, tuple((index, title) for index, title in old.titles if index not in pages))
 
     blocks: Sequence[Block] = contents.blocks
     made = []

@@ -4,8 +4,8 @@
     message_tokens({"role": "user", "content": "Hello, world"}, count)      7
     tools_tokens(tools, count) + REQUEST_TOKENS                             what a request costs besides its messages
 
-The vocabularies are carried along: counting needs no network. Importing this loads none of them; the first count does.
-Nothing in here knows of pages, budgets or storage.
+memci carries the vocabularies, so counting needs no network. The first count loads one, not the import. This package
+knows nothing of pages, budgets or storage.
 """
 
 from .chat import REQUEST_TOKENS, message_tokens, tools_tokens

@@ -1,11 +1,11 @@
-"""What audio and files cost: no formula is published for their bytes, so by rates on the safe side.
+"""What audio and files cost. No formula is published for their bytes, so these are rates on the safe side.
 
     a WAV file            10 tokens a second in OpenAI's models, 32 in others; its header says how long it is
     other audio           the same, taken as 2,000 bytes a second (16 kbit/s, low for speech)
     a text file           its text, counted
     a PDF file            3,000 tokens a page, text and image; a token per 8 bytes where its pages are packed away
     other files           a token per 8 bytes, 3,000 at least
-    only an id or a link  3,000 tokens: nothing is known of its size
+    only an id or a link  3,000 tokens: its size is not known
 
 Sources: OpenAI's pricing of audio (one token per 100 ms of a user's speech), Google's "Understand and count tokens" (32
 a second), Anthropic's "PDF support" (1,500 to 3,000 tokens of text a page). This module knows nothing of messages.

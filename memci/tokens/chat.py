@@ -1,10 +1,10 @@
-"""What a chat message and a list of tools cost: the text, and the frame that the provider puts around it.
+"""What a chat message and a list of tools cost: their text, and the framing that the provider adds.
 
     {"role": "user", "content": "Hello, world"}          3 frame + 1 role + 3 text              =  7
     {"role": "assistant", "tool_calls": [ls(path=".")]}  3 frame + 1 role + 3 call + ls + args  = 13
 
 A request costs its messages, its tools and `REQUEST_TOKENS`. The rules are those of OpenAI's Cookbook ("How to count
-tokens with tiktoken"), which were checked there against the numbers of the service; what it leaves open (calls, unknown
+tokens with tiktoken"), which checks them against the numbers of the service. What it does not cover (calls, unknown
 keys, nested schemas) is counted whole, on the safe side. This module knows nothing of pages, budgets or providers.
 """
 
@@ -24,18 +24,18 @@ _CALL = 3
 _TOOLS_END = 12
 # Each of these is one token in every vocabulary that is carried.
 _ROLES = frozenset({"system", "user", "assistant", "developer", "tool", "function"})
-# Ids and types are not part of the published rule for text: providers pair by them and do not show them to the model
-# as they are, and what the pairing costs is in the constants per message and per call.
+# Ids and types are not part of the published rule for text: providers use them to pair calls and results, and do not
+# show them to the model as they are. The constants per message and per call include what the pairing costs.
 _NOT_COUNTED = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "id", "type"})
 _CALL_NOT_COUNTED = frozenset({"id", "type", "index", "function", "custom"})
 
 
 def message_tokens(message: Mapping[str, object], count: TokenCounter, model: str | None = None) -> int:
-    """Return what *message* costs in a request, in tokens. O(length); make it once and keep it.
+    """Return what *message* costs in a request, in tokens. O(length): count a message once and keep the number.
 
     Args:
         message: A chat message as OpenAI's Chat Completions take it.
-        count: What counts its text.
+        count: Counts its text.
         model: The model's name, for the formulas of images and audio; None is gpt-4o.
     """
     content = message.get("content")
@@ -54,7 +54,8 @@ def message_tokens(message: Mapping[str, object], count: TokenCounter, model: st
 def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, model: str | None = None) -> int:
     """Return what *tools* cost in each request, in tokens; 0 for none. O(length).
 
-    OpenAI writes functions out as types; for that there is a rule. Other makers give the model JSON: that is counted.
+    OpenAI writes functions out as types, and there is a rule for that. Other makers give the model JSON, which is
+    counted as text.
     """
     if not tools:
         return 0

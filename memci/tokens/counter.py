@@ -1,14 +1,12 @@
-"""What counts the tokens of a text.
+"""Counters: what counts the tokens of a text.
 
     count = counter_for("gpt-4o")
     count("Hello, world")            3
     count.name, count.exact          ("o200k_base", True)
 
-A counter is made in no time and loads its vocabulary with the first text. `name` says what it counted with: a stored
-count is worth nothing without it. `exact` is False where the number is an estimate on the safe side. Counting is
-the dearest step of most calls: keep what a counter returns.
-
-This module knows nothing of messages, tools or images.
+A counter is cheap to make; it loads its vocabulary with the first text. `name` says what it counts with, so that a
+stored count can be checked later. `exact` is False if the number is an estimate on the safe side. Counting is the most
+expensive step of most calls: keep what a counter returns. This module knows nothing of messages, tools or images.
 """
 
 import re
@@ -21,27 +19,27 @@ from ..model_catalog import facts_of
 from . import vocabulary
 from .estimate import estimate
 
-# A run of a million spaces overflows the stack of tiktoken's pattern, 300,000 pass.
+# A run of a million spaces overflows the stack of tiktoken's pattern; 300,000 do not.
 _LONG = 100_000
 _LONG_BLANK = re.compile(rf"\s{{{_LONG}}}")
 
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """Counts the tokens of a text. Any callable will do for `counter_for`; this is what memci makes of it."""
+    """Counts the tokens of a text. `counter_for` takes any callable and makes one of these of it."""
 
     @property
     def name(self) -> str:
-        """Which vocabulary, or which rule, the counts are made with."""
+        """The vocabulary, or the rule, that it counts with."""
         ...
 
     @property
     def exact(self) -> bool:
-        """Whether the counts are those of the model, not an estimate."""
+        """Whether the counts are those of the model itself, not an estimate."""
         ...
 
     def __call__(self, text: str, /) -> int:
-        """Return the number of tokens of *text*, taken as ordinary text. O(length)."""
+        """Return the number of tokens of *text*; special tokens in it count as ordinary text. O(length)."""
         ...
 
 
@@ -49,8 +47,8 @@ def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenC
     """Return *counter* if one is given, else the counter for *model* (see `memci.model_catalog`).
 
     Args:
-        model: A model's name, with or without its provider's; None counts with o200k_base.
-        counter: Counts instead; its attributes `name` and `exact` are taken over, if it has them.
+        model: A model's name, with or without its provider; None counts with o200k_base.
+        counter: Counts instead. Its attributes `name` and `exact` are used, if it has them.
 
     Raises:
         InvalidSetting: If *counter* can't be called, or (later, when it counts) does not return an int >= 0.
@@ -90,14 +88,14 @@ class VocabularyCounter:
 
 
 class EstimateCounter:
-    """Counts by the shape of the text; for a machine without tiktoken (see `memci.tokens.estimate`)."""
+    """Counts by the shape of the text, where tiktoken can't be imported (see `memci.tokens.estimate`)."""
 
     __slots__ = ()
     name = "estimate"
     exact = False
 
     def __call__(self, text: str, /) -> int:
-        """Return a number of tokens that is seldom under that of *text*. O(length)."""
+        """Return an estimate that is seldom below the tokens of *text*. O(length)."""
         return estimate(text)
 
     def __repr__(self) -> str:
@@ -124,7 +122,7 @@ class ScaledCounter:
 
 
 class CustomCounter:
-    """Counts with a callable of the user's, and checks what it returns."""
+    """Counts with a callable that the user gives, and checks what it returns."""
 
     __slots__ = ("_count", "exact", "name")
 
@@ -138,7 +136,11 @@ class CustomCounter:
         self._count = count
 
     def __call__(self, text: str, /) -> int:
-        """Return what the callable returns for *text*, if it is an int >= 0."""
+        """Return what the callable returns for *text*.
+
+        Raises:
+            InvalidSetting: If that is not an int >= 0.
+        """
         tokens = self._count(text)
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise InvalidSetting("counter", f"{self.name} returned {tokens!r}, an int >= 0 is needed")

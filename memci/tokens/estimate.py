@@ -1,24 +1,24 @@
-"""The last resort: counting tokens by the shape of the text, where no tokenizer can be imported.
+"""Estimates: tokens counted by the shape of the text, where no tokenizer can be imported.
 
 A text is cut into pieces, each of a class that has a price:
 
     "Hello, мир 2024!"   word 1 · punctuation 0.85 · blank 0 · Cyrillic 2.75 · blank 1 · digits 2 · punctuation 0.85
 
-The sum is taken × 1.15, plus 1.5 times its square root, since short texts stray further from the mean; but never more
-than the bytes of the text, which a byte-level vocabulary can't exceed. Prices are set against o200k so that the result
-is not under it: on English, code, JSON, Chinese, Russian, base64, hexadecimal, random letters and random characters.
-It is far over it on some: English about 1.6 times, Chinese, Korean and Russian 3 times, Arabic and Vietnamese 4.
-(Characters / 4 would be 61 % under on base64.)
+The result is the sum × 1.15 plus 1.5 times its square root, since short texts vary more. It is never more than the
+bytes of the text, which is the most that a byte-level vocabulary can give. The prices are set so that the result is not below
+o200k on English, code, JSON, Chinese, Russian, base64, hexadecimal, random letters and random characters. On some it is
+far above: about 1.6 times on English, 3 times on Chinese, Korean and Russian, 4 times on Arabic and Vietnamese.
+(Characters / 4 would be 61 % too low on base64.)
 
-What is proven is only the bound by bytes: a text of one unlucky word, repeated, can still be under. So nothing that is
-counted here is called exact. This module knows no vocabulary, no model and no message.
+Only the bound by bytes is proven: one unlucky word, repeated, can still be counted too low. So an estimate is never
+called exact. This module knows no vocabulary, no model and no message.
 """
 
 import math
 import re
 
-# For each letter, those that seldom follow it in English: such a pair costs a token of its own. A word without them
-# is most often one token, a random one is not: this tells prose from base64.
+# For each letter, those that seldom follow it in English. Such a pair costs a token of its own: a word without them is
+# mostly one token, random letters are not. This separates prose from base64.
 _SELDOM = re.compile(
     r"(?=a[aefhjoqwxz]|b[bcdfghijkmnpqrstvwxyz]|c[bcdfgjmnpqsvwxyz]|d[bcdfghjklmnpqrtvwxyz]|e[bghijkoquwz]"
     r"|f[bcdfghjklmnpqstvwxyz]|g[abcdfgijklmnpqstuvwxyz]|h[bcdfghjklpqrsuvwxyz]|i[bhijkqruwxyz]"
@@ -31,7 +31,7 @@ _PIECE = re.compile(
     r"(?P<word>[A-Z]?[a-z]+)"
     r"|(?P<capitals>[A-Z]+(?![a-z])|[A-Z]+(?=[A-Z]))"
     r"|(?P<digits>[0-9]+)"
-    r"|(?P<joined> (?=[^\W\d]|[!-/:-@\[-`{-~]))"  # one space before a word or a sign belongs to that token
+    r"|(?P<joined> (?=[^\W\d]|[!-/:-@\[-`{-~]))"  # one space before a word or a sign is part of that token
     r"|(?P<blank>([ \t\r\n])\6*)"
     r"|(?P<sign>([!-/:-@\[-`{-~])\8*)"
     r"|(?P<cyrillic>[\u0400-\u045f]+)"
@@ -45,7 +45,7 @@ _PIECE = re.compile(
 
 
 def estimate(text: str) -> int:
-    """Return a number of tokens that is seldom under what o200k makes of *text*. O(length), 0.5 µs per character."""
+    """Return an estimate that is seldom below the tokens of *text* in o200k. O(length), 0.5 µs per character."""
     price = sum(_PRICES[piece.lastgroup or "other"](piece[0]) for piece in _PIECE.finditer(text))
     return min(math.ceil(price * 1.15 + 1.5 * math.sqrt(price)), len(text.encode("utf-8", "surrogatepass")))
 
@@ -56,7 +56,7 @@ def _word(piece: str) -> float:
 
 
 def _han(piece: str) -> float:
-    # What the first level of the old national standards holds is in daily use; a vocabulary has learnt that.
+    # Characters of the first level of the old national standards are in daily use: vocabularies know them.
     return sum(1.45 if _in_daily_use(character) else 3.0 for character in piece)
 
 

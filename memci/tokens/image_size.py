@@ -2,8 +2,8 @@
 
     size_of("data:image/gif;base64,R0lGODlhAgADAIAAAA…")    (2, 3)
 
-PNG, GIF and WebP have their size in the first 30 bytes; JPEG after its metadata, which may hold a thumbnail of 64 KB or
-more, so of a JPEG up to 512 KB are decoded. This module knows nothing of tokens.
+PNG, GIF and WebP have their size in the first 30 bytes. JPEG has it behind its metadata, which may hold a thumbnail of
+64 KB or more, so up to 512 KB of a JPEG are decoded. This module knows nothing of tokens.
 """
 
 import base64
@@ -12,13 +12,13 @@ import binascii
 _FIRST_CHARACTERS = 64
 _JPEG_CHARACTERS = 700_000
 _JPEG_SIZES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
-"""the markers of a frame, which has the size"""
+"""the markers of a frame, which holds the size"""
 _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
-"""the markers that no length follows"""
+"""the markers without a length behind them"""
 
 
 def size_of(source: str) -> tuple[int, int] | None:
-    """Return width and height in pixels of the image in *source*, or None if that can't be read.
+    """Return the width and height of the image in *source*, in pixels; None if they can't be read.
 
     Args:
         source: A data URL, or base64 alone.

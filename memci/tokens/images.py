@@ -5,13 +5,13 @@
     1024 × 1024 in gpt-4o    scaled to 768 × 768, 2 × 2 tiles of 512:   85 + 4 · 170 = 765
     1800 × 2400 in o4-mini   scaled to 33 × 44 patches of 32:           ⌈1452 · 1.72⌉ = 2498
 
-The size is read from the first bytes of a data URL. Where it can't be known (a link, a file id, a broken header) the
+The size is read from the first bytes of a data URL. If it can't be known (a link, a file id, a broken header), the
 image counts as the largest that the formula allows. Detail "auto", or none, counts as "high".
 
 Sources, as published up to 2026: OpenAI's guide "Images and vision" (tiles; patches, which ignore "low"), Anthropic's
-"Vision" (its two formulas: width · height / 750, and patches of 28 pixels: the larger one counts), Google's
-"Understand and count tokens" and "Image understanding" (tiles of a unit between 256 and 768 pixels). Models that are
-not listed count as gpt-4o. This module knows nothing of messages or text.
+"Vision" (its two formulas: width · height / 750, and patches of 28 pixels: the larger one counts), Google's "Understand
+and count tokens" and "Image understanding" (tiles of a unit between 256 and 768 pixels). Models that are not listed
+count as gpt-4o. This module knows nothing of messages or text.
 """
 
 import math
@@ -28,7 +28,7 @@ def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
 
     Args:
         part: A content part: `image_url` or `input_image` (OpenAI), or `image` with a `source` (Anthropic).
-        model: The model's name, with or without its provider's.
+        model: The model's name, with or without its provider.
     """
     url, detail = _source(part)
     size = size_of(url) if url is not None else None

@@ -7,8 +7,8 @@
     + 3 + place:string:The town            for each property
     - 3 + (3 + each) for its enum          for each value that it is limited to
 
-The rule is published for flat schemas. What it does not name (limits, defaults, nested objects, references) is counted
-as `key:value`, at whatever depth, so that no part of a schema is free. This module knows nothing of messages.
+The rule is published for flat schemas. What it does not cover (limits, defaults, nested objects, references) is counted
+as `key:value`, at any depth, so that no part of a schema is free. This module knows nothing of messages.
 """
 
 import json
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 _PROPERTIES = 3
 _ENTRY = 3
 _ENUM = -3
-# In the rule these are free where a function has them: they come out as marks that the constants pay for.
+# In the rule these cost nothing: the constants include them.
 _FREE_IN_FUNCTION = frozenset({"name", "description", "parameters", "strict"})
 _FREE_IN_PARAMETERS = frozenset({"type", "required", "additionalProperties", "$schema"})
 _IN_LINE = frozenset({"type", "description", "enum"})
@@ -40,7 +40,7 @@ def function_tokens(function: Mapping[str, object], count: Callable[[str], int])
 
 
 def compact(value: object) -> str:
-    """Return *value* as JSON without blanks, every character as it is."""
+    """Return *value* as JSON without blanks and without escapes for characters beyond ASCII."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

@@ -1,12 +1,12 @@
 """The vocabularies that memci carries, as encodings of tiktoken.
 
-tiktoken fetches a vocabulary from the network when it is first asked for it. Here it is built from our own files
-instead, byte for byte the same one, in about a third of a second, once per process:
+tiktoken downloads a vocabulary when it is first used. Here it is built from our own files instead, byte for byte the
+same one, in about a third of a second, once per process:
 
     memci/_data/o200k.ranks.xz  ──unpack──▶  {b"!": 0, …, b" hello": 40617, …}  ──▶  tiktoken.Encoding
 
-A file is `count | length of each token | bytes of all tokens`; the rank of a token is its place. No network and no
-environment variable is ever looked at. This module knows nothing of models or messages.
+A file is `count | length of each token | bytes of all tokens`; the rank of a token is its position. Neither the network
+nor an environment variable is used. This module knows nothing of models or messages.
 """
 
 import lzma
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent.parent / "_data"
 _LOADING = Lock()
 
-# What splits a text into the pieces that are merged, and the tokens that are not text: facts of the vocabularies.
-# Ordinary text never becomes a special token; they are here so that the encoding is the whole one.
+# The patterns that split a text into the pieces that are merged, and the tokens that are not text. Ordinary text never
+# becomes a special token; they are here so that the encoding is complete.
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -80,9 +80,9 @@ NAMES = tuple(_SPECIAL)
 
 @cache
 def importable() -> bool:
-    """Say whether tiktoken can be imported here; imports it the first time."""
+    """Return whether tiktoken can be imported; the first call imports it."""
     try:
-        import tiktoken  # noqa: F401 - imported late: it costs 25 to 50 ms, which not every user of memci needs
+        import tiktoken  # noqa: F401 - imported late: it costs 25 to 50 ms, and not every user of memci counts
     except ImportError:
         return False
     return True
@@ -94,7 +94,7 @@ def encoding(name: str) -> "tiktoken.Encoding":
     Raises:
         StorageError: If the file of the vocabulary is missing or damaged.
     """
-    # The lock keeps two threads from building the same 100 MB at once.
+    # Without the lock two threads could build the same 100 MB at once.
     with _LOADING:
         return _encoding(name)
 

@@ -60,7 +60,7 @@ _CLOSING = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PageRequest:
     """The arguments of one call, checked."""
 
     index: int
@@ -80,11 +80,11 @@ class RecalledPage:
     """ordinals of the entries that the window shows clipped"""
 
 
-ReadPage = Callable[[Request], RecalledPage]
+ReadPage = Callable[[PageRequest], RecalledPage]
 """Reads the page of a request. It raises `PageNotFound` (`Undone`) or a `StorageError`."""
 
 
-def request(arguments: object) -> Request | str:
+def parsed(arguments: object) -> PageRequest | str:
     """Return the checked *arguments* (the model's JSON, or an object), or the answer that says what is wrong."""
     try:
         given = json.loads(arguments) if isinstance(arguments, str) else arguments
@@ -101,7 +101,7 @@ def request(arguments: object) -> Request | str:
             continue
         if value is not None or name == "index":
             return _mistake(f"{name} must be a plain integer from 0, not {quoted(_said(value)[:40])}")
-    return Request(given["index"], given.get("entry"), given.get("offset"))
+    return PageRequest(given["index"], given.get("entry"), given.get("offset"))
 
 
 def answer(
@@ -122,7 +122,7 @@ def answer(
     Raises:
         HandlePoisoned: If the store must be opened again.
     """
-    asked = request(arguments)
+    asked = parsed(arguments)
     if isinstance(asked, str):
         return asked, None
     try:

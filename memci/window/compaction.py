@@ -10,7 +10,7 @@ storage, beyond the rows that are stored.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ..chapters.contents import ContentsPage, Level, PageLine
+from ..chapters.contents import ContentsPage, Level, ListedPage
 from ..chapters.folding import revised
 from ..chapters.instructions import Instructions, newest_fitting
 from ..chapters.messagelist import MessageNode
@@ -181,7 +181,7 @@ def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverC
     return titles > ceiling.target - ceiling.range_tokens and whole > ceiling.tokens
 
 
-def line(window: Window, page: StoredPage, summary: Summary | None = None, *, title_only: bool = False) -> PageLine:
+def line(window: Window, page: StoredPage, summary: Summary | None = None, *, title_only: bool = False) -> ListedPage:
     """Return the line of *page* on the Contents Page, by a *summary* of it if there is one. O(characters)."""
     row, messages = page.row, [node.message for node in page.nodes]
     quotes = [node.quotes for node in page.nodes]
@@ -197,7 +197,7 @@ def line(window: Window, page: StoredPage, summary: Summary | None = None, *, ti
             Entry(row.index, node.seq - page.base + 1, node.message["role"], told)
             for node, told in zip(page.nodes, summary.lines, strict=True)
         ]
-    return PageLine.of(row.index, _title(row, title), entries, window.count)
+    return ListedPage.of(row.index, _title(row, title), entries, window.count)
 
 
 def improvable(window: Window, plan: Plan) -> list[int]:
@@ -215,7 +215,7 @@ def _bettered(
     rows: Mapping[int, PageRow],
     summaries: Mapping[int, Summary],
     gone: Collection[int],
-) -> list[PageLine]:
+) -> list[ListedPage]:
     """Return new lines for the newest block of *contents*, where a model's summary came after the page had left."""
     found = []
     for old in contents.blocks[-1].lines if contents.blocks else ():
@@ -225,7 +225,7 @@ def _bettered(
         if len(summary.lines) != len(old.entries):  # it was listed by its title only
             summary = replace(summary, lines=tuple(entry.summary for entry in old.entries))
         entries = [replace(entry, summary=told) for entry, told in zip(old.entries, summary.lines, strict=True)]
-        new = PageLine.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
+        new = ListedPage.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
         if new != old:
             found.append(new)
     return found

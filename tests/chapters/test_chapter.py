@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from memci.chapters.archive import ArchiveChapter
 from memci.chapters.chapter import Chapter
-from memci.chapters.contents import Block, ContentsPage, PageLine
+from memci.chapters.contents import Block, ContentsPage, ListedPage
 from memci.chapters.messagelist import MessageNode
 from memci.chapters.pages import Entry
 from memci.chapters.system import NOTICE, SystemChapter
@@ -173,7 +173,7 @@ def test_archive_chapter_shows_an_compaction_as_its_list():
     chapter = ArchiveChapter()
     for indexes in ((1, 2), (1, 2, 3), ()):
         blocks = [
-            Block.of([PageLine.of(index, "t", [Entry(index, 1, "user", "s")], len)], (), "00000000", weigh)
+            Block.of([ListedPage.of(index, "t", [Entry(index, 1, "user", "s")], len)], (), "00000000", weigh)
             for index in indexes
         ]
         contents = ContentsPage(tuple(blocks))

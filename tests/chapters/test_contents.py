@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.chapters.contents import Block, ContentsPage, Level, PageLine, RangeLine, runs
+from memci.chapters.contents import Block, ContentsPage, Level, ListedPage, ListedRange, runs
 from memci.chapters.pages import Entry
 
 
@@ -18,14 +18,14 @@ ENTRIES = (
     Entry(42, 3, "tool", "9 keys"),
     Entry(42, 4, "assistant", "Done: 12 May."),
 )
-LINE = PageLine.of(42, "Change of flight", ENTRIES, len)
+LINE = ListedPage.of(42, "Change of flight", ENTRIES, len)
 
 
-def line(index: int) -> PageLine:
-    return PageLine.of(index, f"title {index}", [Entry(index, 1, "user", f"said {index}")], len)
+def line(index: int) -> ListedPage:
+    return ListedPage.of(index, f"title {index}", [Entry(index, 1, "user", f"said {index}")], len)
 
 
-def block(*lines: PageLine, ranges: tuple[RangeLine, ...] = ()) -> Block:
+def block(*lines: ListedPage, ranges: tuple[ListedRange, ...] = ()) -> Block:
     return Block.of(lines, ranges, "00000000", weigh)
 
 
@@ -79,17 +79,17 @@ def test_runs_name_every_page(pages):
 
 def test_range_tells_numbers_and_titles():
     """A range line names its pages and some of their titles."""
-    folded = RangeLine((1, 2, 3), ((1, "Oslo"), (3, "Refund")))
+    folded = ListedRange((1, 2, 3), ((1, "Oslo"), (3, "Refund")))
 
     assert folded.text == "#1–#3: Oslo · Refund\n"
     assert folded.without(frozenset({3})).text == "#1–#2: Oslo\n"
-    assert RangeLine((1, 2), ()).text == "#1–#2\n"
+    assert ListedRange((1, 2), ()).text == "#1–#2\n"
     assert folded.without(frozenset({9})) is folded
 
 
 def test_block_is_a_framed_message_of_the_user():
     """A block is data: the user's role, a frame with the nonce, ranges before lines."""
-    made = block(line(3), ranges=(RangeLine((1, 2), ()),))
+    made = block(line(3), ranges=(ListedRange((1, 2), ()),))
 
     assert made.message["role"] == "user"
     assert made.message["content"] == (
@@ -100,7 +100,7 @@ def test_block_is_a_framed_message_of_the_user():
 
 def test_contents_page_lists_its_pages():
     """All listed pages are found, with lines of their own or within ranges."""
-    contents = ContentsPage((block(line(3), ranges=(RangeLine((1, 2), ()),)), block(line(4), line(5))))
+    contents = ContentsPage((block(line(3), ranges=(ListedRange((1, 2), ()),)), block(line(4), line(5))))
 
     assert sorted(contents.listed) == [1, 2, 3, 4, 5]
     assert list(contents.lines) == [3, 4, 5]
@@ -127,7 +127,7 @@ def test_check_finds_a_page_that_is_listed_twice():
 
 def test_without_leaves_the_bytes_of_other_blocks():
     """Only the blocks that listed what goes are made anew; an empty one goes."""
-    contents = ContentsPage((block(line(1)), block(line(2), line(3)), block(ranges=(RangeLine((4, 5), ()),))))
+    contents = ContentsPage((block(line(1)), block(line(2), line(3)), block(ranges=(ListedRange((4, 5), ()),))))
 
     rest = contents.without(frozenset({1, 3, 4}), "00000000", weigh)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.chapters import contents_json
-from memci.chapters.contents import Block, ContentsPage, Level, PageLine, RangeLine
+from memci.chapters.contents import Block, ContentsPage, Level, ListedPage, ListedRange
 from memci.chapters.pages import Entry
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
@@ -24,12 +24,12 @@ def contents(draw) -> ContentsPage:
         for _ in range(draw(st.integers(0, 2))):
             pages = tuple(range(index + 1, index + 1 + draw(st.integers(1, 4))))
             index = pages[-1]
-            ranges.append(RangeLine(pages, tuple((page, draw(texts)) for page in pages[:2])))
+            ranges.append(ListedRange(pages, tuple((page, draw(texts)) for page in pages[:2])))
         for _ in range(draw(st.integers(0, 3))):
             index += 1
             roles = draw(st.lists(st.sampled_from(["user", "assistant", "tool"]), max_size=4))
             entries = [Entry(index, at, role, draw(texts)) for at, role in enumerate(roles, 1)]
-            lines.append(PageLine.of(index, draw(texts), entries, len).at(draw(st.sampled_from(list(Level)))))
+            lines.append(ListedPage.of(index, draw(texts), entries, len).at(draw(st.sampled_from(list(Level)))))
         blocks.append(Block.of(lines, ranges, "1f9a03c2", weigh))
     return ContentsPage(tuple(blocks))
 
@@ -51,7 +51,7 @@ def test_compaction_comes_back_equal(compaction, recount):
 
 def test_compaction_is_counted_anew_when_it_is_asked():
     """Another counter weighs the blocks again; without one the counts are trusted."""
-    line = PageLine.of(1, "t", [Entry(1, 1, "user", "s")], len)
+    line = ListedPage.of(1, "t", [Entry(1, 1, "user", "s")], len)
     text = contents_json.dumps(ContentsPage((Block.of([line], (), "00000000", weigh),)))
 
     assert contents_json.loads(text, nonce="00000000", weigh=lambda _: 7).tokens == 7

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.chapters.contents import ContentsPage, Level, PageLine
+from memci.chapters.contents import ContentsPage, Level, ListedPage
 from memci.chapters.folding import RANGE_PAGES, RANGE_TITLES, revised
 from memci.chapters.pages import Entry
 from memci.chapters.unload import OverCeiling
@@ -17,9 +17,9 @@ def weigh(message: dict) -> int:
     return 4 + quarters(message["content"])
 
 
-def line(index: int, entries: int = 4, words: int = 8) -> PageLine:
+def line(index: int, entries: int = 4, words: int = 8) -> ListedPage:
     roles = ["user", *["assistant", "tool"] * entries][: max(entries, 1)]
-    return PageLine.of(
+    return ListedPage.of(
         index,
         f"title of {index}",
         [Entry(index, at, role, "word " * words) for at, role in enumerate(roles, 1)],
@@ -27,7 +27,7 @@ def line(index: int, entries: int = 4, words: int = 8) -> PageLine:
     )
 
 
-def step(contents: ContentsPage, new: list[PageLine], ceiling: int, order=sorted, **shares: float):
+def step(contents: ContentsPage, new: list[ListedPage], ceiling: int, order=sorted, **shares: float):
     limit = OverCeiling(ceiling, **shares)
     return revised(contents, new, limit, order=order, nonce="00000000", count=quarters, weigh=weigh)
 

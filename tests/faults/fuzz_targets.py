@@ -16,7 +16,7 @@ from math import isfinite
 from random import Random
 from typing import Any
 
-from memci.chapters.contents import Block, PageLine, RangeLine, runs
+from memci.chapters.contents import Block, ListedPage, ListedRange, runs
 from memci.chapters.pages import Entry
 from memci.errors import InvalidMessage, LimitExceeded, SchemaTooNew
 from memci.storage import codec as stored
@@ -207,7 +207,7 @@ def frames(rng: Random, line: Any = one_line, quote: Any = quoted) -> str | None
     for _ in range(rng.randrange(3)):
         pages = tuple(range(index + 1, index := index + rng.randrange(1, 4) + 1))
         titles = tuple((page, line(text(rng), 30)) for page in pages if rng.random() < 0.5)
-        ranges.append(RangeLine(pages, titles))
+        ranges.append(ListedRange(pages, titles))
         expected.append(runs(pages) + (": " + " · ".join(title for _, title in titles) if titles else ""))
     for _ in range(rng.randrange(not ranges, 4)):
         index += rng.randrange(1, 3)
@@ -216,7 +216,7 @@ def frames(rng: Random, line: Any = one_line, quote: Any = quoted) -> str | None
             Entry(index, at, rng.choice(("user", "assistant", "tool")), line(text(rng), LINE_COLUMNS))
             for at in range(1, rng.randrange(1, 4))
         ]
-        made.append(PageLine.of(index, title, entries, len))
+        made.append(ListedPage.of(index, title, entries, len))
         expected += [f"#{index} {title}", *(f"  {each.ordinal} {each.role}: {each.summary}" for each in entries)]
     shown = Block.of(made, ranges, NONCE, lambda message: len(str(message))).message["content"]
     opening, *body, closing = shown.splitlines()

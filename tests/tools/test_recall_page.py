@@ -11,7 +11,7 @@ from memci import Context, EphemeralStorage, PageNotFound
 from memci.chapters.pages import Entry
 from memci.errors import StorageError, Undone
 from memci.testing.strategies import HOSTILE
-from memci.tools.recall_page import RECALL_PAGE, RecalledPage, Request, answer, functions, quotable, request
+from memci.tools.recall_page import RECALL_PAGE, RecalledPage, PageRequest, answer, functions, quotable, parsed
 from memci.tools.search_memory import SEARCH_MEMORY
 
 NONCE = "1f9a03c2"
@@ -109,16 +109,16 @@ def test_tools_are_copies():
 @pytest.mark.parametrize(
     ("arguments", "asked"),
     [
-        ('{"index": 42, "entry": null, "offset": null}', Request(42)),
-        ('{"index": 42}', Request(42)),
-        ('{"offset": 7, "entry": 3, "index": 42}', Request(42, 3, 7)),
-        ('{"index": 0}', Request(0)),
-        (' {"index":\n42} ', Request(42)),
+        ('{"index": 42, "entry": null, "offset": null}', PageRequest(42)),
+        ('{"index": 42}', PageRequest(42)),
+        ('{"offset": 7, "entry": 3, "index": 42}', PageRequest(42, 3, 7)),
+        ('{"index": 0}', PageRequest(0)),
+        (' {"index":\n42} ', PageRequest(42)),
     ],
 )
 def test_request_takes_what_the_schema_says(arguments, asked):
     """Integers are taken, null or nothing stands for the default."""
-    assert request(arguments) == asked
+    assert parsed(arguments) == asked
 
 
 HOSTILE_ARGUMENTS = [
@@ -179,13 +179,13 @@ def test_request_teaches_what_was_wrong(arguments, told):
 @example('{"index": 1}')
 def test_request_never_raises(arguments):
     """Whatever a model writes: a request, or a text."""
-    assert isinstance(request(arguments), Request | str)
+    assert isinstance(parsed(arguments), PageRequest | str)
 
 
 def test_page_that_does_not_exist_is_told():
     """An index that was never given out gets the range of those that were."""
 
-    def read(asked: Request) -> RecalledPage:
+    def read(asked: PageRequest) -> RecalledPage:
         raise PageNotFound(asked.index, (1, 9))
 
     text, index = answer('{"index": 77}', read, room=400, count=quarters, nonce=NONCE)
@@ -196,7 +196,7 @@ def test_page_that_does_not_exist_is_told():
 def test_page_that_was_taken_back_is_told():
     """An undone page is not read, and the answer says why."""
 
-    def read(_: Request) -> RecalledPage:
+    def read(_: PageRequest) -> RecalledPage:
         raise Undone("page #3")
 
     assert "taken back" in answer('{"index": 3}', read, room=400, count=quarters, nonce=NONCE)[0]
@@ -205,7 +205,7 @@ def test_page_that_was_taken_back_is_told():
 def test_store_that_can_not_be_read_is_an_error():
     """Never "empty" when the truth is "cannot read"."""
 
-    def read(_: Request) -> RecalledPage:
+    def read(_: PageRequest) -> RecalledPage:
         raise StorageError("disk on fire")
 
     with pytest.raises(StorageError):

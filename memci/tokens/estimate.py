@@ -5,9 +5,9 @@ A text is cut into pieces, each of a class that has a price:
     "Hello, мир 2024!"   word 1 · punctuation 0.85 · blank 0 · Cyrillic 2.75 · blank 1 · digits 2 · punctuation 0.85
 
 The result is the sum × 1.15 plus 1.5 times its square root, since short texts vary more. It is never more than the
-bytes of the text, which is the most that a byte-level vocabulary can give. The prices are set so that the result is not below
-o200k on English, code, JSON, Chinese, Russian, base64, hexadecimal, random letters and random characters. On some it is
-far above: about 1.6 times on English, 3 times on Chinese, Korean and Russian, 4 times on Arabic and Vietnamese.
+bytes of the text, which is the most that a byte-level vocabulary can give. The prices are set so that the result is not
+below o200k on English, code, JSON, Chinese, Russian, base64, hexadecimal, random letters and random characters. On some
+it is far above: about 1.6 times on English, 3 times on Chinese, Korean and Russian, 4 times on Arabic and Vietnamese.
 (Characters / 4 would be 61 % too low on base64.)
 
 Only the bound by bytes is proven: one unlucky word, repeated, can still be counted too low. So an estimate is never

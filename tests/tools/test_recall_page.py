@@ -11,7 +11,7 @@ from memci import Context, EphemeralStorage, PageNotFound
 from memci.chapters.pages import Entry
 from memci.errors import StorageError, Undone
 from memci.testing.strategies import HOSTILE
-from memci.tools.recall_page import RECALL_PAGE, RecalledPage, PageRequest, answer, functions, quotable, parsed
+from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, answer, functions, parsed, quotable
 from memci.tools.search_memory import SEARCH_MEMORY
 
 NONCE = "1f9a03c2"

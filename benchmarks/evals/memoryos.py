@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memci.errors import AnswerRejected
-from memci.memory.retrieval.hashing import HashEmbedder
+from memci.memory.retrieval.hash_embedder import HashEmbedder
 
 from .dialogues import Dialogue, Said
 from .systems import Limits, Recalled

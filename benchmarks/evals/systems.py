@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from memci import Context, SQLiteStorage
 from memci.llm import ChatModel
 from memci.memory import Recollection, TieredMemory
-from memci.memory.retrieval.embedder import Embedder
+from memci.memory.retrieval.embedders import Embedder
 from memci.tokens import counter_for
 
 from .dialogues import Dialogue, Said

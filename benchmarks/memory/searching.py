@@ -20,7 +20,7 @@ import numpy as np
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
 from memci.memory.repository.store import MemoryStore
-from memci.memory.retrieval.hashing import HashEmbedder
+from memci.memory.retrieval.hash_embedder import HashEmbedder
 
 from .telling import Asked
 

@@ -21,7 +21,7 @@ import apsw
 from memci import Context, SQLiteStorage
 from memci.memory import NullMemory, PageRecord, TieredMemory
 from memci.memory.repository.page_source import record_of
-from memci.memory.retrieval.hashing import HashEmbedder
+from memci.memory.retrieval.hash_embedder import HashEmbedder
 
 from ..conversation import Message
 from .talks import Talks

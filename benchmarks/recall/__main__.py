@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memci.memory.retrieval.hashing import HashEmbedder
+from memci.memory.retrieval.hash_embedder import HashEmbedder
 
 from ..results import CONSOLE, HERE, headline, keep, line, progress, record, table
 from .folds import GRID, folds

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memci.memory.retrieval.bert import BertEmbedder
-from memci.memory.retrieval.embedder import Embedder
+from memci.memory.retrieval.embedders import Embedder
+from memci.memory.retrieval.sentence_embedder import SentenceEmbedder
 
 Floats = NDArray[np.float32]
 
@@ -32,4 +32,4 @@ class Remembered:
 
 def sentences(folder: Path) -> Remembered:
     """Return the model in *folder*, as an embedder that remembers."""
-    return Remembered(BertEmbedder(folder))
+    return Remembered(SentenceEmbedder(folder))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memci import Context, SQLiteStorage
 from memci.memory import MemoryBackend, Recollection, TieredMemory
-from memci.memory.retrieval.embedder import Embedder
+from memci.memory.retrieval.embedders import Embedder
 
 from .tasks import Talk
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from memci.memory.retrieval.bert import BertEmbedder
-from memci.memory.retrieval.embedder import Embedder, embedded
-from memci.memory.retrieval.hashing import HashEmbedder
+from memci.memory.retrieval.embedders import Embedder, embedded
+from memci.memory.retrieval.hash_embedder import HashEmbedder
+from memci.memory.retrieval.sentence_embedder import SentenceEmbedder
 
 from ..conversation import airline, synthetic, texts
 
@@ -24,7 +24,7 @@ def embedding(model: Path | None, *, texts: int) -> dict[str, dict[str, float]]:
     pieces = _pieces(texts)
     found = {f"hash {dimension:,}": _timed(HashEmbedder(dimension), pieces) for dimension in (384, 1024, 4096)}
     if model is not None:
-        found["bert"] = _timed(BertEmbedder(model, name="bert"), pieces[:128])
+        found["sentences"] = _timed(SentenceEmbedder(model), pieces[:128])
     return found
 
 

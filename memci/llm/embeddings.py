@@ -36,7 +36,7 @@ _PROBE = "dimension"
 
 
 class Embeddings(Endpoint):
-    """A `memci.memory.retrieval.embedder.Embedder` over HTTP. Thread-safe."""
+    """A `memci.memory.retrieval.embedders.Embedder` over HTTP. Thread-safe."""
 
     def __init__(
         self,

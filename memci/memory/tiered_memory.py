@@ -31,8 +31,8 @@ from .repository import job_queue as jobs
 from .repository.job_queue import Saving
 from .repository.store import MemoryStore
 from .repository.usage_ledger import spent
-from .retrieval.embedder import Embedder
-from .retrieval.hashing import HashEmbedder
+from .retrieval.embedders import Embedder
+from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import Wanted, recollect
 from .tiers.facts import LONGEST, About
 from .tiers.rules import Rules

@@ -7,7 +7,7 @@ import pytest
 
 from memci.errors import EmbeddingFailed, InvalidSetting
 from memci.llm import Embeddings, Ledger
-from memci.memory.retrieval.embedder import Embedder, embedded
+from memci.memory.retrieval.embedders import Embedder, embedded
 from memci.testing.llm import HTML, ModelServer, Raw, Status
 
 TEXTS = ["Mel plays the violin", "你好 🌍", "the violin of Mel", "something else"]

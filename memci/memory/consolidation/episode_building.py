@@ -23,7 +23,7 @@ from ..repository.items import dumped, packed, put, unpacked
 from ..repository.reading import raw_pages
 from ..repository.store import MemoryStore
 from ..repository.tier import MID, SHORT
-from ..retrieval.embedder import Embedder, embedded
+from ..retrieval.embedders import Embedder, embedded
 from ..tiers.chains import ChainSummary, PageFeatures, page_text
 from ..tiers.episodes import Episode, best, merged, opened
 from ..tiers.provenance import sources, vocabulary

@@ -23,7 +23,7 @@ from ..repository import job_queue as jobs
 from ..repository.job_queue import Job
 from ..repository.store import MemoryStore, fetched
 from ..repository.usage_ledger import Meter, spent_on, today
-from ..retrieval.embedder import Embedder
+from ..retrieval.embedders import Embedder
 from ..tiers.rules import Rules
 from .maintenance import schedule
 

@@ -23,7 +23,7 @@ from ..repository.items import drop
 from ..repository.reading import QUARANTINED
 from ..repository.store import MemoryStore
 from ..repository.tier import EVICTED
-from ..retrieval.embedder import Embedder
+from ..retrieval.embedders import Embedder
 from ..retrieval.passage_vectors import embed
 from ..tiers.events import INTERVAL
 from ..tiers.facts import About, Known

@@ -17,7 +17,7 @@ from ..repository.items import packed
 from ..repository.reading import raw_pages
 from ..repository.store import MemoryStore
 from .columns import Floats
-from .embedder import Embedder, embedded
+from .embedders import Embedder, embedded
 from .passages import entry_text
 from .vectors import VectorIndex
 
@@ -61,7 +61,6 @@ def embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder
     owner.committed()
     if owner.passages is not None:
         owner.passages.add([row[0] for row in missing], vectors)
-        owner.passages.settle()
     return len(missing)
 
 

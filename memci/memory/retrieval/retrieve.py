@@ -26,7 +26,7 @@ from ..repository.page_source import raw_page
 from ..repository.store import MemoryStore
 from ..repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .columns import Floats, Integers
-from .embedder import Embedder, embedded
+from .embedders import Embedder, embedded
 from .knowledge import concepts, known, visit
 from .passage_vectors import cosines
 from .passages import entry_text

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.errors import EmbeddingFailed, InvalidSetting, MemciError
-from memci.memory.retrieval.embedder import Embedder, embedded
-from memci.memory.retrieval.hashing import HashEmbedder
+from memci.memory.retrieval.embedders import Embedder, embedded
+from memci.memory.retrieval.hash_embedder import HashEmbedder
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = {8: "789c337177786aa1", 384: "11557e65f58d2b14", 1000: "123047fd8df11415", 1024: "56abeff0262bae4c"}
@@ -129,7 +129,7 @@ def test_hash_vectors_are_the_same_in_every_process_and_release(dimension):
         "\ud800x",
     ]
     code = (
-        "import hashlib; from memci.memory.retrieval.hashing import HashEmbedder as H;"
+        "import hashlib; from memci.memory.retrieval.hash_embedder import HashEmbedder as H;"
         f"e = H({dimension}); v = e({texts!a}).astype('<f4');"
         "print(e.name, hashlib.sha256(v.tobytes()).hexdigest()[:16])"
     )

@@ -1,11 +1,11 @@
-"""Embedders: text in, a row of numbers out; near texts have near rows.
+"""Embedders: texts in, one row of numbers per text out; texts with a like meaning have rows that are near.
 
     embedded(HashEmbedder(), ["Mel plays the violin", ""])      float32 (2, 1024): a row of length 1, a row of zeros
 
-`HashEmbedder` (`memci.memory.retrieval.hashing`) knows spelling only and needs nothing; `BertEmbedder`
-(`memci.memory.retrieval.bert`) knows meanings and needs a model in a folder; any other callable of this form will
-do. What one gives is checked here, once: an endpoint that is down or answers nonsense must not spoil what is
-stored. This module knows nothing of any of them.
+`HashEmbedder` (`hash_embedder`) knows spelling only and needs nothing. `SentenceEmbedder` (`sentence_embedder`) knows
+meanings and needs a model in a folder. Any other callable of this form will do. `embedded` checks what an embedder
+returns, for all of them: an endpoint that is down, or that returns nonsense, must not spoil what is stored. This module
+knows nothing of pages, or of where vectors are stored.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from ...errors import EmbeddingFailed, InvalidSetting, MemciError, brief
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Whatever turns texts into vectors. Called from any thread; equal texts should have equal rows."""
+    """What turns texts into vectors. It is called from any thread; equal texts should have equal rows."""
 
     @property
     def name(self) -> str:
-        """What its vectors are kept under: vectors of different names are never compared."""
+        """What its vectors are stored under: vectors of different names are never compared."""
         ...
 
     @property
@@ -37,16 +37,16 @@ class Embedder(Protocol):
         ...
 
     def __call__(self, texts: Sequence[str], /) -> ArrayLike:
-        """Return a row per text, in their order. It is never given a blank text, nor none at all."""
+        """Return a row per text, in their order. It is never given a blank text, nor an empty list."""
         ...
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Return the vectors of *texts*: a row of unit length for each, of zeros for a blank one.
+    """Return the vectors of *texts*: a row of unit length for each, a row of zeros for a blank one.
 
     Raises:
-        EmbeddingFailed: If the embedder raises, or gives another shape than it says, or a number that is not finite.
-            It is retryable if it raised.
+        EmbeddingFailed: If the embedder raises, or returns another shape than it says, or a number that is not finite.
+            It is retryable if the embedder raised.
     """
     if isinstance(texts, str):
         raise InvalidSetting("texts", f"a list of texts, not the text {brief(texts)}")
@@ -62,7 +62,7 @@ def _units(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floating]:
         given = np.asarray(embedder(texts))
     except MemciError:
         raise
-    except Exception as error:  # whatever a caller's embedder raises: its endpoint is down, its answer is no table
+    except Exception as error:  # a caller's embedder may raise anything: its endpoint is down, its answer is no table
         raise EmbeddingFailed(embedder.name, f"{type(error).__name__}: {error}"[:300], retryable=True) from error
     expected = len(texts), embedder.dimension
     if given.shape != expected or given.dtype.kind not in "fiu":

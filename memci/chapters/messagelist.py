@@ -109,13 +109,7 @@ class MessageList:
 
     def append(self, node: MessageNode) -> None:
         """Put *node* at the end. O(1)."""
-        assert node.owner is None, "a node stands in one list at most"
-        root = self._root
-        last = root.prev
-        node.prev, node.next, node.owner = last, root, self
-        last.next = root.prev = node
-        self._length += 1
-        self.tokens += node.tokens
+        self.insert(node, before=self._root)
 
     def insert(self, node: MessageNode, *, before: MessageNode) -> None:
         """Put *node* in front of the node *before*. O(1)."""

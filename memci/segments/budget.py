@@ -146,18 +146,8 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
         clips, saved = _clips([result for unit in rest for result in unit.results], over)
         if saved < over:
             pinned = active + pending - sum(unit.tokens for unit in (*occupancy.units[:first], *rest))
-            raise BudgetExceeded(
-                limits.budget,
-                {
-                    "system": occupancy.system,
-                    "tools": occupancy.tools,
-                    "framing": occupancy.framing,
-                    "contents": contents,
-                    "pinned": pinned,
-                    "task": sum(unit.tokens for unit in occupancy.units[:first]),
-                    "latest messages": sum(unit.tokens for unit in rest) - saved,
-                },
-            )
+            latest = sum(unit.tokens for unit in rest) - saved
+            raise _exceeded(occupancy, limits, contents=contents, pinned=pinned, latest=latest)
     return Plan(tuple(sorted(page.index for page in chosen)), split, contents, clips)
 
 
@@ -168,19 +158,23 @@ def check(occupancy: Occupancy, limits: Limits) -> None:
         BudgetExceeded: If it costs more than the budget.
     """
     if occupancy.tokens > limits.budget:
-        first = int(occupancy.task)
-        raise BudgetExceeded(
-            limits.budget,
-            {
-                "system": occupancy.system,
-                "tools": occupancy.tools,
-                "framing": occupancy.framing,
-                "contents": occupancy.contents,
-                "pinned": sum(page.tokens for page in occupancy.closed),
-                "task": sum(unit.tokens for unit in occupancy.units[:first]),
-                "latest messages": sum(unit.tokens for unit in (*occupancy.units[first:], *occupancy.pending)),
-            },
-        )
+        latest = sum(unit.tokens for unit in (*occupancy.units[int(occupancy.task) :], *occupancy.pending))
+        pinned = sum(page.tokens for page in occupancy.closed)
+        raise _exceeded(occupancy, limits, contents=occupancy.contents, pinned=pinned, latest=latest)
+
+
+def _exceeded(occupancy: Occupancy, limits: Limits, *, contents: int, pinned: int, latest: int) -> BudgetExceeded:
+    """Return the error that says what each part costs."""
+    parts = {
+        "system": occupancy.system,
+        "tools": occupancy.tools,
+        "framing": occupancy.framing,
+        "contents": contents,
+        "pinned": pinned,
+        "task": sum(unit.tokens for unit in occupancy.units[: int(occupancy.task)]),
+        "latest messages": latest,
+    }
+    return BudgetExceeded(limits.budget, parts)
 
 
 def _archived(occupancy: Occupancy, limits: Limits, active: int, low: int, room: int) -> list[ClosedPage]:

@@ -55,6 +55,19 @@ def clipped(
     return _thinned(view, limit, call, weigh)
 
 
+def head_within(text: str, tokens: int, count: Callable[[str], int], *, size: int, least: int = 0) -> str:
+    """Return a head of *text* that costs at most *tokens*, but has *least* characters in any case.
+
+    Only a few heads of at most *size* characters are counted, never the whole text.
+    """
+    while size > least:
+        cost = count(text[:size])
+        if cost <= tokens:
+            break
+        size = max(least, min(size - 1, size * max(least, tokens) // cost))
+    return text[:size]
+
+
 def _thinned(view: Message, limit: int, call: str, weigh: Callable[[Message], int]) -> Message:
     """Leave out what is small but too many: opaque keys, then parts from the middle of the content."""
     view = {key: value for key, value in view.items() if key in _PLAIN}
@@ -97,20 +110,11 @@ def _shortened(text: str, cap: int, call: str, count: Callable[[str], int]) -> s
     if total <= cap:
         return text
     kept = max(0, cap - 40) // 2
-    head, tail = _fitting(text, kept, total, count), _fitting(text[::-1], kept, total, count)[::-1]
+    size = min(len(text), len(text) * kept // total)
+    head = head_within(text, kept, count, size=size).rstrip()
+    tail = head_within(text[::-1], kept, count, size=size).rstrip()[::-1]
     elided = max(1, total - 2 * kept)
     return f"{head}\n[… {elided:,} tokens elided: {call} …]\n{tail}"
-
-
-def _fitting(text: str, tokens: int, total: int, count: Callable[[str], int]) -> str:
-    """Return a head of *text* of at most *tokens*. It counts a few pieces of about that size, never the whole."""
-    size = min(len(text), len(text) * tokens // total)
-    while size > 0:
-        cost = count(text[:size])
-        if cost <= tokens:
-            break
-        size = min(size - 1, size * tokens // cost)
-    return text[:size].rstrip()
 
 
 def _part(part: Message, cap: int, call: str, count: Callable[[str], int], weigh: Callable[[Message], int]) -> Message:

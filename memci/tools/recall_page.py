@@ -25,6 +25,7 @@ from typing import Any
 from ..chapters.pages import Entry
 from ..errors import CorruptRecord, PageNotFound, StorageBusy, StorageUnavailable
 from ..messages import Message
+from ..segments.clipping import head_within
 from ..text.sanitize import framed, quoted
 
 RECALL_PAGE: Message = {
@@ -212,7 +213,9 @@ def _quotation(
         if lines:
             following = _call(page.index, entry.ordinal, None)
         else:
-            piece = _fitting(text[start:], left - count(label) - 4, count)
+            space, rest = left - count(label) - 4, text[start:]
+            size = min(len(rest), max(1, space) * 8)
+            piece = head_within(rest, space, lambda head: count(quoted(head)), size=size, least=1)
             lines.append(f"{label}: {quoted(piece)}")
             following = _call(page.index, entry.ordinal, start + len(piece))
         break
@@ -230,17 +233,6 @@ def _starts(offset: int) -> Iterator[int]:
     yield offset
     while True:
         yield 0
-
-
-def _fitting(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """Return a head of *text* whose quotation costs at most *tokens*, at least one character of it."""
-    size = min(len(text), max(1, tokens) * 8)
-    while size > 1:
-        cost = count(quoted(text[:size]))
-        if cost <= tokens:
-            break
-        size = max(1, min(size - 1, size * max(1, tokens) // cost))
-    return text[:size]
 
 
 def _call(index: int, entry: int, offset: int | None) -> str:

@@ -217,7 +217,7 @@ def _folder(place: Path) -> Iterator[Finding]:
 
 
 def _locks(folder: Path) -> Iterator[Finding]:
-    """Yield how many locks of contexts are held; the check takes each for a moment."""
+    """Yield how many locks of contexts are held; the check takes each one briefly."""
     locks = sorted(folder.glob("*.lock")) if folder.is_dir() else []
     held = sum(_is_held(each) for each in locks)
     yield Finding("locks", "ok", f"{held:,} held now, of {len(locks):,} that ever were")

@@ -64,12 +64,12 @@ def run_erase(output: Output, path: str, options: EraseOptions) -> bool:
     """Erase what is named from the store at *path*, and return whether no byte of it is left there.
 
     Raises:
-        InvalidSetting: If it is not there, or nobody can be asked.
+        InvalidSetting: If it is not there, or --json is given without --yes.
         PageNotFound: If there is no such page or entry.
         StorageError: If it could not be done.
     """
     if output.json and not options.yes and not options.scrub:
-        raise InvalidSetting("--yes", "nobody is asked with --json: add --yes to erase without a question")
+        raise InvalidSetting("--yes", "--json does not ask: add --yes to erase without a question")
     with open_store(path, write=True) as storage:
         if options.scrub:
             gone = storage.erase(Erasure())

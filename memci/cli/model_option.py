@@ -1,6 +1,6 @@
-"""The model that a command line names: by options, or by the environment.
+"""The model of a command: named by options, or by the environment.
 
-This module knows nothing of what is asked of it.
+This module knows nothing of what the model is asked.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from ..errors import InvalidSetting
 from ..llm import Chat
 
 TIMEOUT_SECONDS = 120.0
-"""how long a model may think before its first word"""
+"""how long a model may take until its first word"""
 _UNKNOWN = (
     "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
     "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
@@ -19,7 +19,7 @@ _UNKNOWN = (
 
 @contextmanager
 def named_model(model: str | None, base_url: str | None) -> Iterator[Chat]:
-    """Give the model that is named, and close it at the end.
+    """Yield the model that is named, and close it at the end.
 
     Raises:
         InvalidSetting: If there is none, or an option makes no sense.

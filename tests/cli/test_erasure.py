@@ -120,7 +120,7 @@ def test_erase_when_somebody_still_reads(run, store):
         (["-c", "bob", "--entry", "1"], "--entry: belongs to one page"),
         (["-c", "bob", "--page", "9", "--yes"], "no page 9"),
         (["-c", "bob", "--page", "1", "--entry", "9", "--yes"], "no page"),
-        (["-c", "bob", "--json"], "--yes: nobody is asked"),
+        (["-c", "bob", "--json"], "--yes: --json does not ask"),
     ],
 )
 def test_erase_when_an_argument_makes_no_sense(run, store, arguments, told):

@@ -25,7 +25,7 @@ from ..model_option import named_model
 from ..output import Output
 from ..stores import choose, open_store
 from .input import messages_of, typed
-from .output import JsonShown, PlainShown, Shown, TerminalShown
+from .output import Display, JsonDisplay, PlainDisplay, TerminalDisplay
 from .slash_commands import Talk, is_command, run_command
 
 WINDOW = 32_000
@@ -76,7 +76,7 @@ def run_chat(output: Output, path: str, options: ChatOptions) -> bool:
         # a warning in the middle of an answer is noise: /memory shows what went wrong in the background
         logging.getLogger("memci").addHandler(logging.NullHandler())
         with _readable_input():
-            if not isinstance(shown, TerminalShown):
+            if not isinstance(shown, TerminalDisplay):
                 return _lead(talk, companion, shown, messages_of(sys.stdin))
             shown.welcome(path, context, chat.model)
             _lead(talk, companion, shown, typed(output.console))
@@ -84,7 +84,7 @@ def run_chat(output: Output, path: str, options: ChatOptions) -> bool:
             return True
 
 
-def _lead(talk: Talk, companion: Companion, shown: Shown, messages: Iterator[str]) -> bool:
+def _lead(talk: Talk, companion: Companion, shown: Display, messages: Iterator[str]) -> bool:
     """Answer *messages*, one after another; return whether each got its answer."""
     well = True
     for text in messages:
@@ -101,12 +101,12 @@ def _lead(talk: Talk, companion: Companion, shown: Shown, messages: Iterator[str
     return well
 
 
-def _shown(output: Output, context: Context) -> Shown:
+def _shown(output: Output, context: Context) -> Display:
     if output.json:
-        return JsonShown(output, context.id)
+        return JsonDisplay(output, context.id)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        return TerminalShown(output)
-    return PlainShown(output)
+        return TerminalDisplay(output)
+    return PlainDisplay(output)
 
 
 def _context(storage: Storage, path: str, options: ChatOptions, chat: Chat) -> Context:

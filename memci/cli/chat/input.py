@@ -1,4 +1,4 @@
-r"""What a user types: messages of a line, or of several with a backslash at the end of each but the last.
+r"""What a user types: a message is one line, or several lines that end in a backslash, but for the last.
 
     > First line,\
     … second line.          ──▶  "First line,\nsecond line."
@@ -44,7 +44,7 @@ def typed(console: Console) -> Iterator[str]:
 
 
 def end_whole() -> None:
-    """Let no further Ctrl-C cut the program's closing short: it ends already."""
+    """Ignore Ctrl-C from now on: the program is closing already."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -64,5 +64,5 @@ def messages_of(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _goes_on(line: str) -> bool:
-    """Tell whether *line* ends in a backslash that is not itself behind one."""
+    """Return whether *line* ends in a backslash that no other backslash escapes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1

@@ -1,8 +1,8 @@
-"""How a conversation is shown: on a terminal as it comes, in a pipe as text, or as a line of JSON for each turn.
+"""How a conversation is shown: streamed on a terminal, as text in a pipe, or as a line of JSON for each turn.
 
-    TerminalShown       streamed and wrapped, calls of tools in grey, errors in one line
-    PlainShown          the answers on standard output, errors on the error output
-    JsonShown           {"text": "Hi", "answer": "Hello.", "page": 1, "calls": 2, …}
+    TerminalDisplay       streamed and wrapped, calls of tools in grey, errors in one line
+    PlainDisplay          the answers on standard output, errors on the error output
+    JsonDisplay           {"text": "Hi", "answer": "Hello.", "page": 1, "calls": 2, …}
 
 This module knows nothing of what a message or a command is.
 """
@@ -33,11 +33,11 @@ from .wrap import Wrapped
 Run = Callable[[Talk, str], bool]
 
 
-class Shown(Protocol):
-    """What shows a conversation."""
+class Display(Protocol):
+    """A way to show a conversation."""
 
     def answer(self, text: str, stream: AnswerStream) -> bool:
-        """Show the answer to *text*, and return whether it came to its end."""
+        """Show the answer to *text*, and return whether it is complete."""
         ...
 
     def tool(self, call: Message, result: Message) -> None:
@@ -45,15 +45,15 @@ class Shown(Protocol):
         ...
 
     def failed(self, text: str, error: MemciError) -> None:
-        """Show that there is no answer to *text*, or that a command went wrong."""
+        """Show that there is no answer to *text*, or that a command failed."""
         ...
 
     def command(self, talk: Talk, text: str, run: Run) -> bool:
-        """Run a command, show what it prints, and return whether the conversation goes on."""
+        """Run a command, show what it prints, and return whether the conversation continues."""
         ...
 
 
-class TerminalShown:
+class TerminalDisplay:
     """On a terminal."""
 
     def __init__(self, output: Output) -> None:
@@ -70,7 +70,7 @@ class TerminalShown:
         turns = report.turn + report.pages["open"]
         length = f"{turns:,} turns" if turns else "a new conversation"
         line = f"{context.id} in {Path(path).name}: {length}, window {report.window:,} · {model}"
-        self._dim(f"{line}\n/help lists the commands; a line that ends in \\ goes on; Ctrl-D leaves\n")
+        self._dim(f"{line}\n/help lists the commands; a line that ends in \\ continues on the next; Ctrl-D leaves\n")
 
     def farewell(self, path: str, context: Context) -> None:
         """Print how to come back. The program ends then."""
@@ -78,7 +78,7 @@ class TerminalShown:
         self._dim(f"kept. To go on: memci chat {path} --id {context.id}")
 
     def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
-        """Write the answer as it comes; Ctrl-C stops it."""
+        """Write the answer as it arrives; Ctrl-C stops it."""
         self._begins = True
         try:
             with stream:
@@ -145,14 +145,14 @@ class TerminalShown:
         self._console.file.flush()
 
 
-class PlainShown:
-    """In a pipe: the answers on standard output, one behind the other."""
+class PlainDisplay:
+    """In a pipe: the answers on standard output, one after another."""
 
     def __init__(self, output: Output) -> None:
         self._console = output.console
 
     def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
-        """Write the answer as it comes, and end its line."""
+        """Write the answer as it arrives, and end its line."""
         with stream:
             for piece in stream:
                 self._console.file.write(visible(piece))
@@ -174,7 +174,7 @@ class PlainShown:
         return run(talk, text)
 
 
-class JsonShown:
+class JsonDisplay:
     """As lines of JSON, in ASCII."""
 
     def __init__(self, output: Output, context: str) -> None:
@@ -183,7 +183,7 @@ class JsonShown:
         self._tools: list[str] = []
 
     def answer(self, text: str, stream: AnswerStream) -> bool:
-        """Write a line about the turn, once it is there."""
+        """Write a line about the turn when it is complete."""
         self._tools = []
         with stream:
             for _ in stream:

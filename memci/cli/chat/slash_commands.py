@@ -1,4 +1,4 @@
-"""What a user may look at, and change, in the middle of a conversation.
+"""What a user can look at and change during a conversation.
 
     > /window          where the tokens are               > /search Oslo     what the memory finds
     > /page 42         a page, word for word              > /undo            take the last turn back
@@ -60,7 +60,7 @@ def is_command(text: str) -> bool:
 
 
 def run_command(talk: Talk, text: str) -> bool:
-    """Run the command *text*, and return whether the conversation goes on.
+    """Run the command *text*, and return whether the conversation continues.
 
     Raises:
         InvalidSetting: If there is no such command, or its argument makes no sense.
@@ -136,7 +136,7 @@ def _search(talk: Talk, rest: str) -> None:
         found = context.search_memory(rest)
     talk.output.console.print(found_lines(replace(found, pending=0), talk.context.id))
     if found.pending:
-        talk.output.line(f"and {found.pending:,} of the latest pages are not searchable yet: in a moment", "dim")
+        talk.output.line(f"and {found.pending:,} of the latest pages are not searchable yet, but soon", "dim")
 
 
 def _cost(talk: Talk, _: str) -> None:

@@ -1,10 +1,10 @@
-"""Wrapping what comes in pieces: lines break between words, as wide as the terminal.
+"""Wrapping a text that arrives in pieces: lines break between words, as wide as the terminal.
 
     "The quick bro" "wn fox"    ──▶    The quick
                                        brown fox
 
-A word is held back until its end is there. Wide characters (Chinese, Japanese) may be broken anywhere but in front of a
-closing mark. This module knows nothing of what is written.
+A word is held back until its end has arrived. Between wide characters (Chinese, Japanese) a line may break anywhere but
+before a closing mark. This module knows nothing of what is written.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Wrapped:
         self._write, self._width = write, width
         self._word = ""
         self._blank = ""
-        """blanks in front of the word, which go if the line breaks there"""
+        """blanks before the word, which are left out if the line breaks there"""
         self.column = 0
         """where the next character goes"""
 

@@ -1,4 +1,4 @@
-"""Formats: the shapes in which conversations are recorded, each turned into the messages of a chat.
+"""Formats: the shapes of recorded conversations, each converted to the messages of a chat.
 
     {"messages": […]}, […]                       chat completions
     {"traj": […]}                                trajectories of tool-using agents
@@ -8,7 +8,7 @@
     {"haystack_sessions": [[…], […]]}            sessions of a chat, in order
     {"from": "human", "value": "…"}              messages with other names for their keys
 
-This module knows nothing of files, or of what is made of the messages.
+This module knows nothing of files, or of what the messages are used for.
 """
 
 import re
@@ -36,11 +36,11 @@ class Step:
     message: Message
     where: str = ""
     opens_page: bool = True
-    """False for an observation in the user's role, which goes on with the interaction"""
+    """False for an observation in the user's role, which belongs to the turn before it"""
 
 
 def conversations(values: Any) -> Iterator[list[Placed]]:
-    """Yield the conversations in *values*: each as values, with where they stand.
+    """Yield the conversations in *values*: each as a list of values and their places.
 
     Args:
         values: A JSON value; a dict with numbers as keys stands for the lines of a file.
@@ -82,13 +82,13 @@ def steps(value: Any, where: str) -> Iterator[Step]:
     else:
         key = next((key for key in _LISTS if isinstance(value.get(key), list)), None)
         if key is None:
-            told = ", ".join(repr(each)[:40] for each in list(value)[:6]) or "none"
-            raise InvalidMessage(where or "the file", f"no conversation: its keys are {told}; expected {READABLE}")
+            keys = ", ".join(repr(each)[:40] for each in list(value)[:6]) or "none"
+            raise InvalidMessage(where or "the file", f"no conversation: its keys are {keys}; expected {READABLE}")
         yield from steps(value[key], _under(where, key))
 
 
 def tools_of(value: Any) -> tuple[Message, ...]:
-    """Return the schemas of the tools that the conversation *value* was recorded with, if it says so."""
+    """Return the schemas of the tools that the conversation *value* names, () if it names none."""
     found = value.get("tools") if isinstance(value, dict) else None
     if not isinstance(found, list) or not all(isinstance(each, dict) and "function" in each for each in found):
         return ()
@@ -121,7 +121,7 @@ def _checked(message: Message, where: str, *, opens_page: bool = True) -> Step:
 
 
 def _trace(history: list[Any], where: str) -> Iterator[Step]:
-    """Yield a coding agent's trace; behind the task, what is in the user's role is an observation."""
+    """Yield a coding agent's trace; after the task, a message in the user's role is an observation."""
     tasks = 0
     for position, value in enumerate(history):
         place = f"{where}[{position}]"
@@ -133,8 +133,8 @@ def _trace(history: list[Any], where: str) -> Iterator[Step]:
             yield from _results(message, value, place)
             continue
         if role == "assistant" and not message.get("content") and not tool_calls(message):
-            told = [value[key] for key in ("thought", "action") if isinstance(value.get(key), str) and value[key]]
-            message["content"] = "\n\n".join(told)
+            parts = [value[key] for key in ("thought", "action") if isinstance(value.get(key), str) and value[key]]
+            message["content"] = "\n\n".join(parts)
         tasks += role == "user"
         yield _checked(message, place, opens_page=role != "user" or tasks == 1)
 

@@ -97,7 +97,7 @@ def replay_store(path: str | None, context: str) -> Iterator[Storage]:
     if path is None:
         with (
             TemporaryDirectory(prefix="memci-", ignore_cleanup_errors=True) as folder,
-            # after a power cut nobody looks for a temporary store
+            # a temporary store need not survive a power cut
             closing(SQLiteStorage(Path(folder, "memci.db"), durability="fast")) as storage,
         ):
             yield storage

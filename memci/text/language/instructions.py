@@ -50,10 +50,10 @@ def _instructs(sentence: str) -> bool:
         return bool(says("polite") and says("lasting"))
     if says("asks") and (says("lasting") or says("language")):
         return True
-    found = says("standing")
+    found = says("direct")
     if not found or says("others") or _pattern("reported", language).search(text, 0, found.start() + 1):
         return False
-    # "I sing, and always have": it goes on with a story, nobody is addressed
+    # "I sing, and always have": a story continues, and nobody is addressed
     joined = _pattern("joined", language).match(found[0])
     return not (joined and says("narrated") and not says("addressed"))
 

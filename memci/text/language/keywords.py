@@ -4,11 +4,11 @@
     →  puppy (said twice) · oslo dog shelter (a name) · adopted · chews · shoes
 
     "我想预订上海外国语学院的房间，上海外国语学院很远"
-    →  上海外国语学院: cut at grammar (我想 的 很), and what is said again is taken as one word
+    →  上海外国语学院: cut at grammar (我想 的 很); what is repeated is taken as one word
 
-A word counts by its stem and is shown as it is said most often, case-folded. Names count more, words that everybody
-says all the time less. Cost: O(characters), of which `SCANNED` of each text are looked at. The paper (arXiv 2506.06326)
-has keywords written by a model; its released code calls it once for each page and once for each query.
+A word counts by its stem and is shown in its most frequent form, case-folded. Names count more, everyday words less.
+Cost: O(characters), of which `SCANNED` of each text are looked at. In the paper (arXiv 2506.06326) a model writes the
+keywords; its released code calls the model once for each page and once for each query.
 
 This module knows nothing of pages, episodes or stored statistics.
 """
@@ -28,7 +28,7 @@ from .terms import is_single, terms
 SCANNED = 20_000
 _LONGEST = 40
 _CACHED = 80
-"""characters of a word that is folded once; what is longer is rare, and would make a cache large"""
+"""characters of a word that the cache keeps; longer ones are rare, and would make it large"""
 _PHRASE = 4
 _NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
 
@@ -57,8 +57,8 @@ def keywords(texts: Iterable[str], idf: Callable[[str], float] | None = None, li
     """Return at most *limit* words and names that *texts* are about, weightiest first, case-folded. O(characters).
 
     Args:
-        texts: Whatever belongs together.
-        idf: How rare a term of `words.terms` is where these texts come from; None: every term is as rare as another.
+        texts: Texts that belong together.
+        idf: How rare a term of `terms` is where these texts come from; None: all terms are equally rare.
         limit: How many at most.
     """
     tallies: dict[str, _Tally] = {}
@@ -90,7 +90,7 @@ def jaccard(some: Iterable[str], others: Iterable[str]) -> float:
 
 
 def folded(word: str) -> str:
-    """Return what makes two keywords the same: the stems of the word, "" if it says nothing. O(length)."""
+    """Return the stems of *word*, by which keywords are compared; "" if it has no meaning of its own. O(length)."""
     return _folded_often(word) if len(word) <= _CACHED else _folded(word)
 
 
@@ -168,7 +168,7 @@ def _noun(word: str) -> str:
 
 
 def _grams(texts: Sequence[str]) -> Counter[str]:
-    """Count the runs of 2 to 8 Han characters: what is said again is taken as a word."""
+    """Count the runs of 2 to 8 Han characters: one that is repeated is taken as a word."""
     found: Counter[str] = Counter()
     for text in texts:
         if text.isascii():
@@ -191,7 +191,7 @@ def _cut(run: str, grams: Counter[str], *, kanji: bool) -> list[str]:
 
 
 def _words_of(piece: str, grams: Counter[str]) -> list[str]:
-    """Cut *piece* so that the words were said most often; among equals, into words of two and three. O(length)."""
+    """Cut *piece* into the most frequent words; among equals, into words of two and three characters. O(length)."""
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(piece) + 1):
         choices = [(best[end - 1][0], 1)]

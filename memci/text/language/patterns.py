@@ -4,7 +4,7 @@
     [moods]
     good = '기뻐|좋아|행복'                a pattern: a regular expression, most of its alternatives are words
     [instructions]
-    standing = ['…', '…']               a list of patterns: any of them
+    direct = ['…', '…']                 a list of patterns: any of them
 
     pattern("moods", "good")                      finds what is good in any language
     pattern("instructions", "asks", "hangul")     only in Korean

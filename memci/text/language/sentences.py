@@ -1,4 +1,4 @@
-"""Sentences of what somebody said, as patterns read them.
+"""Sentences of a text that a person wrote, for patterns to read.
 
     Hi Dr. Li! How are you?        "Hi Dr. Li!"  "How are you?"
     - Book HAT1.                   "Book HAT1."
@@ -30,7 +30,7 @@ _SHORTENED = re.compile(
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of what somebody said, exactly as they stand; code and machine's lines are left out."""
+    """Yield the sentences of *text* exactly as they stand; code, quotations and output of machines are left out."""
     for line in _FENCED.sub("\n", text).splitlines():
         bare = line.strip()
         bullet = _BULLET.match(bare)

@@ -45,7 +45,7 @@ _stemmer = EnglishStemmer()
 
 
 def terms(text: str) -> list[str]:
-    """Return the terms of *text*, in order, repeated as often as they are said. O(length)."""
+    """Return the terms of *text*, in order, repeated as often as they occur. O(length)."""
     found: list[str] = []
     for chunk in _CHUNK.findall(_folded(text)):
         found += _of_chunk(chunk) if len(chunk) <= LONGEST else _analysed(chunk)
@@ -53,13 +53,13 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the terms to search for, each once, without what only questions say (unless that is all there is)."""
+    """Return the terms to search for, each once, without words of questions (unless there are no others). O(length)."""
     found = list(dict.fromkeys(terms(text)))
     return [term for term in found if term not in _ASKING_STEMS] or found
 
 
 def extent(found: Sequence[str]) -> int:
-    """Return how long a text of these terms is, in words: two pairs of a writing without spaces are one. O(terms)."""
+    """Return the length of a text of these terms in words: two pairs of a writing without spaces are one. O(terms)."""
     words = pairs = 0
     for term in found:
         if len(term) <= 2 and _TIED.match(term):
@@ -70,7 +70,7 @@ def extent(found: Sequence[str]) -> int:
 
 
 def is_single(term: str) -> bool:
-    """Return whether *term* is a single character of a writing without spaces: it says little by itself."""
+    """Return whether *term* is a single character of a writing without spaces: it has little meaning by itself."""
     return len(term) == 1 and _TIED.fullmatch(term) is not None
 
 

@@ -1,1 +1,1 @@
-"""What a memory's model costs: an agent's time (none), calls and tokens."""
+"""What the model of a memory costs: an agent's time (none), calls and tokens."""

@@ -1,10 +1,10 @@
 """Measure what the model of a memory costs: `python -m benchmarks.models`, with `--quick` for a first look.
 
-    waiting     append_turn + render without a model, and with ones that answer at once, after 30 s, never
+    waiting     append_turn + render without a model, and with models that answer at once, after 30 s, never
     spending    calls and tokens of the memory's model for each turn, by step
 
-A stand-in answers in the place of a model. The figures are printed, and appended to results/models.jsonl with commit
-and machine; a quick run is not kept. This module knows nothing of how anything is measured.
+A stand-in answers instead of a model. The figures are printed, and appended to results/models.jsonl with commit and
+machine; those of a quick run are not kept. This module knows nothing of how anything is measured.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _PAPER = {"calls": 4.9, "tokens": 3_874}
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
-    """Measure what the *arguments* say (default: those of the command line), print it, keep it and return it."""
+    """Measure the parts that the *arguments* name (default: the command line's); print, keep and return the figures."""
     options = _options(arguments)
     turns = options.turns or (80 if options.quick else 400)
     figures: dict[str, Any] = {}
@@ -83,7 +83,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def _dialogues(most: int | None) -> list[list[Turn]]:
-    """Return dialogues as turns: recorded ones, or made up ones where those are not here."""
+    """Return dialogues as turns: recorded ones, or generated ones where those are missing."""
     talks = dialogues("roles")[:most]
     if not talks:
         source = islice(Talks().pages(), 200)

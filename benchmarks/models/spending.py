@@ -2,7 +2,7 @@
 
     dialogue ──▶ a real context, flushed every few turns ──▶ report().work.spent ──▶ per turn
 
-This module knows nothing of what comes of it.
+This module knows nothing of what the answers are worth.
 """
 
 import tempfile
@@ -17,13 +17,13 @@ from ..conversation import Message
 from .standin import StandIn
 
 _WINDOW = 2_000
-"""tokens: small, so that most pages leave it and pass through all tiers"""
+"""tokens: few, so that most pages leave the window and pass through all tiers"""
 _FLUSHED = 5
 """turns"""
 _ASKED = 4
 """turns after which something is searched, so that episodes are used"""
 Turn = tuple[str | None, Sequence[Message]]
-"""when it was (ISO 8601), and its messages"""
+"""its time (ISO 8601), and its messages"""
 
 
 def spent(dialogues: Sequence[Sequence[Turn]], played: Callable[[int], object] = lambda _: None) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""A stand-in for a model: answers of the length that a model's have, made of what it is shown.
+"""A stand-in for a model: answers as long as those of a model, made of the request's own words.
 
     page      a title of 8 words, 16 words of each message that is asked for, 6 keywords, an event now and then
     topics    one theme for the batch        analysis   two facts of the user, one of the assistant, a trait …
 
-It says nothing clever, so that nothing is measured of what a model knows: only how much is sent, and how much comes
-back. Tokens are counted as o200k. This module knows nothing of memories.
+Its answers mean nothing, so that nothing is measured but how much is sent and how much comes back. Tokens are counted
+with the vocabulary o200k. This module knows nothing of memories.
 """
 
 import json
@@ -40,12 +40,12 @@ class StandIn:
 
 
 def _shown(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return what the model is shown: the lines between the frame's two."""
+    """Return the JSON lines that the model is shown."""
     lines = str(messages[-1]["content"]).splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def _said(line: dict[str, Any]) -> str:
+def _text(line: dict[str, Any]) -> str:
     return next((line[role] for role in ("user", "assistant", "tool", "text", "other") if role in line), "")
 
 
@@ -54,7 +54,7 @@ def _words(text: str, most: int) -> str:
 
 
 def _first(shown: list[dict[str, Any]]) -> str:
-    return next((said for line in shown if (said := _said(line))), "")
+    return next((text for line in shown if (text := _text(line))), "")
 
 
 def _key(text: str) -> list[str]:
@@ -66,7 +66,7 @@ def _page(shown: list[dict[str, Any]]) -> dict[str, Any]:
     before = next((line["before"] for line in shown if "before" in line), None)
     return {
         "title": _words(first, _TITLE),
-        "lines": [{"entry": line["entry"], "line": _words(_said(line), _LINE)} for line in shown if "entry" in line],
+        "lines": [{"entry": line["entry"], "line": _words(_text(line), _LINE)} for line in shown if "entry" in line],
         "keywords": _key(first),
         "continues": None if before is None else len(first) % 3 > 0,
         "chain": _words(first, _SENTENCE),
@@ -85,23 +85,23 @@ def _topics(shown: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _episode(shown: list[dict[str, Any]]) -> dict[str, Any]:
     first = _first(shown)
-    said = [_words(_said(line), _SENTENCE) for line in shown if _said(line)]
-    return {"summary": said[:3] or ["A talk"], "keywords": _key(first), "importance": 0.5}
+    sentences = [_words(_text(line), _SENTENCE) for line in shown if _text(line)]
+    return {"summary": sentences[:3] or ["A talk"], "keywords": _key(first), "importance": 0.5}
 
 
 def _analysis(shown: list[dict[str, Any]]) -> dict[str, Any]:
-    said = [_words(_said(line), _SENTENCE) for line in shown if _said(line)]
+    sentences = [_words(_text(line), _SENTENCE) for line in shown if _text(line)]
     return {
         "traits": [{"dimension": "formality", "level": "low", "reason": "short, casual messages", "page": 1}],
-        "user": [{"fact": each, "page": 1} for each in said[:2]],
-        "assistant": [{"fact": each, "page": 1} for each in said[2:3]],
+        "user": [{"fact": each, "page": 1} for each in sentences[:2]],
+        "assistant": [{"fact": each, "page": 1} for each in sentences[2:3]],
     }
 
 
 def _concepts(shown: list[dict[str, Any]]) -> dict[str, Any]:
     words = _key(_first(shown)) or ["talk"]
-    told = [{"subject": "user", "relation": "mentions", "object": word, "page": 1, "date": None} for word in words]
-    return {"relations": told[:4]}
+    relations = [{"subject": "user", "relation": "mentions", "object": word, "page": 1, "date": None} for word in words]
+    return {"relations": relations[:4]}
 
 
 def _day(shown: list[dict[str, Any]]) -> dict[str, Any]:

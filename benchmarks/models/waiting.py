@@ -1,10 +1,10 @@
-"""Waiting: whether an agent notices the model of its memory. `append_turn` + `render` without one, and with slow ones.
+"""Waiting: whether the model of a memory slows an agent. `append_turn` + `render` without a model, and with slow ones.
 
     turns        none │ answers │ 30 s │ never │ none │ answers …      in blocks, so that a busy machine slows all
-    a pause      between turns, in which the workers are at it when the next turn comes
+    a pause      between turns, so that the workers are busy when the next turn comes
 
-A real client asks a real server, which lets it wait. Wall clock: what would be felt is waiting, for a lock, for the
-interpreter, for the file. This module knows nothing of what a model's answers are worth.
+A real client asks a real server, which lets it wait. Wall clock time is measured, since an agent could be slowed by
+waiting for a lock, for the interpreter or for the file. This module knows nothing of what the answers are worth.
 """
 
 import contextlib
@@ -29,21 +29,21 @@ _BLOCK = 40
 _SETTLING = 60
 """turns that fill the window first"""
 _REST_SECONDS = 0.3
-"""without work, after which nothing is done in the background any more"""
+"""without work; then the background is taken to be idle"""
 _WINDOW = 4_000
 _SLOW_SECONDS = 30.0
 Turns = Iterator[tuple[Any, list[Message]]]
 
 
 class Late:
-    """A model that answers after a while; never, if that is longer than its caller waits."""
+    """A model that answers after some seconds; never, if its caller does not wait so long."""
 
     def __init__(self, seconds: float, ended: threading.Event) -> None:
         self._seconds, self._ended = seconds, ended
         self._chat = StandIn()
 
     def __call__(self, messages: Any, /, **wanted: Any) -> Reply:
-        """Return the answer once the time is over."""
+        """Return the answer when the time is over."""
         self._ended.wait(self._seconds)
         return self._chat(messages, **wanted)
 
@@ -83,7 +83,7 @@ def _opened(stack: contextlib.ExitStack, path: Path, chat: ChatModel | None) -> 
 
 
 def _rest(most: float = 10.0) -> None:
-    """Wait until the background has nothing to do: what is done for one side is not to slow the next one down."""
+    """Wait until the background is idle: work for one side must not slow the next one."""
     until = time.monotonic() + most
     while time.monotonic() < until:
         used = time.process_time()

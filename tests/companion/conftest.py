@@ -100,9 +100,9 @@ def scripted():
 
 @pytest.fixture
 def front():
-    """Gives what is remembered in front of the question, "" if nothing was told."""
+    """Gives the memory prompt of a request, "" if there is none."""
 
-    def told(messages):
+    def prompt(messages):
         return next((m["content"] for m in messages if str(m["content"]).startswith("<memci:companion ")), "")
 
-    return told
+    return prompt

@@ -257,7 +257,7 @@ def test_stream_when_its_context_was_closed(scripted):
 
 
 def test_on_tool_when_a_tool_was_called(context, scripted):
-    """Whoever watches is told of each call with its result."""
+    """`on_tool` gets each call with its result."""
     chat, seen = scripted(), []
     chat.answer = then(chat.call("weather", city="Oslo"), "It rains.")
 

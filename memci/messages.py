@@ -11,12 +11,24 @@ one. This module knows nothing of windows, tokens or storage.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from .errors import InvalidMessage, brief
 
 Message = dict[str, Any]
 """One chat message: a JSON object."""
+
+
+class SDKMessage(Protocol):
+    """A message object of a client's SDK: a pydantic model, as those of the openai client."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the message as a dict."""
+        ...
+
+
+MessageLike: TypeAlias = str | Mapping[str, Any] | SDKMessage
+"""what stands for a message: the user's text, a dict, or an SDK's object"""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
 _ELSEWHERE = {

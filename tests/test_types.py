@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, assert_type
 
 from memci import (
-    BudgetExceeded, Context, EphemeralStorage, Event, InvalidMessage, MemciError, NeverRecalled, OpenToolGroup,
-    PageNotFound, Receipt, Report, SQLiteStorage, Stale, StorageError,
+    AsyncContext,     BudgetExceeded, Context, EphemeralStorage, Event, InvalidMessage, MemciError, NeverRecalled,
+    OpenToolGroup, PageNotFound, Policy, Receipt, Report, SQLiteStorage, Stale, StorageError,
 )
 from memci.chapters.pages import Entry
+from memci.history.listing import ContextInfo
 from memci.history.reader import PageInfo
+from memci.memory.backend import MemoryBackend
 from memci.storage import Storage
 
 
@@ -32,39 +34,59 @@ store: Storage = EphemeralStorage()
 file: Storage = SQLiteStorage("agent.db")
 context = Context.open(
     store,
-    id="alice",
+    "alice",
     owner="alice",
     system="Be kind.",
     model="gpt-5",
     counter=len,
     window=32_000,
     reply=1_000,
-    preset="economy",
-    archive_share=0.5,
-    active_pages=5,
-    contents_tokens=2_000,
-    never_recalled=10,
-    stale=20,
-    rules=[NeverRecalled(10), Stale(20), lambda pages, turn: [page.index for page in pages if turn > 3]],
-    notice=True,
+    policy=Policy(
+        preset="economy",
+        archive_share=0.5,
+        fewest=2,
+        active_pages=5,
+        contents_tokens=2_000,
+        never_recalled=10,
+        stale=20,
+        rules=[NeverRecalled(10), Stale(20), lambda pages, turn: [page.index for page in pages if turn > 3]],
+        notice=True,
+    ),
+    clock=None,
     nonce="1f9a03c2",
     on_event=listen,
 )
 assert_type(context, Context)
 assert_type(Context.open("agent.db", id="alice"), Context)
 assert_type(context.id, str)
-assert_type(context.render("hi", {"role": "user", "content": "x"}, tools=context.tools), list[dict[str, Any]])
-assert_type(context.render(strict=False), list[dict[str, Any]])
+assert_type(context.render("hi", {"role": "user", "content": "x"}, tools=context.tools), list[Any])
+assert_type(context.render(strict=False), list[Any])
+assert_type((context.owner, context.system, context.window, context.budget), tuple[str, str | None, int, int])
+assert_type(context.memory, MemoryBackend)
+assert_type(Context.view(store, "alice", at=3), Context)
+assert_type(Context.list(store, owner="alice"), list[ContextInfo])
+context.append_turn(["hi", {"role": "assistant", "content": "x"}])
 
 receipt = context.append_turn("hi", {"role": "assistant", "content": "x"}, op_id="op", usage=None, at=None)
 assert_type(receipt, Receipt)
+
+
+async def awaited() -> None:
+    async with AsyncContext.open("agent.db", "alice", window=32_000, policy=Policy(preset="economy")) as opened:
+        assert_type(opened, AsyncContext)
+        assert_type(await opened.render("hi"), list[Any])
+        assert_type(await opened.append_turn("hi"), Receipt)
+    assert_type(await AsyncContext.view("agent.db", "alice"), AsyncContext)
+    assert_type(await AsyncContext.list("agent.db"), list[ContextInfo])
+
+
 assert_type(receipt.page, int)
 assert_type(receipt.entries, tuple[Entry, ...])
 assert_type(receipt.seq, int)
 assert_type(receipt.op_id, str | None)
 assert_type(receipt.duplicate, bool)
 
-assert_type(context.tools, list[dict[str, Any]])
+assert_type(context.tools, list[Any])
 assert_type(context.functions, dict[str, Callable[..., str]])
 assert_type(context.handles({}), bool)
 assert_type(context.answer({}), dict[str, Any])
@@ -130,16 +152,22 @@ except MemciError as error:
 """
 
 MISUSE = """
-from memci import Context, EphemeralStorage
+from memci import AsyncContext, Context, EphemeralStorage, Policy
 
 Context.open(EphemeralStorage())
 Context.open(EphemeralStorage(), id="a", window="8000")
-Context.open(EphemeralStorage(), id="a", preset="fast")
-Context.open(EphemeralStorage(), "a")
+Context.open(EphemeralStorage(), id="a", policy=Policy(preset="fast"))
+Context.open(EphemeralStorage(), "a", windw=8000)
 context = Context.open(EphemeralStorage(), id="a")
 context.recall_page("1")
 context.append_turn("x", op_id=5)
 context.report().total = 5
+context.append_turn(42)
+AsyncContext.open(EphemeralStorage(), "a", windw=8000)
+
+
+async def awaited(opened: AsyncContext) -> None:
+    await opened.append_turn(42)
 """
 
 
@@ -171,7 +199,39 @@ def test_types_of_a_user_are_what_they_were(tmp_path):
 @pytest.mark.slow
 @pytest.mark.xdist_group("types")
 def test_types_refuse_what_is_wrong(tmp_path):
-    """The check is not vacuous: seven mistakes, seven errors, each on its line."""
+    """The check is not vacuous: ten mistakes, ten errors, each on its line."""
     lines = [int(line.split(":")[1]) for line in checked(tmp_path / "misuse.py", MISUSE) if ": error:" in line]
 
-    assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11]
+    assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11, 12, 13, 17]
+
+
+README = """
+from typing import Any
+
+from openai import OpenAI
+
+from memci import Context
+
+client = OpenAI(base_url="http://localhost/v1", api_key="none")
+my_tools: list[Any] = []
+question = "Which seat did I ask for?"
+
+with Context.open("agent.db", "alice", system="You are a travel agent.", window=32_000) as context:
+    messages = context.render(question, tools=my_tools)
+    reply = client.chat.completions.create(model="gpt-4o", messages=messages, tools=[*my_tools, *context.tools])
+    message = reply.choices[0].message
+    receipt = context.append_turn(question, message, usage=reply.usage)
+    while answers := context.answers(message):
+        context.append_turn(*answers)
+        reply = client.chat.completions.create(model="gpt-4o", messages=context.render())
+        message = reply.choices[0].message
+        context.append_turn([message], usage=reply.usage)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("types")
+def test_types_of_the_openai_client_fit(tmp_path):
+    """The loop of the README passes a strict check with the real client: requests take what `render` returns."""
+    pytest.importorskip("openai")
+    assert checked(tmp_path / "readme.py", README) == []

@@ -10,8 +10,10 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.memory.backend import NullMemory
 from memci.memory.tiered_memory import TieredMemory
+from memci.memory.tiers.rules import Rules
 from memci.text.language.keywords import keywords
 from memci.workers import called, yield_to_calls, yielding
+from tests.door import open_context
 
 LONG = 30.0
 """seconds that nothing here lasts"""
@@ -108,7 +110,7 @@ def told(context, turns):
         )
 
 
-def test_worker_when_a_call_is_under_way(monkeypatch):
+def test_worker_when_a_call_is_under_way():
     """What looks after a memory sleeps while its context archives."""
     began, archiving, stepped = threading.Event(), threading.Event(), threading.Event()
     early = []
@@ -125,8 +127,7 @@ def test_worker_when_a_call_is_under_way(monkeypatch):
         early.append(stepped.wait(0.05))
 
     store = EphemeralStorage()
-    monkeypatch.setattr("memci.memory.consolidation.event_detection.events", events)
-    memory = TieredMemory(store, owner="a")
+    memory = TieredMemory(store, owner="a", rules=Rules(events=events))
     with Context.open(store, id="a", window=8_000, memory=memory, on_event=on_event) as context:
         told(context, 10)
         assert began.wait(LONG)
@@ -142,13 +143,13 @@ def test_yield_when_a_memory_is_maintained():
 
     def seen(frame, event, _):
         if event == "call" and frame.f_code is yield_to_calls.__code__:
-            held.append(memory.session.store.lock._is_owned())
+            held.append(memory._store.lock._is_owned())
 
     small = {"window": 2_000, "contents_tokens": 100, "never_recalled": 3}
-    with Context.open(store, id="a", memory=NullMemory(), **small) as context:  # the worker tells nobody
+    with open_context(store, id="a", memory=NullMemory(), **small) as context:  # the worker tells nobody
         told(context, 40)
     with Context.open(store, id="a") as context:
-        memory = context._remembering.memory
+        memory = context.memory
         sys.setprofile(seen)
         try:
             context.flush()

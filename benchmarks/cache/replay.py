@@ -13,7 +13,7 @@ from itertools import islice
 from statistics import fmean
 from typing import Any
 
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, Policy
 from memci.history.events import Event
 from memci.settings import Preset
 from memci.tokens import counter_for
@@ -49,7 +49,7 @@ def replay(
         id="bench",
         system=conversation.system,
         window=window,
-        preset=preset,
+        policy=Policy(preset=preset),
         reply=reply,
         on_event=noticed,
     )

@@ -21,7 +21,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
 
-from memci import Context, SQLiteStorage
+from memci import Context, Policy, SQLiteStorage
 from memci.llm import ChatModel
 from memci.memory import Recollection, TieredMemory
 from memci.memory.retrieval.embedders import Embedder
@@ -183,17 +183,15 @@ class Memci:
             given["chat"] = self._limits.chat
         self._memory = TieredMemory(self._storage, owner="talk", **given)
         self._closing.callback(self._memory.close)
-        return Context.open(
+        open_context = Context.view if read_only else Context.open
+        return open_context(
             self._storage,
             id="talk",
             system="You remember.",
             window=max(int(self._limits.budget * _SHARE), _SMALLEST) + _BESIDE,
             reply=1,
-            notice=False,
-            contents_tokens=1,
-            standing_tokens=0,
+            policy=Policy(notice=False, contents_tokens=1, instruction_tokens=0),
             memory=self._memory,
-            read_only=read_only,
         )
 
     def _newest(self, numbers: Iterable[int]) -> list[int]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from random import Random
 
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, Policy
 from memci.memory import TieredMemory
 from memci.memory.owner import owner_of
 from memci.memory.repository.store import MemoryStore
@@ -70,7 +70,7 @@ def warmed(days: int = DAYS) -> list[Curve]:
         id="you",
         system="You remember.",
         window=4_000,
-        contents_tokens=_LISTED,
+        policy=Policy(contents_tokens=_LISTED),
         memory=memory,
         nonce="00000000",
     )

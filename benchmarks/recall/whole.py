@@ -10,7 +10,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memci import Context, SQLiteStorage
+from memci import Context, Policy, SQLiteStorage
 from memci.memory import MemoryBackend, Recollection, TieredMemory
 from memci.memory.retrieval.embedders import Embedder
 
@@ -35,7 +35,7 @@ class Whole:
         if self._embedder is not None:
             memory = TieredMemory(storage, owner="talk", embedder=self._embedder)
         self._context = Context.open(
-            storage, id="talk", system="You remember.", window=WINDOW, contents_tokens=1, memory=memory
+            storage, id="talk", system="You remember.", window=WINDOW, policy=Policy(contents_tokens=1), memory=memory
         )
         self._number: dict[tuple[int, int], int] = {}
         for number, line in enumerate(talk.lines):

@@ -98,7 +98,7 @@ def _records(path: str, storage: Storage, options: EraseOptions) -> list[Context
 
 def _erase_page(output: Output, storage: Storage, context: str, page: int, options: EraseOptions) -> ErasureReceipt:
     if not options.yes:
-        with Context.open(storage, id=context, read_only=True) as seen:
+        with Context.view(storage, context) as seen:
             messages = seen.recall_page(page, options.entry)
         _show_messages(output, context, page, messages)
         if any(each.parent == context or (each.id == context and each.parent) for each in storage.contexts()):

@@ -103,7 +103,7 @@ def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> 
 
 def _print_context(output: Output, storage: Storage, record: ContextRecord, *, pages: bool) -> None:
     erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]
-    with Context.open(storage, id=record.id, read_only=True) as context:
+    with Context.view(storage, record.id) as context:
         report = context.report()
         listed = list(context.pages()) if pages else None
         contents = [text_of(message) for message in contents_of(context.render(strict=False))]

@@ -18,9 +18,11 @@ import apsw
 
 from ..errors import CorruptRecord, InvalidSetting
 from ..history.verify import problems
+from ..settings import settings
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..storage.protocol import ContextRecord, EntryRow
 from ..storage.sqlite.connection import damage, storage_error
+from ..window.state import WindowState
 
 _NAMED = 5
 """ids that an error names"""
@@ -124,8 +126,8 @@ def choose_context(storage: Storage, path: str, context: str | None) -> ContextR
 
 def window_and_compactions(record: ContextRecord) -> tuple[int, int]:
     """Return the window of a context in tokens, and how often it was compacted."""
-    settings, state = json.loads(record.settings), json.loads(record.state)
-    return settings["settings"]["window"], state["editions"]
+    chosen, _ = settings({}, json.dumps(json.loads(record.settings)["settings"]))
+    return chosen.window, WindowState.loads(record.state).compactions
 
 
 def problems_of(storage: Storage, context: str, on_entry: Callable[[], None]) -> list[str]:

@@ -147,7 +147,7 @@ def _lines_of_chat(
     scratch = EphemeralStorage()
 
     def open_context(storage: Storage, system: str | None) -> Context:
-        return Context.open(storage, id=id, system=system, window=window, model=model)
+        return Context.open(storage, id, system=system, window=window, model=model, clock=None)
 
     imported_chat(scratch, messages, id=id, open_context=open_context)
     return lambda: exported(scratch, id)

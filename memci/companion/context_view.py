@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from ..context.context import Context
 from ..errors import StorageError
-from ..memory.backend import MemoryBackend
 from ..messages import text_of
 
 FRAMING = 8
@@ -63,7 +62,7 @@ def profile_of(context: Context) -> tuple[str, str]:
     from ..memory.inspect import profile
     from ..memory.tiered_memory import TieredMemory
 
-    memory = _memory(context)
+    memory = context.memory
     if not isinstance(memory, TieredMemory):
         return "", ""
     try:
@@ -79,13 +78,8 @@ def learned(context: Context, text: str, *, page: int, at: float | None) -> bool
     Raises:
         StorageError: If it can't be stored.
     """
-    learn = getattr(_memory(context), "learn", None)
+    learn = getattr(context.memory, "learn", None)
     if learn is None:
         return False
     learn(text, context=context.id, index=page, about="user", at=at)
     return True
-
-
-def _memory(context: Context) -> MemoryBackend:
-    with context._usable():
-        return context._remembering.memory

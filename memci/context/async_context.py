@@ -1,6 +1,6 @@
 """AsyncContext: the same context for programs that await.
 
-    async with await AsyncContext.open("agent.db", id="alice", window=32_000) as context:
+    async with AsyncContext.open("agent.db", "alice", window=32_000) as context:
         messages = await context.render("Book me a flight to Oslo.")
         reply = await client.chat.completions.create(model="…", messages=messages, tools=context.tools)
         await context.append_turn("Book me a flight to Oslo.", reply.choices[0].message)
@@ -13,25 +13,31 @@ raised, so what it stores is stored whole and no lock is left. This module knows
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextvars
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from ..errors import StorageBusy
 from ..history.erase import ErasureReceipt
+from ..history.events import Event
+from ..history.listing import ContextInfo
 from ..history.reader import PageInfo
-from ..memory.backend import Recollection
-from ..messages import Message
+from ..memory.backend import MemoryBackend, Recollection
+from ..messages import Message, MessageLike
 from ..storage.locks import busy, check_seconds
-from .context import Context
-from .lifetime import Store
-from .memory_client import load_numpy
+from .clock import Clock, system_clock
+from .context import Context, Store
 from .report import Receipt, Report
+
+if TYPE_CHECKING:
+    from ..llm.model import ChatModel
+    from ..settings import Policy
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -49,28 +55,110 @@ class AsyncContext:
         self._lock = asyncio.Lock()
 
     @classmethod
-    async def open(cls, store: Store, *, id: str, wait: float = 0, **settings: Any) -> Self:  # noqa: A002
-        """Open the context *id* in *store* (see `Context.open`, which takes the same *settings*)."""
-        check_seconds(wait)
-        load_numpy(settings.get("memory"), read_only=bool(settings.get("read_only")))  # here, in the loop's thread
-        until = time.monotonic() + wait
-        while True:
-            part = min(wait, _SLICE_SECONDS, max(0.001, until - time.monotonic())) if wait else wait
-            try:
-                return cls(await _whole(partial(Context.open, store, id=id, wait=part, **settings), _close))
-            except StorageBusy:
-                if not wait:
-                    raise
-                if time.monotonic() >= until:
-                    raise busy(id, wait) from None
+    def open(
+        cls,
+        store: Store,
+        id: str,  # noqa: A002
+        *,
+        system: str | None = None,
+        model: str | None = None,
+        window: int | None = None,
+        reply: int | None = None,
+        policy: Policy | None = None,
+        memory: MemoryBackend | None = None,
+        chat: ChatModel | None = None,
+        owner: str | None = None,
+        counter: Callable[[str], int] | None = None,
+        format: str | None = None,  # noqa: A002
+        clock: Clock | None = system_clock,
+        wait: float = 0,
+        on_event: Callable[[Event], None] | None = None,
+        nonce: str | None = None,
+    ) -> Opening:
+        """Open the context *id* in *store* (see `Context.open`): `async with` it, or await it and close it later."""
+        opened = partial(
+            Context.open,
+            store,
+            id,
+            system=system,
+            model=model,
+            window=window,
+            reply=reply,
+            policy=policy,
+            memory=memory,
+            chat=chat,
+            owner=owner,
+            counter=counter,
+            format=format,
+            clock=clock,
+            on_event=on_event,
+            nonce=nonce,
+        )
 
-    async def render(self, *pending: object, tools: Sequence[Message] = (), strict: bool = True) -> list[Message]:
+        async def opening() -> AsyncContext:
+            check_seconds(wait)
+            until = time.monotonic() + wait
+            while True:
+                part = min(wait, _SLICE_SECONDS, max(0.001, until - time.monotonic())) if wait else wait
+                try:
+                    return cls(await _whole(partial(opened, wait=part), _close))
+                except StorageBusy:
+                    if not wait:
+                        raise
+                    if time.monotonic() >= until:
+                        raise busy(id, wait) from None
+
+        return Opening(opening)
+
+    @classmethod
+    def view(
+        cls,
+        store: Store,
+        id: str,  # noqa: A002
+        *,
+        at: int | None = None,
+        system: str | None = None,
+        model: str | None = None,
+        window: int | None = None,
+        reply: int | None = None,
+        policy: Policy | None = None,
+        memory: MemoryBackend | None = None,
+        counter: Callable[[str], int] | None = None,
+    ) -> Opening:
+        """Open the context *id* in *store* for reading only (see `Context.view`)."""
+        viewed = partial(
+            Context.view,
+            store,
+            id,
+            at=at,
+            system=system,
+            model=model,
+            window=window,
+            reply=reply,
+            policy=policy,
+            memory=memory,
+            counter=counter,
+        )
+
+        async def opening() -> AsyncContext:
+            return cls(await _whole(viewed, _close))
+
+        return Opening(opening)
+
+    @staticmethod
+    async def list(
+        store: Store, *, owner: str | None = None, after: str | None = None, limit: int = 100
+    ) -> builtins.list[ContextInfo]:
+        """Return what contexts *store* holds (see `Context.list`)."""
+        return await _whole(partial(Context.list, store, owner=owner, after=after, limit=limit))
+
+    async def render(self, *pending: MessageLike, tools: Iterable[Any] = (), strict: bool = True) -> builtins.list[Any]:
         """Return the messages of the next request (see `Context.render`)."""
-        return await self._call(self.context.render, *pending, tools=tools, strict=strict)
+        return await self._call(partial(self.context.render, *pending, tools=tools, strict=strict))
 
     async def append_turn(
         self,
-        *messages: object,
+        *messages: MessageLike | Sequence[MessageLike],
         op_id: str | None = None,
         usage: object = None,
         at: datetime | str | None = None,
@@ -78,18 +166,18 @@ class AsyncContext:
     ) -> Receipt:
         """Store *messages*, all or none (see `Context.append_turn`); cancelled, they are stored whole or not at all."""
         return await self._call(
-            self.context.append_turn, *messages, op_id=op_id, usage=usage, at=at, opens_page=opens_page
+            partial(self.context.append_turn, *messages, op_id=op_id, usage=usage, at=at, opens_page=opens_page)
         )
 
     async def answer(self, call: object) -> Message:
         """Return the tool message that answers one *call* (see `Context.answer`)."""
         return await self._call(self.context.answer, call)
 
-    async def answers(self, reply: object) -> list[Message]:
+    async def answers(self, reply: object) -> builtins.list[Message]:
         """Return a tool message for each call in *reply* that is for the context (see `Context.answers`)."""
         return await self._call(self.context.answers, reply)
 
-    async def recall_page(self, index: int, entry: int | None = None) -> list[Message]:
+    async def recall_page(self, index: int, entry: int | None = None) -> builtins.list[Message]:
         """Return the messages of page *index*, whole and exact (see `Context.recall_page`)."""
         return await self._call(self.context.recall_page, index, entry)
 
@@ -117,12 +205,12 @@ class AsyncContext:
         """Start a compaction now (see `Context.archive`)."""
         return await self._call(self.context.archive, keep=keep)
 
-    async def undo(self) -> list[Message]:
+    async def undo(self) -> builtins.list[Message]:
         """Take back the newest interaction (see `Context.undo`)."""
         return await self._call(self.context.undo)
 
     async def refresh(self) -> None:
-        """Read the context anew, as its store has it now (see `Context.refresh`)."""
+        """Read the context again, as its store has it now (see `Context.refresh`)."""
         await self._call(self.context.refresh)
 
     async def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> AsyncContext:  # noqa: A002
@@ -153,7 +241,7 @@ class AsyncContext:
         """Return where the tokens and the pages are (see `Context.report`)."""
         return await self._call(self.context.report)
 
-    async def verify(self) -> list[str]:
+    async def verify(self) -> builtins.list[str]:
         """Read everything that is stored, and return what is wrong with it (see `Context.verify`)."""
         return await self._call(self.context.verify)
 
@@ -171,17 +259,42 @@ class AsyncContext:
         return self.context.id
 
     @property
+    def owner(self) -> str:
+        """Whose memory it is."""
+        return self.context.owner
+
+    @property
+    def system(self) -> str | None:
+        """The system prompt (see `Context.system`)."""
+        return self.context.system
+
+    @property
+    def window(self) -> int:
+        """The model's context length, in tokens."""
+        return self.context.window
+
+    @property
+    def budget(self) -> int:
+        """What a request may cost now, in tokens (see `Context.budget`)."""
+        return self.context.budget
+
+    @property
+    def memory(self) -> MemoryBackend:
+        """The memory behind the window (see `Context.memory`)."""
+        return self.context.memory
+
+    @property
     def read_only(self) -> bool:
         """Whether it was opened for reading only (see `Context.read_only`)."""
         return self.context.read_only
 
     @property
-    def tools(self) -> list[Message]:
+    def tools(self) -> builtins.list[Any]:
         """The schemas of the tools that the model may call (see `Context.tools`)."""
         return self.context.tools
 
     def handles(self, call: object) -> bool:
-        """Tell whether *call* is for a tool of the context."""
+        """Return whether *call* is for a tool of the context."""
         return self.context.handles(call)
 
     async def __aenter__(self) -> Self:
@@ -202,9 +315,30 @@ class AsyncContext:
     async def _each(self, values: Iterable[_T]) -> AsyncIterator[_T]:
         """Yield *values*, which a thread reads in batches."""
         iterator: Iterator[_T] = iter(values)
-        while batch := await self._call(lambda: list(islice(iterator, _BATCH))):
+        while batch := await self._call(lambda: builtins.list(islice(iterator, _BATCH))):
             for value in batch:
                 yield value
+
+
+class Opening(Awaitable[AsyncContext]):
+    """A context that is about to be opened: `async with` it, or await it."""
+
+    def __init__(self, opening: Callable[[], Coroutine[Any, Any, AsyncContext]]) -> None:
+        self._opening = opening
+        self._context: AsyncContext | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncContext]:
+        return self._opening().__await__()
+
+    async def __aenter__(self) -> AsyncContext:
+        self._context = await self
+        return self._context
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._context is not None:
+            await self._context.close()
 
 
 async def _whole(work: Callable[[], _T], unwanted: Callable[[_T], None] | None = None) -> _T:

@@ -1,144 +1,207 @@
-"""Context: what stands between an agent and its model.
+"""Context: the object between an agent and its model.
 
-    context = Context.open("agent.db", id="alice", system="You are a travel agent.", window=32_000)
+    context = Context.open("agent.db", "alice", system="You are a travel agent.", window=32_000)
     messages = context.render("Book me a flight to Oslo.", tools=my_tools)
     reply = client.chat.completions.create(model="…", messages=messages, tools=[*my_tools, *context.tools])
     context.append_turn("Book me a flight to Oslo.", reply.choices[0].message, usage=reply.usage)
 
-Each call that changes something is one transaction: it is committed first, and shown then. This is the one façade;
-it knows nothing of how things are decided (`window`, `drafting`, `compactions`) and stored (`writer`).
+    open  ──▶  render, append_turn, recall_page, search_memory …  ──▶  close
+               fork  ──▶  a context of its own that shares the messages so far
+
+Each call that changes something is one transaction: it is committed first, and shown then. This module is the façade.
+It knows nothing of how things are decided (`memci.window`) or stored (`memci.history`).
 """
 
 from __future__ import annotations
 
+import builtins
+import copy
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from ..chapters.pages import Entry
-from ..chapters.unload import UnloadRule
-from ..errors import InvalidSetting, brief
+from ..errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly, brief
+from ..history.as_of import AsOf
+from ..history.erase import ErasureReceipt, erased, forgotten
 from ..history.events import Event
-from ..history.loader import Wanted
-from ..history.reader import PageInfo
-from ..memory.backend import MemoryBackend, NullMemory
-from ..messages import Message
-from ..storage import Storage
+from ..history.fork import forked
+from ..history.listing import ContextInfo, listed
+from ..history.loader import OpenRequest, loaded
+from ..history.page_reader import page_text
+from ..history.reader import PageInfo, Reader
+from ..history.verify import problems
+from ..history.writer import Writer
+from ..memory.backend import MemoryBackend, NullMemory, Recollection
+from ..messages import Message, MessageLike, call_name, plain, tool_calls
+from ..storage import SQLiteStorage, Storage
+from ..storage.locks import check_seconds
+from ..tools import search_memory as search_tool
+from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
-from ..window.drafting import draft, moment
-from .calls import Calls
-from .lifetime import Store, kept_open
+from ..window.drafting import draft
+from ..window.window import Window
+from ..workers import called
+from .clock import Clock, system_clock, timestamp
+from .memory_client import MemoryClient
 from .memory_page import MemoryPage
-from .report import Receipt, Report, report
+from .renderer import Renderer
+from .report import CacheMeter, Receipt, Report, report
+from .tool_dispatch import ToolDispatch
 
 if TYPE_CHECKING:
     from ..llm.model import ChatModel
-    from ..settings import Preset
+    from ..settings import Policy
+
+Store = str | os.PathLike[str] | Storage
+"""a path (one SQLite file for many contexts), or a store"""
+FORMATS: Final = ("openai_chat",)
+"""the message formats that a context speaks"""
 
 
-class Context(Calls):
+class _Parts(NamedTuple):
+    """What a context consists of in memory. When it is read again, all parts are replaced at once."""
+
+    window: Window
+    reader: Reader
+    writer: Writer
+    renderer: Renderer
+    dispatch: ToolDispatch
+    memory_page: MemoryPage | None
+
+
+class Context:
     """One conversation and its window. Thread-safe. Made by `Context.open`, closed by `close` or a `with` block."""
 
     @classmethod
     def open(
         cls,
         store: Store,
+        id: str,  # noqa: A002 -- the name that is used everywhere
         *,
-        id: str,  # noqa: A002 -- what it is called everywhere
-        owner: str | None = None,
         system: str | None = None,
         model: str | None = None,
-        counter: Callable[[str], int] | None = None,
         window: int | None = None,
         reply: int | None = None,
-        preset: Preset | None = None,
-        archive_share: float | None = None,
-        active_pages: int | None = None,
-        contents_tokens: int | None = None,
-        standing_tokens: int | None = None,
-        never_recalled: int | None = None,
-        stale: int | None = None,
-        rules: Sequence[UnloadRule] | None = None,
-        notice: bool | None = None,
-        read_only: bool = False,
-        at: int | None = None,
-        wait: float = 0,
+        policy: Policy | None = None,
         memory: MemoryBackend | None = None,
         chat: ChatModel | None = None,
-        remember: bool | None = None,
-        nonce: str | None = None,
+        owner: str | None = None,
+        counter: Callable[[str], int] | None = None,
+        format: str | None = None,  # noqa: A002 -- the name that is used everywhere
+        clock: Clock | None = system_clock,
+        wait: float = 0,
         on_event: Callable[[Event], None] | None = None,
+        nonce: str | None = None,
     ) -> Self:
         """Open the context *id* in *store*, or make it. O(messages in the window), whatever was archived.
 
-        None stands for the stored value of a setting. Opening writes nothing, but for a new context, and takes nothing
-        from whoever writes the same one: new settings are stored with the first change, the first that changes it goes
-        on, and the other one gets `WriteConflict` from its next `render` or change, and may `refresh`.
+        None stands for the stored value. Opening an existing context writes nothing and does not block other writers:
+        new settings are stored with the first change. The first commit wins; another handle gets `WriteConflict` from
+        its next `render` or change, and may `refresh`.
 
         Args:
             store: A path (one SQLite file for many contexts), or a store, which stays open when the context closes.
             id: The context's name in the store.
-            owner: Whose memory it is; default: the id.
             system: The system prompt.
-            model: Names the vocabulary, and the formulas for images and tools.
-            counter: Counts the tokens of a text instead; pass it at every open.
-            window: The model's context length in tokens; needed when the context is made.
+            model: The model's name: it selects the vocabulary, the rules for images and tools, and the window.
+            window: The model's context length in tokens. A new context needs it, unless *model* is a known one.
             reply: Tokens kept free for the answer; default min(4,096, window / 8).
-            preset: "balanced" archives half of the active pages at once, "economy" three quarters, "verbatim" a
-                quarter; "original" one page a turn, with the rules n = 5, m = 10, p = 20 and 2,000 tokens of contents.
-            archive_share: The share of the active pages that a compaction archives, 0 to 1.
-            active_pages: How many closed pages stay verbatim at most; default: as many as fit.
-            contents_tokens: The ceiling of the Contents Page; default 15 % of the window.
-            standing_tokens: What the user's standing instructions ("always answer in French") may cost, which stay in
-                the window verbatim; default min(600, 5 % of the window), 0 shows none.
-            never_recalled: Turns after which a page that was never recalled is unloaded; default: never.
-            stale: Turns without a recall after which a page that was recalled is unloaded; default: never.
-            rules: Unload rules of your own, in place of those two; pass them at every open.
-            notice: Whether the model is told of the archive and is offered `recall_page`; default True.
-            read_only: Whether nothing is ever written: what changes the context is an error, and a compaction that a
-                rendering needs is reckoned in memory only.
-            at: Show the context as it stood at the close of this turn (from 0, as `PageInfo.turn`); only for reading.
-            wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed: no other
-                caller that asks for it gets it meanwhile. 0 asks for none.
-            memory: Where pages go that leave the window, and what is searched; default: `TieredMemory`, in the same
-                store. `NullMemory()` remembers nothing, and the model is offered no search then.
-            chat: A model (`memci.llm.Chat`) that makes better, in the background, what the default memory knows: lines
-                of the Contents Page, topics, facts, the profile. No call of the context ever waits for it; default:
-                none, all of it is extracted. A memory of your own is given its model when it is made.
-            remember: Whether what the memory finds for a turn is shown in front of it, as a page of at most 3 % of the
-                window; default False, since a provider's cache bills what stands behind it anew each turn.
-            nonce: 8 hex digits in the frames of a new context; for tests that compare bytes.
+            policy: How the window is used (`memci.Policy`); default: as stored, in a new context "balanced".
+            memory: Where pages go that leave the window, and what is searched; default: `TieredMemory` in the same
+                store. `NullMemory()` keeps nothing, and the model is then offered no search.
+            chat: A model (`memci.llm.Chat`) that improves, in the background, what the default memory knows: lines of
+                the Contents Page, topics, facts, the profile. No call of the context waits for it. Default: none, and
+                everything is extracted by rule. Give a memory of your own its model when you make it.
+            owner: Whose memory it is; default: the id.
+            counter: Counts the tokens of a text, in place of the vocabulary; pass it at every open.
+            format: The form of the messages; this version speaks "openai_chat" only.
+            clock: Returns the time in UTC, for appends without `at`; None stores no time. Times order nothing.
+            wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed. 0 takes
+                no lock.
             on_event: Called with every `Event`.
+            nonce: 8 hex digits for the frames of a new context; for tests that compare bytes.
 
         Raises:
             InvalidSetting: If an argument makes no sense; it says which and why.
             BudgetExceeded: If system, tools and a quarter for the open page do not fit the window.
-            StorageBusy: If another one held the lock for *wait* seconds.
+            StorageBusy: If another handle held the lock for *wait* seconds.
             StorageError: If the store can't be opened or read.
         """
-        given = {
-            "model": model,
-            "window": window,
-            "reply": reply,
-            "preset": preset,
-            "archive_share": archive_share,
-            "active_pages": active_pages,
-            "contents_tokens": contents_tokens,
-            "standing_tokens": standing_tokens,
-            "never_recalled": never_recalled,
-            "stale": stale,
-            "notice": notice,
-            "remember": remember,
-        }
-        read_only = read_only or at is not None
-        if memory is not None and not isinstance(memory, MemoryBackend):
-            raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
+        request = _request(id, owner, system, counter, nonce, model, window, reply, policy, memory)
+        if format is not None and format not in FORMATS:
+            raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
         if chat is not None:
             _check_chat(chat, memory)
-        searchable = not isinstance(memory, NullMemory)
-        wanted = Wanted(id, owner, system, counter, nonce, given, read_only, searchable, recount=at is not None)
-        return cls(store, wanted, rules=rules, memory=memory, chat=chat, at=at, wait=wait, on_event=on_event)
+        if clock is not None and not callable(clock):
+            raise InvalidSetting("clock", f"expected a callable that returns the time, or None, got {brief(clock)}")
+        return cls(store, request, policy, memory=memory, chat=chat, clock=clock, wait=wait, on_event=on_event)
+
+    @classmethod
+    def view(
+        cls,
+        store: Store,
+        id: str,  # noqa: A002
+        *,
+        at: int | None = None,
+        system: str | None = None,
+        model: str | None = None,
+        window: int | None = None,
+        reply: int | None = None,
+        policy: Policy | None = None,
+        memory: MemoryBackend | None = None,
+        counter: Callable[[str], int] | None = None,
+    ) -> Self:
+        """Open the context *id* in *store* for reading only: nothing is ever written. O(messages in the window).
+
+        Its calls that would change something raise `StorageReadOnly`; a compaction that a rendering needs is made in
+        memory only. The other arguments show the context as it would look with them.
+
+        Args:
+            store: A path, or a store, which stays open when the context closes.
+            id: The context's name in the store.
+            at: Show it as of the close of this turn (from 0, as `PageInfo.turn`); default: as it is now.
+            system: As in `open`.
+            model: As in `open`.
+            window: As in `open`.
+            reply: As in `open`.
+            policy: As in `open`.
+            memory: As in `open`.
+            counter: As in `open`.
+
+        Raises:
+            InvalidSetting: If there is no such context or no such turn, or an argument makes no sense.
+            StorageError: If the store can't be opened or read.
+        """
+        request = _request(id, None, system, counter, None, model, window, reply, policy, memory)
+        request = request._replace(read_only=True, recount=at is not None)
+        return cls(store, request, policy, memory=memory, at=at)
+
+    @classmethod
+    def list(
+        cls, store: Store, *, owner: str | None = None, after: str | None = None, limit: int = 100
+    ) -> builtins.list[ContextInfo]:
+        """Return what contexts *store* holds, by id, a page of at most *limit* at a time. O(contexts in the store).
+
+        Args:
+            store: A path, or a store.
+            owner: Only this owner's contexts.
+            after: Only ids after this one: the last id of the page before.
+            limit: How many at most.
+
+        Raises:
+            InvalidSetting: If an argument makes no sense.
+            StorageError: If the store can't be opened or read.
+        """
+        with _opened(store, read_only=True) as storage:
+            return listed(storage, owner=owner, after=after, limit=limit)
 
     @classmethod
     def import_(
@@ -156,10 +219,10 @@ class Context(Calls):
 
         Args:
             store: Where to.
-            lines: What `export` gave; or a plain chat: JSON of its messages, or a message per line.
-            id: Its name; an export has the one that it had, a chat needs one.
-            window: As in `open`; a chat needs it, an export brings it.
-            system: As in `open`; default: what the export or the first message of the chat says.
+            lines: What `export` returned; or a plain chat: JSON of its messages, or a message per line.
+            id: Its name; default: the one in the export, a chat needs one.
+            window: As in `open`; a chat needs it.
+            system: As in `open`; default: that of the export or of the first message of the chat.
             model: As in `open`.
             counter: As in `open`.
 
@@ -171,20 +234,124 @@ class Context(Calls):
         from ..history import chat_of, imported, imported_chat, is_native
 
         def opening(scratch: Storage, prompt: str | None) -> Context:
-            said = system if system is not None else prompt
-            return cls.open(scratch, id=id or "", window=window, system=said, model=model, counter=counter)
+            chosen = system if system is not None else prompt
+            return cls.open(scratch, id or "", window=window, system=chosen, model=model, counter=counter, clock=None)
 
-        text = list(lines)
-        with kept_open(store) as storage:
+        text = builtins.list(lines)
+        with _opened(store, read_only=False) as storage:
             if text and is_native(text[0]):
                 name = imported(storage, text, id=id)
             else:
                 name = imported_chat(storage, chat_of(text), id=id or "", open_context=opening)
-        return cls.open(store, id=name, window=window, system=system, model=model, counter=counter)
+        return cls.open(store, name, window=window, system=system, model=model, counter=counter)
+
+    def __init__(
+        self,
+        store: Store,
+        request: OpenRequest,
+        policy: Policy | None,
+        *,
+        memory: MemoryBackend | None = None,
+        chat: ChatModel | None = None,
+        at: int | None = None,
+        clock: Clock | None = None,
+        wait: float = 0,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        self._lock = threading.RLock()
+        self._closed = False
+        self._store, self._request, self._policy = store, request, policy
+        self._given_memory, self._chat, self._clock = memory, chat, clock
+        self._release: Callable[[], None] | None = None
+        self.on_event = on_event
+        """called with every `Event`, after it was committed; an error that it raises reaches the caller"""
+        self._owns_store = not isinstance(store, Storage)
+        self._storage = _storage(store, read_only=request.read_only)
+        self._client: MemoryClient | None = None
+        try:
+            check_seconds(wait)
+            if wait and not request.read_only:  # a reader needs no lock
+                self._release = self._storage.hold(request.id, wait)
+            if at is not None:
+                self._storage = AsOf(self._storage, request.id, at)
+            self._client = MemoryClient(
+                memory,
+                self._default_memory,
+                self._lock,
+                read_only=request.read_only,
+                as_of=at is not None,
+                models=chat is not None,
+            )
+            self._read()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _read(self, meter: CacheMeter | None = None) -> None:
+        """Take the context as its store has it, all at once; *meter* goes on counting, if there is one."""
+        window, reader, unwritten = loaded(self._storage, self._request)
+        client, read_only = self._memory_client, self._request.read_only
+        writer = Writer(
+            self._storage,
+            window,
+            reader,
+            rules=self._policy.rules if self._policy is not None else None,
+            notify=self._notify,
+            summaries=client.summaries,
+            unwritten=unwritten,
+            read_only=read_only,
+        )
+        renderer = Renderer(window, writer, meter or CacheMeter())
+        if meter is not None:
+            meter.breaks(window)
+        dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED))
+        client.follow(self._storage, window)
+        page = None
+        if window.settings.remember and not client.off:
+            page = MemoryPage(window, writer, renderer.meter, client.search, read_only=read_only)
+        self._parts = _Parts(window, reader, writer, renderer, dispatch, page)
+
+    # -- what it is
+
+    @property
+    def id(self) -> str:
+        """The context's name in its store."""
+        return self._parts.window.record.id
+
+    @property
+    def owner(self) -> str:
+        """Whose memory it is."""
+        return self._parts.window.record.owner
+
+    @property
+    def system(self) -> str | None:
+        """The system prompt, as it was given; None if there is none."""
+        return self._parts.window.system.prompt
+
+    @property
+    def window(self) -> int:
+        """The model's context length, in tokens."""
+        return self._parts.window.settings.window
+
+    @property
+    def budget(self) -> int:
+        """What a request may cost now, in tokens: the window without the reply, by the provider's count."""
+        return self._parts.window.limits.budget
+
+    @property
+    def memory(self) -> MemoryBackend:
+        """The memory behind the window; it is made now if it was not needed before."""
+        with self._usable():
+            return self._memory_client.memory
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing is written: it was opened by `view`."""
+        return self._request.read_only
 
     # -- the loop of an agent
 
-    def render(self, *pending: object, tools: Sequence[Message] = (), strict: bool = True) -> list[Message]:
+    def render(self, *pending: MessageLike, tools: Iterable[Any] = (), strict: bool = True) -> builtins.list[Any]:
         """Return the messages of the next request: within the budget, whatever was said before.
 
         Between two compactions each rendering extends the one before, byte for byte. The messages are shared with the
@@ -201,6 +368,7 @@ class Context(Calls):
             InvalidMessage: If a pending message is not one.
             WriteConflict: If another writer has changed the context: `refresh`, then render again.
         """
+        tools = tuple(tools)
         with self._usable():
             self._parts.writer.check_revision()
             renderer, page = self._parts.renderer, self._parts.memory_page
@@ -212,7 +380,7 @@ class Context(Calls):
 
     def append_turn(
         self,
-        *messages: object,
+        *messages: MessageLike | Sequence[MessageLike],
         op_id: str | None = None,
         usage: object = None,
         at: datetime | str | None = None,
@@ -223,7 +391,7 @@ class Context(Calls):
         Never raises for the budget: what is too large is stored whole, shown clipped, or archived.
 
         Args:
-            messages: Dicts, an SDK's message objects, or a str for the user's text.
+            messages: Dicts, an SDK's message objects, or a str for the user's text; or one list of them.
             op_id: Names this append: the same op_id with the same messages stores nothing again.
             usage: What the provider reported for the last request; calibrates the count.
             at: When it happened, for information; it orders nothing.
@@ -243,9 +411,9 @@ class Context(Calls):
             window, writer = self._parts.window, self._parts.writer
             if op_id is not None and (not isinstance(op_id, str) or not op_id):
                 raise InvalidSetting("op_id", f"expected a str that is not empty, got {op_id!r:.60}")
-            when = moment(at)
+            when = timestamp(at if at is not None or self._clock is None else self._clock())
             state = window.calibrated(usage, self._parts.renderer.predicted)
-            drafted = self._draft(messages, opens_page=opens_page)
+            drafted = self._draft(_flat(messages), opens_page=opens_page)
             seq = window.record.head
             if not drafted.nodes:
                 writer.remember(state)
@@ -260,8 +428,102 @@ class Context(Calls):
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):
                 self._parts.renderer.compaction_after_append()
-            self._remembering.used()
+            self._memory_client.used()
             return receipt
+
+    # -- what the model may call
+
+    @property
+    def tools(self) -> builtins.list[Any]:
+        """The schemas of the tools that the model may call; constant bytes. [] without the notice."""
+        return copy.deepcopy(self._request.tools) if self._parts.window.settings.notice else []
+
+    @property
+    def functions(self) -> dict[str, Callable[..., str]]:
+        """The same tools as Python functions, for a text protocol such as `memci.tools.attp`."""
+
+        def text(arguments: object) -> str:
+            with self._usable():
+                return self._parts.dispatch.text(arguments)
+
+        def found(arguments: object) -> str:
+            with self._usable():
+                return self._parts.dispatch.found(arguments)
+
+        return recall_functions(text) | (search_tool.functions(found) if self._request.searchable else {})
+
+    def handles(self, call: object) -> bool:
+        """Return whether *call* (a tool call of a reply) is for a tool of the context."""
+        return call_name(plain(call, "call")) in self._parts.window.tools
+
+    def answer(self, call: object) -> Message:
+        """Return the tool message that answers one *call*; a model's mistake is answered, never raised.
+
+        A page that is stored but can't be read is answered as that, never as one that does not exist.
+
+        Raises:
+            HandlePoisoned: If the store has to be opened again.
+        """
+        with self._usable():
+            return self._parts.dispatch.answers([plain(call, "call")])[0]
+
+    def answers(self, reply: object) -> builtins.list[Message]:
+        """Return a tool message for each call in *reply* (an assistant's message) that is for the context, else []."""
+        with self._usable():
+            return self._parts.dispatch.answers(
+                [call for call in tool_calls(plain(reply, "reply")) if self.handles(call)]
+            )
+
+    def recall_page(self, index: int, entry: int | None = None) -> builtins.list[Message]:
+        """Return the messages of page *index*, whole and exact, or its one *entry*. O(messages of the page).
+
+        Counts as a use of the page, once per turn, if it is not in the window.
+
+        Raises:
+            PageNotFound: If no page has this index, or it has no such entry; `Undone` if it was taken back, `Erased` if
+                it was erased.
+        """
+        with self._usable():
+            page = page_text(self._parts.window, self._parts.reader, index, entry)
+            chosen = [message for found, message in page.entries if entry is None or found.ordinal == entry]
+            if not page.in_window:
+                self._parts.writer.recalled(page.index)
+            return chosen
+
+    def search_memory(
+        self,
+        query: str,
+        *,
+        k: int = 5,
+        budget: int | None = None,
+        since: datetime | str | float | None = None,
+        until: datetime | str | float | None = None,
+    ) -> Recollection:
+        """Return what is known of *query*: all that was ever said and is not in the window, and what came of it.
+
+        A page of this context says its index, which `recall_page` takes; one of another context of the same owner says
+        whose it is. What was found counts as used, and stays warm.
+
+        Args:
+            query: In the words of whoever asks.
+            k: How many pages at most.
+            budget: Tokens that the texts of the pages may cost in all; default: no bound.
+            since: Only pages from then on: a datetime, ISO 8601, or seconds since 1970; a page that was appended
+                without `at` is not among them.
+            until: Only pages until then; a date is its end.
+
+        Raises:
+            InvalidSetting: If an argument makes no sense.
+            StorageError: If the memory can't be read; never an empty answer then.
+        """
+        if not isinstance(query, str) or not query.strip():
+            raise InvalidSetting("query", f"expected what to look for (a str that is not empty), got {query!r:.60}")
+        for name, value in (("k", k), ("budget", budget)):
+            if value is not None and (type(value) is not int or value < 1):
+                raise InvalidSetting(name, f"expected a number from 1 (an int), got {value!r:.60}")
+        first, last = search_tool.timestamp(since, "since"), search_tool.timestamp(until, "until", ends=True)
+        with self._usable():
+            return self._memory_client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget)
 
     # -- pages
 
@@ -294,10 +556,9 @@ class Context(Calls):
         if keep is not None and (type(keep) is not int or keep < 0):
             raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {keep!r:.60}")
         with self._usable():
-            self._parts.renderer.meter.breaks(self._parts.window)
-            return self._parts.writer.archive(keep).archive
+            return self._parts.renderer.archive(keep).archive
 
-    def undo(self) -> list[Message]:
+    def undo(self) -> builtins.list[Message]:
         """Take back the newest interaction and return its messages, in order.
 
         They are neither shown nor recalled any more, but stay in the store; page numbers are not used again.
@@ -328,9 +589,183 @@ class Context(Calls):
     def report(self) -> Report:
         """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
         with self._usable():
-            return report(self._parts.window, self._parts.renderer.meter, self._remembering.work)
+            return report(self._parts.window, self._parts.renderer.meter, self._memory_client.work)
 
-    def _remembered(self, page: MemoryPage, view: list[Message], pending: Sequence[object]) -> list[Message]:
+    def refresh(self) -> None:
+        """Read the context again, as its store has it now: after `WriteConflict`, or to see what others appended.
+
+        O(messages in the window). What was appended here is in the store and stays.
+
+        Raises:
+            HandlePoisoned: If it was erased meanwhile: nothing is made in its place.
+            StorageError: If it can't be read.
+        """
+        with self._usable():
+            if not self._storage.revision(self.id):
+                raise HandlePoisoned(f"the context {self.id!r:.60} was erased: there is nothing to read any more")
+            self._read(self._parts.renderer.meter)
+
+    def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> Self:  # noqa: A002
+        """Make the context *id*, which shares the past of this one, and return it; each goes its own way then.
+
+        No message is copied, only a small row per page: O(pages). It lives in the same store, and has the settings,
+        counter and rules of this one. What is erased in one is erased in both.
+
+        Args:
+            id: Its name.
+            at: The last turn that is shared; default: all that was appended.
+            owner: Whose memory it is; default: this one's owner.
+
+        Raises:
+            InvalidSetting: If there is a context of this name, or no such turn.
+            WriteConflict: If another writer has changed this context: `refresh` first.
+        """
+        with self._usable():
+            then = self._request._replace(read_only=True, given={}, system=None, recount=True)
+            request = then._replace(id=id, owner=owner, nonce=None, read_only=False, recount=False)
+            writable = self._storage
+            if isinstance(writable, AsOf):
+                writable = writable.storage
+            if at is not None or isinstance(self._storage, AsOf):
+                seen = self._storage if at is None else AsOf(writable, self.id, at)
+                forked(seen, writable, loaded(seen, then).window, id, owner)
+            else:
+                self._parts.writer.check_revision()
+                forked(self._storage, writable, self._parts.window, id, owner)
+            store = self._store if self._owns_store else writable
+            memory = self._given_memory if owner is None else None
+            return type(self)(store, request, self._policy, memory=memory, chat=self._chat, clock=self._clock)
+
+    def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:
+        """Erase page *page*, or its one *entry*, for good: the bytes go from this context and from all its forks.
+
+        What the model reads of it goes too: lines of the Contents Page, answers that quoted it, earlier compactions
+        (the past before can't be opened by `at=` any more). The page's number is not used again. O(entries +
+        contexts in the store).
+
+        Raises:
+            PageNotFound: If no page has this index, or it has no such entry; `Erased` if it is gone already.
+            WriteConflict: If another writer has changed one of these contexts: `refresh` first.
+        """
+        with self._usable():
+            if self._request.read_only:
+                raise StorageReadOnly(f"context {self.id!r:.60} was opened for reading only")
+            self._parts.writer.check_revision()
+            try:
+                self._parts.writer.write_out()
+                receipt = erased(
+                    self._storage, self._parts.window, self._parts.reader, page, entry, counter=self._request.counter
+                )
+            except StorageError:  # it may be erased although not all was done
+                with suppress(StorageError):
+                    self._read()
+                raise
+            self._read()
+            if not (self._memory_client.send_state_changes() and forgotten(self._storage, {})):
+                receipt = replace(receipt, memory="pending")
+            return receipt
+
+    def export(self) -> Iterator[str]:
+        """Yield the whole context as lines of JSON, without their newlines; `import_` reads them. O(entries).
+
+        Every byte of every message comes back, and all that is known of pages, compactions and ops (docs/storage.md
+        says which line holds what).
+        """
+        from ..history import exported
+
+        with self._usable():
+            return exported(self._storage, self.id)
+
+    def verify(self) -> builtins.list[str]:
+        """Read everything that is stored, and return what is wrong with it; [] is well.
+
+        O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes).
+        """
+        with self._usable():
+            damage = self._storage.damage() if isinstance(self._storage, SQLiteStorage) else []
+            return [*damage, *problems(self._storage, self.id)]
+
+    def flush(self) -> None:
+        """Send all closed pages to the memory, and let it do what is due. O(pages that wait).
+
+        Messages are stored when `append_turn` returns, in any case. A worker does the same while the context is idle;
+        call this in tests and in scheduled jobs. With a model, it waits for all of the model's jobs that are due, each
+        once; other threads may use the context meanwhile.
+
+        Raises:
+            StorageError: If the memory can't store them; they are sent again later.
+        """
+        with self._usable():
+            self._memory_client.flush()
+            with suppress(StorageError):  # the pages are sent: if that can't be noted, they are sent again
+                self._parts.writer.write_state()
+        self._memory_client.maintain()
+
+    def close(self) -> None:
+        """Close the context, release its lock, and close its store if it opened it. Closing twice is fine."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._let_go()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        record = self._parts.window.record
+        return f"<Context {record.id!r:.60}: {record.head:,} messages, page #{record.next_page - 1}>"
+
+    def _let_go(self) -> None:
+        release, self._release = self._release, None
+        try:
+            if self._client is not None:
+                self._client.close()
+            if self._owns_store:
+                self._storage.close()
+        finally:
+            if release is not None:
+                release()
+
+    def _usable(self) -> threading.RLock:
+        """Return the lock that every call holds.
+
+        Raises:
+            HandlePoisoned: If the context was closed.
+        """
+        if self._closed:
+            raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
+        return called(self._lock)
+
+    def _default_memory(self) -> MemoryBackend:
+        """Return the memory of a context that was opened without one."""
+        from ..memory.tiered_memory import TieredMemory  # numpy: only when the memory is first used
+
+        window, storage = self._parts.window, self._storage
+        return TieredMemory(
+            storage.storage if isinstance(storage, AsOf) else storage,
+            owner=window.record.owner,
+            counter=window.count,
+            read_only=self._request.read_only,
+            chat=self._chat,
+        )
+
+    @property
+    def _memory_client(self) -> MemoryClient:
+        assert self._client is not None, "the client is made before the context is read"
+        return self._client
+
+    def _notify(self, event: Event) -> None:
+        if self.on_event is not None:
+            self.on_event(event)
+
+    def _remembered(
+        self, page: MemoryPage, view: builtins.list[Message], pending: Sequence[object]
+    ) -> builtins.list[Message]:
         shown = len(view) - len(self._parts.window.view) if pending else 0
         view = page.placed(view, view[len(view) - shown :], self._parts.renderer.predicted)
         self._parts.renderer.predicted += page.tokens
@@ -356,3 +791,55 @@ def _check_chat(chat: object, memory: MemoryBackend | None) -> None:
         )
     if memory is not None:
         raise InvalidSetting("chat", f"give the model to the memory: {type(memory).__name__}(…, chat=…)")
+
+
+def _request(
+    id: str,  # noqa: A002
+    owner: str | None,
+    system: str | None,
+    counter: Callable[[str], int] | None,
+    nonce: str | None,
+    model: str | None,
+    window: int | None,
+    reply: int | None,
+    policy: Policy | None,
+    memory: MemoryBackend | None,
+) -> OpenRequest:
+    """Return the arguments of `open` as a request; what it asks for is checked where it is loaded."""
+    given: dict[str, object] = {"model": model, "window": window, "reply": reply}
+    if policy is not None:
+        from ..settings import Policy  # pydantic takes half of the time of `import memci`
+
+        if not isinstance(policy, Policy):
+            raise InvalidSetting("policy", f"expected a Policy, got {brief(policy)}")
+        policy.check()
+        given |= policy.given
+    if memory is not None and not isinstance(memory, MemoryBackend):
+        raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
+    return OpenRequest(id, owner, system, counter, nonce, given, searchable=not isinstance(memory, NullMemory))
+
+
+def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence[MessageLike]:
+    """Return *messages*; of one list, its elements."""
+    if len(messages) == 1 and isinstance(messages[0], (list, tuple)):
+        return messages[0]
+    return messages  # type: ignore[return-value]  # a list among others is refused with its position
+
+
+@contextmanager
+def _opened(store: Store, *, read_only: bool) -> Iterator[Storage]:
+    """Give the storage that *store* stands for, and close it at the end if it was a path."""
+    storage = _storage(store, read_only=read_only)
+    try:
+        yield storage
+    finally:
+        if not isinstance(store, Storage):
+            storage.close()
+
+
+def _storage(store: Any, *, read_only: bool) -> Storage:
+    if isinstance(store, (str, os.PathLike)):
+        return SQLiteStorage(store, read_only=read_only)
+    if isinstance(store, type) or not isinstance(store, Storage):
+        raise InvalidSetting("store", f"expected a path or a Storage, got {type(store).__name__}")
+    return store

@@ -1,10 +1,10 @@
-"""The hand-over: what a context tells its memory of, and when.
+"""The memory feed: which pages a context sends to its memory, and when.
 
-    heard #40 ──▶  #41, #42, … closed pages, by index        observe; admit, if a page is unloaded
+    cursor #40 ──▶  #41, #42, … closed pages, by index       observe; admit, if a page is unloaded
     outbox    ──▶  what happened to a page since             admit · erase (undone, erased) · observe anew (split)
 
-The memory says how far it has heard, and the outbox is part of the transaction that changed a page, so nothing is
-missed when a process dies between the two; telling twice changes nothing. A page that a fork shares is told of as its
+The memory acknowledges pages, and the outbox is part of the transaction that changed a page, so nothing is
+missed when a process dies between the two; sending twice changes nothing. A page that a fork shares is sent as its
 parent's, if both belong to one owner. This module knows nothing of how a memory keeps things.
 """
 
@@ -23,64 +23,64 @@ from ..window.window import Window
 _LOG = logging.getLogger("memci")
 
 
-class Handover:
-    """Tells the memory of one context's pages."""
+class MemoryFeed:
+    """Sends the pages of one context to its memory."""
 
-    def __init__(self, storage: Storage, window: Window, memory: MemoryBackend, *, past: bool = False) -> None:
+    def __init__(self, storage: Storage, window: Window, memory: MemoryBackend, *, as_of: bool = False) -> None:
         self._storage = storage
         self.window = window
         self.memory = memory
-        self._heard = memory.acknowledged(window.record.id)
-        """up to which page the memory was told, one by one"""
-        self._ahead = self._heard >= window.record.next_page and not past
-        """whether the memory knows pages that are not there: it has outlived a power cut, or another context"""
+        self._cursor = memory.acknowledged(window.record.id)
+        """the last page that the memory acknowledged, one by one"""
+        self._ahead = self._cursor >= window.record.next_page and not as_of
+        """whether the memory knows pages that do not exist: after a power cut, or of another context of this name"""
         if self._ahead:
-            self._heard = 0
-        self._heard = min(self._heard, window.record.next_page - 1)
+            self._cursor = 0
+        self._cursor = min(self._cursor, window.record.next_page - 1)
         self._shared = self._shared_before()
         if self._shared:
-            self._heard = max(self._heard, self._last_shared())
+            self._cursor = max(self._cursor, self._last_shared())
 
     @property
     def pending(self) -> int:
-        """How many pages the memory has not been told of as they are. O(pages in the outbox)."""
-        return self.unheard + sum(1 for _ in self._fates())
+        """How many pages the memory does not know as they are now. O(pages in the outbox)."""
+        return self.unsent + sum(1 for _ in self._state_changes())
 
-    def tell(self, most: int) -> int:
-        """Tell the memory of up to *most* pages, and return how many those were. O(their messages).
+    def send(self, most: int) -> int:
+        """Send up to *most* pages to the memory, and return how many were sent. O(their messages).
 
         Raises:
-            StorageError: If a page can't be read, or the memory can't keep it; it is told again then.
+            StorageError: If a page can't be read, or the memory can't store it; it is sent again later.
         """
         if self._ahead:  # nothing that it knows of this context is to be trusted
             self.memory.erase(Scope(self.window.record.id))
             self._ahead = False
-        told = self.tell_fates(most)
-        while told < most and self.unheard:
-            index = self._heard + 1
+        sent = self.send_state_changes(most)
+        while sent < most and self.unsent:
+            index = self._cursor + 1
             if index != self.window.record.open_page:  # one with parts behind it is in the outbox
-                self._tell_of(index)
+                self._send_page(index)
                 self._delivered(index)
-                told += 1
-            self._heard = index
-        return told + self.tell_fates(most - told)
+                sent += 1
+            self._cursor = index
+        return sent + self.send_state_changes(most - sent)
 
-    def tell_fates(self, most: int = 2**62) -> int:
-        """Tell the memory what became of up to *most* pages that it heard of, and return how many those were.
+    def send_state_changes(self, most: int = 2**62) -> int:
+        """Send the state changes of up to *most* pages that the memory knows, and return how many were sent.
 
-        The others are told when it is their turn: as they are then.
+        Pages that it does not know yet are sent in their order, in the state that they have then.
         """
-        told = 0
-        for index in list(self._fates()):
-            if told >= most:
+        sent = 0
+        for index in list(self._state_changes()):
+            if sent >= most:
                 break
-            self._tell_of(index)
+            self._send_page(index)
             self._delivered(index)
-            told += 1
-        return told
+            sent += 1
+        return sent
 
     def key(self, row: PageRow) -> tuple[str, int]:
-        """Return what the memory knows a page as: one that a fork shares is its parent's. O(forks before it).
+        """Return the key of a page in the memory: one that a fork shares has its parent's. O(forks before it).
 
         A page that was open at the fork is no longer the same, wherever it was closed.
         """
@@ -94,7 +94,7 @@ class Handover:
         return self.window.record.id, row.index
 
     def own(self, context: str, index: int) -> bool:
-        """Tell whether what the memory knows by these is a page of this context."""
+        """Return whether (*context*, *index*) in the memory is a page of this context."""
         if context == self.window.record.id:
             return True
         if all(context != name for name, _ in self._shared):
@@ -108,41 +108,39 @@ class Handover:
         return known or next(iter(self._storage.pages(self.window.record.id, first=index, last=index)), None)
 
     @property
-    def unheard(self) -> int:
-        """How many closed pages the memory has not heard of at all."""
+    def unsent(self) -> int:
+        """How many closed pages were not sent yet."""
         record = self.window.record
         last = record.next_page - 1
-        return max(0, last - (record.open_page == last) - self._heard)
+        return max(0, last - (record.open_page == last) - self._cursor)
 
-    def _fates(self) -> Iterator[int]:
+    def _state_changes(self) -> Iterator[int]:
         opened = self.window.record.open_page
-        return (index for index in indexes(self.window.state.outbox) if index != opened and index <= self._heard)
+        return (index for index in indexes(self.window.state.outbox) if index != opened and index <= self._cursor)
 
-    def _tell_of(self, index: int) -> None:
+    def _send_page(self, index: int) -> None:
         record = self.window.record
         row = next(iter(self._storage.pages(record.id, first=index, last=index)), None)
         if row is None or row.end is None:  # as the store has it: the window may have been read long ago
             return
         context, _ = self.key(row)
         if context != record.id and row.state is not PageState.ERASED:
-            return  # the other context tells of it
+            return  # the other context sends it
         kept = row.state is PageState.UNDONE and self._forked(row)  # a fork has it still; here it is not shown
         if row.state in (PageState.UNDONE, PageState.ERASED) and not kept:
             self.memory.erase(Scope(context, (index,)))
             return
         try:
-            told = record_of(self._storage, record.id, row, row.end)
-        except (
-            CorruptRecord
-        ):  # whoever reads it is told, and `verify` tells; the pages behind it are not to wait for it
+            sent = record_of(self._storage, record.id, row, row.end)
+        except CorruptRecord:  # readers get the error, and `verify` reports it; pages behind it must not wait
             _LOG.warning("page #%d can't be read: the memory goes on without it", index)
-            told = PageRecord(record.id, index, row.turn, ())
-        self.memory.observe(told)
+            sent = PageRecord(record.id, index, row.turn, ())
+        self.memory.observe(sent)
         if row.state is PageState.UNLOADED:
-            self.memory.admit(told)
+            self.memory.admit(sent)
 
     def _forked(self, row: PageRow) -> bool:
-        """Tell whether a fork of this context shares a page. O(contexts in the store)."""
+        """Return whether a fork of this context shares a page. O(contexts in the store)."""
         forks = [each for each in self._storage.contexts() if each.parent == self.window.record.id]
         return any(
             other.state not in (PageState.UNDONE, PageState.ERASED)

@@ -87,12 +87,32 @@ class Renderer:
         self.meter.rendered(window, costs, self.predicted)
         return window.front + window.active.view + shown
 
-    def compaction(self, *, pending: tuple[Unit, ...] = (), settles: bool = False, low: int | None = None) -> Plan:
-        """Start a compaction (see `Writer.compaction`)."""
+    def compaction(
+        self,
+        *,
+        pending: tuple[Unit, ...] = (),
+        settles: bool = False,
+        low: int | None = None,
+        fewest: int | None = None,
+        most: int | None = None,
+    ) -> Plan:
+        """Start a compaction: the one way in which a window is rewritten (see `Writer.compaction`)."""
         self.meter.breaks(self._window)
-        plan = self._writer.compaction(pending=pending, settles=settles, low=low)
+        plan = self._writer.compaction(pending=pending, settles=settles, low=low, fewest=fewest, most=most)
         self._postponed = False
         return plan
+
+    def archive(self, keep: int | None) -> Plan:
+        """Start a compaction that leaves the newest *keep* closed pages; None leaves the share of the settings.
+
+        Raises:
+            StorageReadOnly: If the context is only read.
+        """
+        self._writer.check_writable()
+        tokens = self._window.active.messages.tokens
+        if keep is None:
+            return self.compaction(low=int(self._window.limits.keep * tokens), fewest=1)
+        return self.compaction(low=tokens, most=keep)
 
     def compaction_after_append(self) -> None:
         """Start the compaction that an append made due; what goes wrong is raised by the next rendering, not here.

@@ -22,7 +22,7 @@ from ..window.window import Window
 RECALL, SEARCH = (str(tool["function"]["name"]) for tool in (RECALL_PAGE, SEARCH_MEMORY))
 
 
-class Answerer:
+class ToolDispatch:
     """Answers calls from the pages of one context."""
 
     def __init__(self, window: Window, reader: Reader, writer: Writer, search: Callable[..., Recollection]) -> None:

@@ -1,6 +1,6 @@
 """The past of a context, as a store that can only be read.
 
-    Past(storage, "alice", turn=41).load("alice")    the record and the window as they stood when turn 41 closed
+    AsOf(storage, "alice", turn=41).load("alice")    the record and the window as they stood when turn 41 closed
 
 Messages are never changed and page numbers never used again, so the past is the newest moment before that time
 (`moments`), the pages that were opened since, and nothing after. What was undone or erased later is not shown again;
@@ -15,14 +15,14 @@ from typing import NoReturn
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly
 from ..storage import Storage
 from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
-from ..window import snapshot as moments
-from ..window.snapshot import Moment
+from ..window import snapshot as snapshots
+from ..window.snapshot import Snapshot
 from ..window.state import WindowState
 
 _GONE = (PageState.UNDONE, PageState.ERASED)
 
 
-class Past:
+class AsOf:
     """One context of *storage* as it stood at the close of *turn*: when the next one began, or now.
 
     Args:
@@ -53,14 +53,14 @@ class Past:
                 "at", f"what was before message {state.since} is not known here: forked or erased there"
             )
         self._compaction = next(storage.compactions(context, head=head), None)
-        moment = self._moment(record, self._compaction)
-        then = moment.record if moment is not None and moment.record is not None else self._first(record)
+        snapshot = self._snapshot(record, self._compaction)
+        then = snapshot.record if snapshot is not None and snapshot.record is not None else self._first(record)
         next_page = record.next_page if following is None else following.index
-        since = 1 if moment is None else then.next_page
+        since = 1 if snapshot is None else then.next_page
         opened = [row for row in storage.pages(context, first=since, last=next_page - 1) if row.continues is None]
-        self._active = {row.index: row for row in (*(moment.active if moment else ()), *opened)}
-        self._listed = frozenset(moment.contents.listed) if moment is not None else frozenset[int]()
-        last = opened[-1].index if opened else (moment and then.open_page)
+        self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
+        self._listed = frozenset(snapshot.contents.listed) if snapshot is not None else frozenset[int]()
+        last = opened[-1].index if opened else (snapshot and then.open_page)
         if last and next(storage.pages(context, first=last, last=last)).state in _GONE:
             last = None
         state = self._window_state(WindowState.loads(then.state), next_page)
@@ -142,15 +142,15 @@ class Past:
                 low = middle + 1
         return found
 
-    def _moment(self, record: ContextRecord, compaction: CompactionRow | None) -> Moment | None:
+    def _snapshot(self, record: ContextRecord, compaction: CompactionRow | None) -> Snapshot | None:
         if compaction is None:
             return None
-        moment = moments.loads(
+        snapshot = snapshots.loads(
             compaction.text, record, nonce="", weigh=None, head=compaction.head, turn=compaction.turn
         )
-        if moment.record is None:
+        if snapshot.record is None:
             raise InvalidSetting("at", "an earlier memci wrote this turn, and did not keep how the window stood")
-        return moment
+        return snapshot
 
     def _window_state(self, state: WindowState, next_page: int) -> WindowState:
         """Return *state* without what it knows of later pages.
@@ -175,11 +175,11 @@ class Past:
     def _first(self, record: ContextRecord) -> ContextRecord:
         """Return the record with the settings that held before the first compaction. O(compactions)."""
         compactions = deque(self.storage.compactions(self._context), maxlen=1)
-        moment = self._moment(record, compactions[0] if compactions else None)
-        if moment is None or moment.record is None:
+        snapshot = self._snapshot(record, compactions[0] if compactions else None)
+        if snapshot is None or snapshot.record is None:
             return record
-        state = replace(WindowState.loads(moment.record.state), compactions=0).dumps()
-        return moment.record._replace(settings=moment.was or moment.record.settings, state=state)
+        state = replace(WindowState.loads(snapshot.record.state), compactions=0).dumps()
+        return snapshot.record._replace(settings=snapshot.was or snapshot.record.settings, state=state)
 
     def _then(self, row: PageRow) -> PageRow:
         if row.state in _GONE:

@@ -21,12 +21,12 @@ from ..messages import Message, tool_calls
 from ..storage import Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
-from ..window import snapshot as moments
+from ..window import snapshot as snapshots
 from ..window.compaction import instruction_sentences, line
 from ..window.draft import StoredPage
 from ..window.window import Window
 from . import quotations as quoting
-from .loader import Wanted, opened
+from .loader import OpenRequest, loaded
 from .page_reader import read_back
 from .reader import Reader
 
@@ -116,9 +116,19 @@ def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> b
 
     Bytes are left while another reader holds an older state of the file.
     """
-    from ..memory.forgetting import forget_everywhere
+    from ..memory.repository.store import MemoryStore
 
-    return forget_everywhere(storage, gone)
+    memory = MemoryStore.beside(storage)
+    try:
+        if not memory.there:
+            return True
+        if not gone:
+            return memory.scrub()
+        from ..memory.forgetting import forget_everywhere
+
+        return forget_everywhere(memory, gone)
+    finally:
+        memory.close()
 
 
 class _Emptied(NamedTuple):
@@ -141,7 +151,7 @@ def _emptied(
     tombstones: list[tuple[str, EntryRow]] = []
     pages: dict[str, tuple[int, ...]] = {}
     for each, gone in shown.values():
-        seen = windows.get(each.id) or opened(storage, Wanted(each.id, counter=counter, read_only=True)).window
+        seen = windows.get(each.id) or loaded(storage, OpenRequest(each.id, counter=counter, read_only=True)).window
         transition, pages[each.id] = _without(storage, seen, each, gone)
         transitions.append(transition)
         for seq in sorted(seq for seq in gone if seq >= each.base):  # the rest are its parent's
@@ -286,7 +296,7 @@ def _without(
         open_page=None if record.open_page in gone else record.open_page,
     )
     active = [row for row in storage.pages(record.id, state=PageState.ACTIVE) if row.index not in gone]
-    compaction = moments.dumps(contents, after, active)
+    compaction = snapshots.dumps(contents, after, active)
     transition = Transition(record.head, after, pages=tuple(gone.values()), views=views, compaction=compaction)
     return transition, (*gone, *(row.index for row in touched))
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..errors import InvalidSetting, WriteConflict
 from ..storage import Storage
 from ..storage.protocol import Transition
-from ..window import snapshot as moments
+from ..window import snapshot as snapshots
 from ..window.window import Window
 
 
@@ -42,7 +42,7 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
     )
     pages = tuple(window.rows.get(row.index, row) for row in source.pages(was.id, last=was.next_page - 1))
     views = tuple((node.seq, window.active.own_tokens(node), node.clip) for node in window.active.messages)
-    compaction = moments.dumps(contents, record, window.rows.values())
+    compaction = snapshots.dumps(contents, record, window.rows.values())
     try:
         target.commit(Transition(0, record, pages=pages, views=views, compaction=compaction))
     except WriteConflict:

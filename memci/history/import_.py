@@ -32,10 +32,10 @@ from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
 from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..text.sanitize import confined
-from ..window import snapshot as moments
+from ..window import snapshot as snapshots
 from ..window.state import fields_of as state_fields
 from .lines import FORMAT, Checksum, fields_of, written
-from .loader import Wanted, opened
+from .loader import OpenRequest, loaded
 from .verify import problems
 
 if TYPE_CHECKING:
@@ -271,12 +271,12 @@ def _compaction(number: int, compaction: "CompactionLine", rows: _Rows) -> Compa
         raise _wrong(number, "compactions come newest first, each from before the one above it")
     text = written("text", compaction.text)
     try:
-        moment = moments.loads(
+        snapshot = snapshots.loads(
             text, _record(rows.header), nonce="", weigh=None, head=compaction.head, turn=compaction.turn
         )
-        _check_lines(moment.contents)
-        if moment.record is not None:
-            _check_state(moment.record)
+        _check_lines(snapshot.contents)
+        if snapshot.record is not None:
+            _check_state(snapshot.record)
     except _NONSENSE as error:
         raise _wrong(number, f"the compaction can't be read: {error!r:.200}") from None
     return CompactionRow(compaction.revision, compaction.head, compaction.turn, text)
@@ -314,7 +314,7 @@ def _prove(transition: Transition) -> None:
     try:
         _check_state(record)
         with suppress(BudgetExceeded):  # it was counted by a counter of its own, and is counted otherwise here
-            opened(scratch, Wanted(record.id, read_only=True))
+            loaded(scratch, OpenRequest(record.id, read_only=True))
     except MemciError as error:
         raise InvalidSetting("file", f"context {record.id!r:.60} would not open: {error}") from None
     except _NONSENSE as error:

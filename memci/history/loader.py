@@ -28,7 +28,7 @@ from ..storage.validation import check_text
 from ..tokens import TokenCounter, counter_for, message_tokens
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
-from ..window import snapshot as moments
+from ..window import snapshot as snapshots
 from ..window.state import WindowState
 from ..window.window import Window
 from .page_reader import as_nodes
@@ -43,7 +43,7 @@ PAUSE_SECONDS = 0.02
 """The longest pause before that, so that two openers do not go on in step."""
 
 
-class Wanted(NamedTuple):
+class OpenRequest(NamedTuple):
     """What the caller of `Context.open` asks for."""
 
     id: str
@@ -74,7 +74,7 @@ class Unwritten(NamedTuple):
     """what the messages in the window cost by a new counter"""
 
 
-class Opened(NamedTuple):
+class LoadedContext(NamedTuple):
     """A context in memory."""
 
     window: Window
@@ -82,47 +82,49 @@ class Opened(NamedTuple):
     unwritten: Unwritten | None = None
 
 
-def opened(storage: Storage, wanted: Wanted) -> Opened:
-    """Return the context that is *wanted*; a new one is stored first.
+def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
+    """Return the context that is *request*; a new one is stored first.
 
     Raises:
         InvalidSetting: If an argument makes no sense, or a context that is only to be read does not exist.
         BudgetExceeded: If a new context, or new settings, leave no room for system, tools and a quarter for the open
-            page. A stored context opened as it was always opens: rendering says what does not fit.
+            page. A stored context loaded as it was always opens: rendering says what does not fit.
         StorageError: If the store can't be read.
     """
-    _check(wanted)
+    _check(request)
     for attempt in range(ATTEMPTS):
         with contextlib.suppress(WriteConflict):  # another one made or changed it while we read
-            return _opened(storage, wanted)
+            return _loaded(storage, request)
         time.sleep(random.uniform(0, PAUSE_SECONDS) if attempt else 0)  # noqa: S311 -- no secret
-    raise StorageBusy(f"context {wanted.id!r:.60} changes faster than it can be opened")
+    raise StorageBusy(f"context {request.id!r:.60} changes faster than it can be loaded")
 
 
-def _check(wanted: Wanted) -> None:
-    for name, value in (("id", wanted.id), ("owner", wanted.owner)):
+def _check(request: OpenRequest) -> None:
+    for name, value in (("id", request.id), ("owner", request.owner)):
         if (value is not None or name == "id") and (not isinstance(value, str) or not value):
             raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
         check_text(name, value or "")
-    if wanted.nonce is not None and not (isinstance(wanted.nonce, str) and re.fullmatch("[0-9a-f]{8}", wanted.nonce)):
-        raise InvalidSetting("nonce", f"expected 8 hex digits, got {wanted.nonce!r:.60}")
+    if request.nonce is not None and not (
+        isinstance(request.nonce, str) and re.fullmatch("[0-9a-f]{8}", request.nonce)
+    ):
+        raise InvalidSetting("nonce", f"expected 8 hex digits, got {request.nonce!r:.60}")
 
 
-def _opened(storage: Storage, wanted: Wanted) -> Opened:
-    found = storage.load(wanted.id)
-    if found is None and wanted.read_only:
-        raise InvalidSetting("id", f"there is no context {wanted.id!r:.60} in this store, and reading makes none")
+def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
+    found = storage.load(request.id)
+    if found is None and request.read_only:
+        raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading makes none")
     stored = json.loads(found[0].settings) if found else {}
-    chosen, prompt, count, text = _chosen(wanted, stored)
+    chosen, prompt, count, text = _chosen(request, stored)
     if found is None:
-        state = WindowState(wanted.nonce or secrets.token_hex(4))
-        record = ContextRecord(wanted.id, wanted.owner or wanted.id, text, state.dumps())
-        window = _window(record, state, chosen, prompt, count, wanted)
+        state = WindowState(request.nonce or secrets.token_hex(4))
+        record = ContextRecord(request.id, request.owner or request.id, text, state.dumps())
+        window = _window(record, state, chosen, prompt, count, request)
         _admit(window)
         storage.commit(Transition(head=0, record=record))
-        return Opened(window, Reader(storage, wanted.id))
+        return LoadedContext(window, Reader(storage, request.id))
     try:
-        return _read(storage, wanted, found, (chosen, prompt, count, text))
+        return _read(storage, request, found, (chosen, prompt, count, text))
     except (MemciError, ValueError, LookupError):
         _check_unchanged(storage, found[0])  # what was read at two moments may make no sense
         raise
@@ -130,29 +132,29 @@ def _opened(storage: Storage, wanted: Wanted) -> Opened:
 
 def _read(
     storage: Storage,
-    wanted: Wanted,
+    request: OpenRequest,
     found: tuple[ContextRecord, str | None],
     settings: tuple[Settings, str | None, TokenCounter, str],
-) -> Opened:
-    """Return the context that was *found*, with its *settings* as they are wanted."""
+) -> LoadedContext:
+    """Return the context that was *found*, with its *settings* as they are request."""
     chosen, prompt, count, text = settings
-    record = found[0]._replace(settings=text, owner=wanted.owner or found[0].owner)
-    window = _window(record, WindowState.loads(record.state), chosen, prompt, count, wanted)
-    reader = Reader(storage, wanted.id)
+    record = found[0]._replace(settings=text, owner=request.owner or found[0].owner)
+    window = _window(record, WindowState.loads(record.state), chosen, prompt, count, request)
+    reader = Reader(storage, request.id)
     before = json.loads(found[0].settings)
-    recount = wanted.recount or (before.get("counter"), before["settings"].get("model")) != (count.name, chosen.model)
+    recount = request.recount or (before.get("counter"), before["settings"].get("model")) != (count.name, chosen.model)
     contents = ContentsPage()
     if found[1] is not None:
-        contents = moments.contents(found[1], nonce=window.state.nonce, weigh=window.weigh if recount else None)
+        contents = snapshots.contents(found[1], nonce=window.state.nonce, weigh=window.weigh if recount else None)
     _fill(window, reader, storage, contents, recount=recount)
     _check_unchanged(storage, found[0])
     if text != found[0].settings:
         _admit(window)
     if record == found[0]:
-        return Opened(window, reader)
+        return LoadedContext(window, reader)
     own = window.active.own_tokens
     views = tuple((node.seq, own(node), node.clip) for node in window.active.messages) if recount else ()
-    return Opened(window, reader, Unwritten(found[0].settings, views))
+    return LoadedContext(window, reader, Unwritten(found[0].settings, views))
 
 
 def _check_unchanged(storage: Storage, record: ContextRecord) -> None:
@@ -160,15 +162,15 @@ def _check_unchanged(storage: Storage, record: ContextRecord) -> None:
         raise WriteConflict(f"context {record.id!r:.60} was changed while it was read")
 
 
-def _chosen(wanted: Wanted, stored: dict[str, object]) -> tuple[Settings, str | None, TokenCounter, str]:
+def _chosen(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, str | None, TokenCounter, str]:
     """Return the settings, the system prompt, the counter, and all that as it is stored."""
     from ..settings import settings
 
-    chosen, kept = settings(dict(wanted.given), json.dumps(stored["settings"]) if stored else None)
-    prompt = wanted.system if wanted.system is not None else stored.get("system")
+    chosen, kept = settings(dict(request.given), json.dumps(stored["settings"]) if stored else None)
+    prompt = request.system if request.system is not None else stored.get("system")
     if prompt is not None and not isinstance(prompt, str):
         raise InvalidSetting("system", f"expected the system prompt (a str), got {type(prompt).__name__}")
-    count = counter_for(chosen.model, wanted.counter)
+    count = counter_for(chosen.model, request.counter)
     return (
         chosen,
         prompt,
@@ -178,12 +180,17 @@ def _chosen(wanted: Wanted, stored: dict[str, object]) -> tuple[Settings, str | 
 
 
 def _window(
-    record: ContextRecord, state: WindowState, chosen: Settings, prompt: str | None, count: TokenCounter, wanted: Wanted
+    record: ContextRecord,
+    state: WindowState,
+    chosen: Settings,
+    prompt: str | None,
+    count: TokenCounter,
+    request: OpenRequest,
 ) -> Window:
     def weigh(message: Message) -> int:
         return message_tokens(message, count, chosen.model)
 
-    return Window(record, state=state, settings=chosen, system=prompt, tools=wanted.tools, count=count, weigh=weigh)
+    return Window(record, state=state, settings=chosen, system=prompt, tools=request.tools, count=count, weigh=weigh)
 
 
 def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:
@@ -207,10 +214,10 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
 def _rows(storage: Storage, context: str, indexes: list[int]) -> dict[int, PageRow]:
     """Return the rows of *indexes*, read in a few runs."""
     rows: dict[int, PageRow] = {}
-    wanted = sorted(indexes)
-    while wanted:
-        last = next((at for at, index in enumerate(wanted) if index > wanted[0] + 2 * at + 64), len(wanted))
-        run, wanted = wanted[:last], wanted[last:]
+    request = sorted(indexes)
+    while request:
+        last = next((at for at, index in enumerate(request) if index > request[0] + 2 * at + 64), len(request))
+        run, request = request[:last], request[last:]
         names = set(run)
         rows.update(
             (row.index, row) for row in storage.pages(context, first=run[0], last=run[-1]) if row.index in names

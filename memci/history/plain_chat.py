@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ..errors import InvalidMessage, InvalidSetting
-from ..messages import Message, text_of
+from ..messages import Message, MessageLike, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import exported
 from .import_ import check_free, imported
@@ -22,7 +22,7 @@ _SYSTEM = ("system", "developer")
 class Appending(Protocol):
     """What is needed of a context."""
 
-    def append_turn(self, *messages: object) -> object:
+    def append_turn(self, *messages: MessageLike) -> object:
         """Store *messages*."""
         ...
 

@@ -13,7 +13,7 @@ from ..errors import MemciError
 from ..storage import Storage
 from ..storage.codec import decode
 from ..storage.protocol import ContextRecord, PageRow, PageState
-from ..window import snapshot as moments
+from ..window import snapshot as snapshots
 
 
 def problems(storage: Storage, context: str) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _compactions(storage: Storage, record: ContextRecord) -> Iterator[str]:
         if row.revision >= revision or row.head > head:
             yield f"the compaction of revision {row.revision} is not older than the one after it"
         revision, head = row.revision, row.head
-        moments.loads(row.text, record, nonce="", weigh=None, head=row.head, turn=row.turn)
+        snapshots.loads(row.text, record, nonce="", weigh=None, head=row.head, turn=row.turn)
 
 
 def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
 def _listed(compaction: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
     archived = {row.index for row in rows if row.state is PageState.ARCHIVED}
     try:
-        listed = moments.contents(compaction, nonce="", weigh=None).listed if compaction is not None else []
+        listed = snapshots.contents(compaction, nonce="", weigh=None).listed if compaction is not None else []
     except (ValueError, KeyError, TypeError) as error:
         yield f"the Contents Page can't be read: {error}"
         return

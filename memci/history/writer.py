@@ -31,7 +31,7 @@ from ..storage import Storage
 from ..storage.codec import digest
 from ..storage.protocol import EntryRow, OpRow, PageRow, PageState, Transition
 from ..text.summarize import Summary
-from ..window import snapshot as moments
+from ..window import snapshot as snapshots
 from ..window.compaction import compaction, improvable
 from ..window.draft import Draft, StoredPage
 from ..window.state import WindowState
@@ -106,7 +106,7 @@ class Writer:
         pending: tuple[Unit, ...] = (),
         settles: bool = False,
         low: int | None = None,
-        fewest: int = 4,
+        fewest: int | None = None,
         most: int | None = None,
     ) -> Plan:
         """Start a compaction that makes room for *pending* units, and return its plan. O(messages in the window).
@@ -115,7 +115,7 @@ class Writer:
             pending: What is to be rendered but not appended yet.
             settles: Whether that ends the open tool group.
             low: Tokens that the active pages may hold afterwards; default: the watermark.
-            fewest: Pages at which the watermark stops.
+            fewest: Pages at which the watermark stops; default: what the settings say.
             most: How many closed pages may stay; default: what the settings say.
 
         Raises:
@@ -133,7 +133,7 @@ class Writer:
         coming = tuple(
             ClosedPage(page.row.index, sum(node.tokens for node in page.nodes), pinned=True) for page in pinned
         )
-        limits = replace(window.limits, fewest=fewest)
+        limits = window.limits if fewest is None else replace(window.limits, fewest=fewest)
         if most is not None:
             limits = replace(limits, active_pages=most, keep=1.0)
         plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=low)
@@ -153,14 +153,6 @@ class Writer:
         if made.unloaded:
             self._notify(Event("unload", record.id, made.unloaded, window.tokens))
         return plan
-
-    def archive(self, keep: int | None) -> Plan:
-        """Start a compaction that leaves the newest *keep* closed pages, or the share that a compaction leaves."""
-        window = self._window
-        self._check_writable()
-        if keep is None:
-            return self.compaction(low=int(window.limits.keep * window.active.messages.tokens), fewest=1)
-        return self.compaction(low=window.active.messages.tokens, most=keep)
 
     @property
     def due(self) -> bool:
@@ -300,13 +292,14 @@ class Writer:
         if not self._read_only and (stored := self._storage.revision(record.id)) != record.revision:
             raise WriteConflict(f"context {record.id!r} is at revision {stored}, not {record.revision}: call refresh()")
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raise StorageReadOnly if the context is only read."""
         if self._read_only:
             raise StorageReadOnly(f"context {self._window.record.id!r:.60} was opened for reading only")
 
     def _commit(self, transition: Transition, contents: ContentsPage | None = None) -> OpRow | None:
         """Store *transition*, a compaction if it has new *contents*, and with it what opening left unwritten."""
-        self._check_writable()
+        self.check_writable()
         window, unwritten = self._window, self._unwritten
         if unwritten is not None and contents is None:
             contents = window.contents
@@ -315,7 +308,7 @@ class Writer:
             rows.update((row.index, row) for row in transition.pages)
             active = [row for row in rows.values() if row.state is PageState.ACTIVE]
             was = unwritten and unwritten.was
-            transition = transition._replace(compaction=moments.dumps(contents, transition.record, active, was=was))
+            transition = transition._replace(compaction=snapshots.dumps(contents, transition.record, active, was=was))
         if unwritten is not None:
             transition = transition._replace(views=unwritten.views + transition.views)
         known = self._storage.commit(transition)

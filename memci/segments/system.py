@@ -31,6 +31,11 @@ class SystemSegment:
         """the messages that the segment shows"""
 
     @property
+    def prompt(self) -> str | None:
+        """The developer's prompt, None if there is none."""
+        return self.chapter.prompt
+
+    @property
     def tokens(self) -> int:
         """What the segment costs, framing included."""
         return self.chapter.tokens

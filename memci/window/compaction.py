@@ -165,7 +165,7 @@ def _instructions(window: Window, before: Instructions, leaving: Sequence[Stored
 
     Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
     """
-    budget = min(window.settings.standing_tokens, ceiling // 4)
+    budget = min(window.settings.instruction_tokens, ceiling // 4)
     new = [(page.row.index, sentence) for page in leaving for sentence in instruction_sentences(page)]
     return newest_fitting([*before, *new], budget, window.count) if budget and (before or new) else ()
 

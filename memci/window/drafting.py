@@ -7,11 +7,10 @@ All that can be wrong with an append is found here, before anything changes. Thi
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
-from ..errors import InvalidMessage, InvalidSetting, LimitExceeded
+from ..errors import InvalidMessage, LimitExceeded
 from ..messages import Message, call_name, check, plain, tool_calls
 from ..storage.codec import encode
 from .draft import Draft
@@ -116,20 +115,6 @@ def counted(draft: Draft) -> dict[bytes, int]:
         for node, (_, body), late in zip(draft.nodes, draft.bodies, draft.late, strict=True)
         if node.view is node.message and not late
     }
-
-
-def moment(at: datetime | str | None) -> str | None:
-    """Return *at* as ISO 8601.
-
-    Raises:
-        InvalidSetting: If it is no moment.
-    """
-    if at is None:
-        return None
-    try:
-        return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).isoformat()
-    except (TypeError, ValueError):
-        raise InvalidSetting("at", f"expected a datetime or ISO 8601, got {at!r:.60}") from None
 
 
 def _waiting(window: Window) -> list[Message]:

@@ -1,13 +1,13 @@
-"""Moments: how a window stood at a compaction, as JSON, so that it can be seen again later.
+"""Snapshots: how a window stood at a compaction, as JSON, so that it can be seen again later.
 
     {"contents": […],                           the Contents Page (`chapters.contents_json`)
      "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
      "was": …,                                   the settings before, if it changed them
      "active": [[index, first, end, turn, cut, continues], …]}        the pages that stood verbatim
 
-What is appended after a compaction only extends the window, so the state at the close of any turn is the newest moment
-before it, and the pages that were opened since. A compaction of memci 0.1 is a bare list: the Contents Page alone. This
-module knows nothing of storage, beyond the rows that are stored.
+What is appended after a compaction only extends the window, so the state at the close of any turn is the newest
+snapshot before it, and the pages that were opened since. A compaction of memci 0.1 is a bare list: the Contents Page
+alone. This module knows nothing of storage, beyond the rows that are stored.
 """
 
 import json
@@ -21,7 +21,7 @@ from ..storage.protocol import ContextRecord, PageRow, PageState
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Snapshot:
     """How a window stood."""
 
     contents: ContentsPage
@@ -33,7 +33,7 @@ class Moment:
 
 
 def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRow], *, was: str | None = None) -> str:
-    """Return the moment at which the window showed *contents* and the pages *active*. O(lines + pages).
+    """Return the snapshot of a window that shows *contents* and the pages *active*. O(lines + pages).
 
     Args:
         contents: The Contents Page.
@@ -55,20 +55,20 @@ def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRo
 
 def loads(
     text: str, record: ContextRecord, *, nonce: str, weigh: Callable[[Message], int] | None, head: int, turn: int
-) -> Moment:
-    """Return the moment that `dumps` wrote.
+) -> Snapshot:
+    """Return the snapshot that `dumps` wrote.
 
     Args:
         text: What it wrote.
         record: The context's record as it is now, for what never changes.
         nonce: In the frames of the Contents Page.
-        weigh: Counts its blocks anew; None trusts what was counted.
+        weigh: Counts its blocks again; None trusts the stored counts.
         head: The next seq at that time.
         turn: The turn at that time.
     """
     fields = json.loads(text)
     if isinstance(fields, list):
-        return Moment(contents_json.from_json(fields, nonce=nonce, weigh=weigh), None)
+        return Snapshot(contents_json.from_json(fields, nonce=nonce, weigh=weigh), None)
     then = record._replace(
         settings=fields["settings"],
         state=fields["state"],
@@ -81,10 +81,10 @@ def loads(
         PageRow(index, first, end, opened, PageState.ACTIVE, None if cut is None else (cut[0], cut[1]), continues)
         for index, first, end, opened, cut, continues in fields["active"]
     )
-    return Moment(contents_json.from_json(fields["contents"], nonce=nonce, weigh=weigh), then, active, fields["was"])
+    return Snapshot(contents_json.from_json(fields["contents"], nonce=nonce, weigh=weigh), then, active, fields["was"])
 
 
 def contents(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
-    """Return the Contents Page of the moment *text*."""
+    """Return the Contents Page of the snapshot *text*."""
     fields = json.loads(text)
     return contents_json.from_json(fields if isinstance(fields, list) else fields["contents"], nonce=nonce, weigh=weigh)

@@ -75,6 +75,7 @@ class Window:
             contents=settings.contents_tokens,
             keep=1 - settings.archive_share,
             active_pages=settings.active_pages,
+            fewest=settings.fewest,
         )
         """what the window may cost now"""
         self.clip_limit = max(SMALLEST, self.limits.share(self.fixed) // 4)

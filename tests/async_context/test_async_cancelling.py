@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from memci import AsyncContext, Context, EphemeralStorage, SQLiteStorage
+from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import InvalidSetting, StorageBusy
+from tests.door import open_async, open_context
 
 from ..context.kit import again, store, turn
 from .kit import GIVEN, Gated, said
@@ -18,7 +19,7 @@ def test_call_that_is_cancelled_in_its_turn_is_stored_whole_first(quiet):
     storage = Gated()
 
     async def main():
-        context = await AsyncContext.open(storage, **GIVEN)
+        context = await open_async(storage, **GIVEN)
         await storage.reached()
         storage.gate.clear()
         running = asyncio.ensure_future(context.append_turn(*turn(1), op_id="op"))
@@ -41,7 +42,7 @@ def test_call_that_is_cancelled_while_it_waits_has_not_happened(quiet):
     storage = Gated()
 
     async def main():
-        context = await AsyncContext.open(storage, **GIVEN)
+        context = await open_async(storage, **GIVEN)
         await storage.reached()
         storage.gate.clear()
         first = asyncio.ensure_future(context.append_turn("first"))
@@ -92,7 +93,7 @@ def test_append_can_be_cancelled_at_every_step(kind, tmp_path, quiet):
     outcomes = {}
 
     async def main():
-        async with await AsyncContext.open(storage, **GIVEN) as context:
+        async with await open_async(storage, **GIVEN) as context:
             steps, ended = 0, 0
             while ended < 3 and steps < 150:
                 name = f"step {steps}"
@@ -116,7 +117,7 @@ def test_appends_can_be_cancelled_at_random(tmp_path, quiet):
     outcomes = {}
 
     async def main():
-        async with await AsyncContext.open(storage, **GIVEN) as context:
+        async with await open_async(storage, **GIVEN) as context:
             for start in range(0, 500, 10):
                 work = []
                 for number in range(start, start + 10):
@@ -148,13 +149,13 @@ def test_loop_that_cancels_all_its_tasks_cuts_nothing_short(quiet):
 
     async def main():
         storage.gate.clear()
-        opening = asyncio.ensure_future(AsyncContext.open(storage, wait=1, **GIVEN))
+        opening = asyncio.ensure_future(open_async(storage, wait=1, **GIVEN))
         await storage.reached()
         cancel_all()
         storage.gate.set()
         with pytest.raises(asyncio.CancelledError):
             await opening
-        context = await AsyncContext.open(storage, wait=1, **GIVEN)
+        context = await open_async(storage, wait=1, **GIVEN)
 
         storage.gate.clear()
         running = asyncio.ensure_future(context.append_turn(*turn(1), op_id="op"))
@@ -176,7 +177,7 @@ def test_timeout_ends_an_append_whole(quiet):
     storage = Gated()
 
     async def main():
-        context = await AsyncContext.open(storage, **GIVEN)
+        context = await open_async(storage, **GIVEN)
         await storage.reached()
         storage.gate.clear()
         asyncio.get_running_loop().call_later(0.02, storage.gate.set)
@@ -194,14 +195,14 @@ def test_timeout_ends_an_append_whole(quiet):
 def test_open_that_is_cancelled_leaves_nothing_behind(after, tmp_path, quiet):
     """An open that is cancelled at some step gives back its turn and its file."""
     path = tmp_path / "agent.db"
-    with Context.open(path, **GIVEN):
+    with open_context(path, **GIVEN):
         pass
 
     async def main():
-        context, _ = await _cancelled_after(after, AsyncContext.open(path, wait=1, **GIVEN))
+        context, _ = await _cancelled_after(after, open_async(path, wait=1, **GIVEN))
         if context is not None:
             await context.close()
-        async with await AsyncContext.open(path, wait=0.05, **GIVEN) as context:
+        async with await open_async(path, wait=0.05, **GIVEN) as context:
             await context.append_turn("x")
 
     quiet(main())
@@ -212,8 +213,8 @@ def test_open_that_waits_is_cancelled_at_once_and_takes_no_turn(quiet):
     storage = EphemeralStorage()
 
     async def main():
-        first = await AsyncContext.open(storage, wait=1, **GIVEN)
-        waiting = asyncio.ensure_future(AsyncContext.open(storage, wait=3_600, **GIVEN))
+        first = await open_async(storage, wait=1, **GIVEN)
+        waiting = asyncio.ensure_future(open_async(storage, wait=3_600, **GIVEN))
         for _ in range(20):
             await asyncio.sleep(0)
         waiting.cancel()
@@ -221,9 +222,9 @@ def test_open_that_waits_is_cancelled_at_once_and_takes_no_turn(quiet):
             with pytest.raises(asyncio.CancelledError):
                 await waiting
         with pytest.raises(StorageBusy):
-            await AsyncContext.open(storage, wait=0.01, **GIVEN)
+            await open_async(storage, wait=0.01, **GIVEN)
         await first.close()
-        second = await AsyncContext.open(storage, wait=0.01, **GIVEN)
+        second = await open_async(storage, wait=0.01, **GIVEN)
         await second.close()
 
     quiet(main())
@@ -233,7 +234,7 @@ def test_fork_that_is_cancelled_is_there_or_not(tmp_path, quiet):
     """A fork that was cancelled can be opened or made again; its parent goes on."""
 
     async def main():
-        async with await AsyncContext.open(tmp_path / "agent.db", **GIVEN) as context:
+        async with await open_async(tmp_path / "agent.db", **GIVEN) as context:
             await context.append_turn(*turn(1))
             for steps in (0, 1, 2, 3, 5, 20, 100, 10_000):
                 fork, _ = await _cancelled_after(steps, context.fork(f"fork {steps}"))
@@ -241,7 +242,7 @@ def test_fork_that_is_cancelled_is_there_or_not(tmp_path, quiet):
                     await fork.close()
                 with contextlib.suppress(InvalidSetting):
                     await (await context.fork(f"fork {steps}")).close()
-                async with await AsyncContext.open(tmp_path / "agent.db", **{**GIVEN, "id": f"fork {steps}"}) as fork:
+                async with await open_async(tmp_path / "agent.db", **{**GIVEN, "id": f"fork {steps}"}) as fork:
                     assert len([each async for each in fork.messages()]) == 2
 
     quiet(main())

@@ -9,6 +9,7 @@ import pytest
 
 from memci import AsyncContext, Context, EphemeralStorage
 from memci.errors import HandlePoisoned, InvalidMessage, InvalidSetting, WriteConflict
+from tests.door import open_async, open_context
 
 from ..context.kit import again, call, calling, seen, store, turn, where
 from .kit import GIVEN, Gated, said
@@ -28,7 +29,7 @@ def test_every_method_of_a_context_is_there():
 
 def test_every_method_does_what_the_context_does(tmp_path, quiet):
     """The same calls leave the same context, awaited or not."""
-    plain = Context.open(tmp_path / "plain.db", **GIVEN)
+    plain = open_context(tmp_path / "plain.db", **GIVEN)
     reply = calling(call("r", "recall_page", {"index": 1, "entry": None}))
     expected = [
         plain.append_turn(*turn(1), op_id="op", at="2020-01-01T00:00:00+00:00"),
@@ -61,7 +62,7 @@ def test_every_method_does_what_the_context_does(tmp_path, quiet):
     fork.close()
 
     async def main():
-        context = await AsyncContext.open(tmp_path / "async.db", **GIVEN)
+        context = await open_async(tmp_path / "async.db", **GIVEN)
         got = [
             await context.append_turn(*turn(1), op_id="op", at="2020-01-01T00:00:00+00:00"),
             await context.append_turn("observed", opens_page=False),
@@ -110,8 +111,8 @@ def test_errors_reach_who_awaits(quiet):
 
     async def main():
         with pytest.raises(InvalidSetting):
-            await AsyncContext.open(storage, **{**GIVEN, "window": -1})
-        context = await AsyncContext.open(storage, **GIVEN)
+            await open_async(storage, **{**GIVEN, "window": -1})
+        context = await open_async(storage, **GIVEN)
         with pytest.raises(InvalidMessage):
             await context.append_turn({"role": "nobody"})
         again(storage).append_turn("by another")
@@ -128,7 +129,7 @@ def test_concurrent_calls_happen_in_the_order_in_which_they_were_made(quiet):
     storage = EphemeralStorage()
 
     async def main():
-        async with await AsyncContext.open(storage, **GIVEN) as context:
+        async with await open_async(storage, **GIVEN) as context:
             calls = [context.append_turn(f"{number}", {"role": "assistant", "content": "ok"}) for number in range(100)]
             return await asyncio.gather(*calls)
 
@@ -143,12 +144,12 @@ def test_loop_runs_on_while_a_call_is_in_its_thread(quiet):
     storage = Gated()
 
     async def main():
-        context = await AsyncContext.open(storage, **GIVEN)
+        context = await open_async(storage, **GIVEN)
         await storage.reached()
         storage.gate.clear()
         slow = asyncio.ensure_future(context.append_turn("slow"))
         await storage.reached()
-        other = await AsyncContext.open(EphemeralStorage(), **GIVEN)
+        other = await open_async(EphemeralStorage(), **GIVEN)
         receipt = await other.append_turn("quick")
         assert not slow.done()
         storage.gate.set()
@@ -164,7 +165,7 @@ def test_many_contexts_share_one_store(kind, tmp_path, quiet):
     storage = store(kind, tmp_path)
 
     async def talk(name):
-        async with await AsyncContext.open(storage, **{**GIVEN, "id": name}) as context:
+        async with await open_async(storage, **{**GIVEN, "id": name}) as context:
             for number in range(3):
                 await context.render(f"{name} {number}")
                 await context.append_turn(f"{name} {number}")
@@ -186,7 +187,7 @@ def test_task_group_that_fails_leaves_its_contexts_whole(quiet):
     storage = EphemeralStorage()
 
     async def main():
-        context = await AsyncContext.open(storage, **GIVEN)
+        context = await open_async(storage, **GIVEN)
 
         async def fail():
             await asyncio.sleep(0.002)
@@ -212,7 +213,7 @@ def test_close_waits_for_the_calls_before_it(quiet):
     storage = EphemeralStorage()
 
     async def main():
-        context = await AsyncContext.open(storage, **GIVEN)
+        context = await open_async(storage, **GIVEN)
         before = [asyncio.ensure_future(context.append_turn(f"{number}")) for number in range(10)]
         await asyncio.sleep(0)
         closing = asyncio.ensure_future(context.close())
@@ -231,7 +232,7 @@ def test_body_that_raises_closes_its_context(tmp_path, quiet):
     async def main():
         for error in (ValueError, asyncio.CancelledError):
             with pytest.raises(error):
-                async with await AsyncContext.open(tmp_path / "agent.db", wait=1, **GIVEN) as context:
+                async with await open_async(tmp_path / "agent.db", wait=1, **GIVEN) as context:
                     await context.append_turn("x")
                     raise error
             with pytest.raises(HandlePoisoned):
@@ -246,8 +247,8 @@ def test_open_that_waits_gets_the_turn_when_it_is_free(quiet):
     storage = EphemeralStorage()
 
     async def main():
-        first = await AsyncContext.open(storage, wait=1, **GIVEN)
-        waiting = asyncio.ensure_future(AsyncContext.open(storage, wait=30, **GIVEN))
+        first = await open_async(storage, wait=1, **GIVEN)
+        waiting = asyncio.ensure_future(open_async(storage, wait=30, **GIVEN))
         for _ in range(20):
             await asyncio.sleep(0)
         assert not waiting.done()
@@ -263,14 +264,14 @@ def test_open_that_waits_gets_the_turn_when_it_is_free(quiet):
 def test_time_that_is_none_is_refused(wait, quiet):
     """A wait is seconds, from 0, and the error names it."""
     with pytest.raises(InvalidSetting, match="wait"):
-        quiet(AsyncContext.open(EphemeralStorage(), wait=wait, **GIVEN))
+        quiet(open_async(EphemeralStorage(), wait=wait, **GIVEN))
 
 
 def test_iterators_read_in_batches_and_may_be_left(tmp_path, quiet):
     """Pages, messages and lines of more than a batch come whole and in order; who leaves early holds nothing."""
 
     async def main():
-        async with await AsyncContext.open(tmp_path / "agent.db", **{**GIVEN, "window": 200_000}) as context:
+        async with await open_async(tmp_path / "agent.db", **{**GIVEN, "window": 200_000}) as context:
             await context.append_turn(*(f"{number}" for number in range(600)))
             numbers = [int(message["content"]) async for message in context.messages()]
             assert numbers == list(range(600))
@@ -293,7 +294,7 @@ def test_one_context_serves_many_threads_with_loops_of_their_own(quiet):
     storage = EphemeralStorage()
 
     async def main():
-        async with await AsyncContext.open(storage, **GIVEN) as context:
+        async with await open_async(storage, **GIVEN) as context:
             threads = [
                 threading.Thread(target=lambda n=n: [context.context.append_turn(f"t{n} {k}") for k in range(20)])
                 for n in range(4)

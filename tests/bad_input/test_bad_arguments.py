@@ -8,6 +8,7 @@ import pytest
 from memci import Context
 from memci.errors import BudgetExceeded, HandlePoisoned, InvalidSetting, MemciError, OpConflict, OpenToolGroup
 from memci.storage import Storage
+from tests.door import open_context
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
 HELLO = {"role": "user", "content": "Hello"}
@@ -26,7 +27,7 @@ def calls(*made: object) -> dict[str, object]:
 def test_a_wrong_setting_at_reopening_changes_nothing(storage: Storage, refused: Any) -> None:
     """The context keeps the settings that it had."""
     for wrong in ({"window": 10}, {"reply": 3_000}, {"preset": "fast"}, {"system": 7}):
-        refused(lambda wrong=wrong: Context.open(storage, id="x", **wrong), InvalidSetting)  # type: ignore[misc]
+        refused(lambda wrong=wrong: open_context(storage, id="x", **wrong), InvalidSetting)  # type: ignore[misc]
 
     assert Context.open(storage, id="x").report().window == 2_000
 

@@ -8,6 +8,7 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.errors import BudgetExceeded, InvalidSetting
 from memci.storage import Storage
+from tests.door import open_context
 
 WRONG_SETTINGS = {
     "id": [{"id": ""}, {"id": None}, {"id": 7}, {"id": b"x"}],
@@ -48,7 +49,7 @@ WRONG_SETTINGS = {
 def test_a_setting_that_makes_no_sense_is_named(storage: Storage, name: str, wrong: dict[str, Any]) -> None:
     """The error carries the name of the argument, and no context is made."""
     with pytest.raises(InvalidSetting) as caught:
-        Context.open(storage, **({"id": "x", "window": 2_000} | wrong))
+        open_context(storage, **({"id": "x", "window": 2_000} | wrong))
 
     assert caught.value.name == name
     assert name in str(caught.value)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, Policy
 from memci.chapters.unload import NeverRecalled, OverCeiling, Stale, last_used
 from memci.storage.protocol import PageRow, PageState
 
@@ -91,7 +91,9 @@ class UnloadRuleConformance:
 
     def test_window_respects_pins_against_the_rule(self):
         """A page that is pinned stays in the window, whatever the rule says of it."""
-        context = Context.open(EphemeralStorage(), id="a", window=4_000, rules=[type(self).rule], nonce="00000000")
+        context = Context.open(
+            EphemeralStorage(), id="a", window=4_000, policy=Policy(rules=[type(self).rule]), nonce="00000000"
+        )
         for number in range(8):
             context.append_turn(f"question {number}", {"role": "assistant", "content": f"answer {number}"})
         context.pin(2)
@@ -118,7 +120,9 @@ class TestStale(UnloadRuleConformance):
 
     def test_window_respects_pins_against_the_rule(self):
         """A page that was recalled and pinned stays; one that was recalled once leaves after p turns."""
-        context = Context.open(EphemeralStorage(), id="a", window=4_000, rules=[type(self).rule], nonce="00000000")
+        context = Context.open(
+            EphemeralStorage(), id="a", window=4_000, policy=Policy(rules=[type(self).rule]), nonce="00000000"
+        )
         for number in range(4):
             context.append_turn(f"question {number}", {"role": "assistant", "content": f"answer {number}"})
         context.archive(keep=0)

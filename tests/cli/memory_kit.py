@@ -3,8 +3,9 @@
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-from memci import Context, SQLiteStorage
+from memci import SQLiteStorage
 from memci.memory import NullMemory, TieredMemory
+from tests.door import open_context
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 TALKS = (
@@ -20,7 +21,7 @@ TALKS = (
 def talked(path, id, owner, turns, first=0):  # noqa: A002
     """Append *turns* to a context, four of each talk in turn, a page every three hours."""
     settings = {"system": "Be brief.", "window": 1_200, "never_recalled": 5}
-    with Context.open(path, id=id, owner=owner, memory=NullMemory(), **settings) as context:  # the worker tells nobody
+    with open_context(path, id=id, owner=owner, memory=NullMemory(), **settings) as context:  # the worker tells nobody
         for number in range(first, first + turns):
             asked, answered = TALKS[number // 4 % len(TALKS)]
             answer = {"role": "assistant", "content": answered.format(number)}

@@ -63,7 +63,7 @@ def test_chat_when_lines_come_from_a_pipe(chat, tmp_path):
 
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == "You said: Hello.\nYou said: Two\nlines.\nYou said: /slash\n"
-    with Context.open(tmp_path / "agent.db", id="me", read_only=True, memory=NullMemory()) as context:
+    with Context.view(tmp_path / "agent.db", id="me", memory=NullMemory()) as context:
         assert context.report().messages == 6
         assert context.report().window == 32_000
 
@@ -153,7 +153,7 @@ def test_chat_when_it_goes_on(chat, server, store):
     assert result.exit_code == 0
     prompt = server.requests[-1].messages[0]["content"]
     assert "You are a pirate." in prompt
-    with Context.open(store, id="bob", read_only=True, memory=NullMemory()) as context:
+    with Context.view(store, id="bob", memory=NullMemory()) as context:
         assert context.report().window == 4_000
         assert context.render()[0]["content"].startswith("# Earlier")
 
@@ -205,12 +205,12 @@ def test_commands_when_they_are_typed(chat, store, tmp_path, monkeypatch):
 
 def test_commands_when_they_only_look(chat, store):
     """Looking at pages is no use of them: what is stored is as before."""
-    with Context.open(store, id="alice", read_only=True, memory=NullMemory()) as context:
+    with Context.view(store, id="alice", memory=NullMemory()) as context:
         before = list(context.pages())
 
     chat("/page 3", "/pages", "/search marker-5", "/memory", "/window", store=store, options=("--id", "alice"))
 
-    with Context.open(store, id="alice", read_only=True, memory=NullMemory()) as context:
+    with Context.view(store, id="alice", memory=NullMemory()) as context:
         assert list(context.pages()) == before
 
 
@@ -383,7 +383,7 @@ def test_terminal_when_an_answer_is_stopped(terminal, server, tmp_path):
     talk.wait_for("> ")
     talk.interrupt("kept.")
     assert talk.end() == 0
-    with Context.open(tmp_path / "agent.db", id="alice", read_only=True, memory=NullMemory()) as context:
+    with Context.view(tmp_path / "agent.db", id="alice", memory=NullMemory()) as context:
         said = [message["content"] for message in context.messages()]
     assert said[0] == "Tell me a tale."
     assert said[1].startswith("again and") and said[1].endswith(STOPPED)

@@ -101,7 +101,7 @@ def test_memory_over_http(server, chat, context):
     """What was said long ago, or in another conversation of the same user, reaches the model with its place."""
     store = EphemeralStorage()
     with (
-        Context.open(store, id="before", owner="ada", window=8_000) as before,
+        Context.open(store, id="before", owner="ada", window=8_000, clock=None) as before,
         Context.open(store, id="now", owner="ada", window=8_000) as now,
     ):
         before.append_turn("I always want an aisle seat.", {"role": "assistant", "content": "Noted."})
@@ -184,7 +184,7 @@ def test_stream_when_it_is_interrupted(tmp_path):
         teller.send_signal(signal.SIGINT)
         told = begun + teller.communicate(timeout=60)[0]
 
-    with Context.open(SQLiteStorage(tmp_path / "agent.db"), id="alice", read_only=True) as context:
+    with Context.view(SQLiteStorage(tmp_path / "agent.db"), id="alice") as context:
         question, answered = stored(context)
     assert question == ("user", "Tell me a tale.")
     assert answered[1].startswith("Once ") and answered[1].endswith(STOPPED)

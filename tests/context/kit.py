@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.storage import FilesystemStorage, Storage
+from tests.door import open_context
 
 OWN_TOOL = {"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {}}}
 STORES = ("ram", "sqlite", "files")
@@ -26,7 +27,7 @@ def store(kind: str, folder: Path) -> Storage:
 
 def opened(storage: object = None, **given: object) -> Context:
     given = {"id": "alice", "window": 4_000, "counter": words, "nonce": "00000000", **given}
-    return Context.open(EphemeralStorage() if storage is None else storage, **given)
+    return open_context(EphemeralStorage() if storage is None else storage, **given)
 
 
 def again(storage: object, **given: object) -> Context:

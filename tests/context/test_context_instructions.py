@@ -92,7 +92,7 @@ def test_instruction_goes_when_its_page_is_undone_or_erased():
 
 def test_no_tokens_show_no_instructions():
     """The setting switches it off."""
-    context = talked(1, standing_tokens=0)
+    context = talked(1, instruction_tokens=0)
     context.append_turn(FRENCH)
     context.append_turn(*turn(3))
     context.archive(keep=0)

@@ -200,7 +200,7 @@ def test_memory_is_looked_after_every_few_pages(context, memory, monkeypatch):
     monkeypatch.setattr("memci.workers._model_worker.submit", lambda busy: None)
     for expected in (0, 1, 1):
         talk(context, 5)
-        while context._remembering.step():
+        while context._memory_client.step():
             pass
         assert memory.maintained == expected
 
@@ -209,25 +209,25 @@ def test_page_by_itself_is_told_when_the_context_is_left_alone_for_longer(contex
     """With a model a single page waits for a longer rest than a batch does: turns that follow at once don't meet it."""
     monkeypatch.setattr("memci.workers._worker.submit", lambda busy: None)
     monkeypatch.setattr("memci.workers._model_worker.submit", lambda busy: None)
-    remembering = context._remembering
+    client = context._memory_client
     talk(context, 2)
-    assert remembering.patience == ALONE_SECONDS
+    assert client.patience == ALONE_SECONDS
     talk(context, BATCH)
-    assert remembering.patience == QUIET_SECONDS
+    assert client.patience == QUIET_SECONDS
 
-    while remembering.step():
+    while client.step():
         pass
 
     talk(context, 1)
-    assert remembering.patience == ALONE_SECONDS
+    assert client.patience == ALONE_SECONDS
     memory.has_model = False
-    assert remembering.patience == QUIET_SECONDS
+    assert client.patience == QUIET_SECONDS
 
 
 def test_jobs_end_with_the_context(context, memory, monkeypatch):
     """A closed context has no more jobs done."""
     memory.jobs = 1
-    improver = context._remembering._job_worker
+    improver = context._memory_client._job_worker
     context.close()
 
     assert not improver.step()

@@ -15,7 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memci import Context, EphemeralStorage
+from memci import Context, EphemeralStorage, Policy
 from memci.memory import NullMemory
 from memci.storage.protocol import Storage
 
@@ -28,9 +28,9 @@ ON_DISK = {name: store.make for name, store in {**STORES, **FLAWED}.items()}
 
 def opened(storage: Storage, name: str = MAIN, *, read_only: bool = False) -> Context:
     """Open a context of the scenario: small enough for compactions, with rules that unload pages all the time."""
-    return Context.open(storage, id=name, memory=NullMemory(), system="Be brief.", window=700, reply=100,
-        counter=count, contents_tokens=90,
-                        never_recalled=2, nonce="1f9a03c2", read_only=read_only)  # fmt: skip
+    return Context.view(storage, id=name, memory=NullMemory(), system="Be brief.", window=700, reply=100,
+        counter=count, policy=Policy(contents_tokens=90, never_recalled=2),
+                        nonce="1f9a03c2")  # fmt: skip
 
 
 def turn(number: int) -> list[dict[str, object]]:

@@ -101,7 +101,7 @@ def _seen(storage: Storage, name: str, at: int | None) -> Seen:
     of = f"{name}: " if at is None else f"{name} at {at}: "
     keys = ("messages", "pages", "rendering", *(f"page #{index}" for index in _PAGES))
     try:
-        context = Context.open(storage, id=name, counter=_count, read_only=True, at=at)
+        context = Context.view(storage, id=name, counter=_count, at=at)
     except MemciError:
         return dict.fromkeys(of + key for key in keys)
     acts: list[Callable[[], Any]] = [

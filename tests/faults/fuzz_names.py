@@ -99,7 +99,7 @@ def _apart(storage: Storage, told: Said, owners: Mapping[str, str]) -> str | Non
     if kept != owners:
         return f"contexts and owners are {kept!r:.400}, not {owners!r:.400}"
     for name, messages in told.items():
-        context = Context.open(storage, id=name, counter=_count, read_only=True)
+        context = Context.view(storage, id=name, counter=_count)
         found = list(context.messages())
         if found != messages:
             return f"{name!r:.200} holds {found!r:.300}, not {messages!r:.300}, beside {list(told)!r:.300}"

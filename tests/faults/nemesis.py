@@ -209,9 +209,8 @@ def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = Fa
     """Open one of the contexts: so small that compactions come all the time."""
     while True:
         try:
-            return Context.open(storage, id=name, memory=NullMemory(), window=1_500, reply=100, counter=count,
-                nonce="1f9a03c2", wait=wait,
-                                read_only=read_only)  # fmt: skip
+            return Context.view(storage, id=name, memory=NullMemory(), window=1_500, reply=100, counter=count,
+                nonce="1f9a03c2", wait=wait)  # fmt: skip
         except (WriteConflict, StorageBusy):  # another one made it, or changes it all the time
             continue
 

@@ -109,7 +109,7 @@ class Step(NamedTuple):
 def opened(store: Storage, name: str = MAIN, *, read_only: bool = False) -> Context:
     """Open a context as the scenario does."""
     if read_only:
-        return Context.open(store, id=name, counter=count, read_only=True, memory=NullMemory())
+        return Context.view(store, id=name, counter=count, memory=NullMemory())
     return Context.open(
         store,
         id=name, memory=NullMemory(), owner="alice", system="You plan journeys.", window=1_600, reply=200,

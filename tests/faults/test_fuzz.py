@@ -13,6 +13,7 @@ from memci.storage import codec
 from memci.text.sanitize import quoted
 from memci.text.summarize import Summary, one_line
 from memci.tools.attp import ParsedReply
+from tests.door import open_context
 from tests.faults import (
     fuzz_calls,
     fuzz_files,
@@ -158,7 +159,7 @@ def test_names_that_fall_together_are_noticed(flaw):
     def flawed(storage, **given):
         if isinstance(given["id"], str):
             given["id"] = flaw(given["id"])
-        return Context.open(storage, **given)
+        return open_context(storage, **given)
 
     assert broken(fuzz_names.names, tries=300, open_context=flawed)
 
@@ -169,7 +170,7 @@ def test_name_that_is_refused_without_need_is_noticed():
     def careful(storage, **given):
         if not re.fullmatch(r"\w*", str(given["id"])):
             raise InvalidSetting("id", "no")
-        return Context.open(storage, **given)
+        return open_context(storage, **given)
 
     assert broken(fuzz_names.names, tries=60, open_context=careful)
 

@@ -24,6 +24,7 @@ from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
 from memci.history.page_reader import page_text
 from memci.history.reader import PageInfo
 from memci.memory import NullMemory
+from tests.door import open_context
 
 APART = ("window", "model", "notice", "system")
 """settings that no preset replaces"""
@@ -79,7 +80,7 @@ class Checks(Costs):
     def begin(self, options: dict[str, Any]) -> None:
         """Make the context."""
         self.options = dict(options)
-        self.context = Context.open(
+        self.context = open_context(
             self.place(), id=self.id, nonce=self.nonce, on_event=self.noted, memory=NullMemory(), **options
         )
 
@@ -90,7 +91,7 @@ class Checks(Costs):
 
     def handle(self, **options: Any) -> Context:
         """Return one more handle of the context."""
-        return Context.open(self.place(), id=self.id, on_event=self.noted, memory=NullMemory(), **options)
+        return open_context(self.place(), id=self.id, on_event=self.noted, memory=NullMemory(), **options)
 
     @property
     def unwritten(self) -> dict[str, Any]:
@@ -290,7 +291,7 @@ class Checks(Costs):
     def check_others(self) -> None:
         """What was done to this context changed no other one."""
         for name, (tools, seen) in self.others.items():
-            with Context.open(self.place(), id=name, read_only=True, memory=NullMemory()) as other:
+            with Context.view(self.place(), id=name, memory=NullMemory()) as other:
                 self.unchanged(seen, f"another context ({name}) is nothing to this one", other, tools)
                 assert other.verify() == []
                 other._parts.window._check()

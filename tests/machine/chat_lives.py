@@ -189,7 +189,7 @@ class Lives(Checks):
         """Check that no other context shows what was erased here, and what they show from now on."""
         standing = set(self.standing(len(self.model.texts)))
         for name, (tools, before) in self.others.items():
-            with Context.open(self.place(), id=name, read_only=True, memory=NullMemory()) as other:
+            with Context.view(self.place(), id=name, memory=NullMemory()) as other:
                 after = self.everything(other, tools)
                 assert other.verify() == []
             lost = [text for text in before[3] if text not in after[3]]

@@ -18,6 +18,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from memci import Context, EphemeralStorage
 from memci.memory import NullMemory
 from memci.storage import FilesystemStorage
+from tests.door import open_context
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
 LIVES = {"EphemeralMachine": 120, "SQLiteMachine": 50, "FilesystemMachine": 50}
@@ -96,7 +97,7 @@ class SQLiteMachine(DiskMachine):
 
     def opened_copy(self, copy: Path, options: dict[str, Any]) -> Context:
         """Open the copied file."""
-        return Context.open(copy / "context.db", id=self.id, memory=NullMemory(), **options)
+        return open_context(copy / "context.db", id=self.id, memory=NullMemory(), **options)
 
 
 class FilesystemMachine(DiskMachine):
@@ -114,7 +115,7 @@ class FilesystemMachine(DiskMachine):
     def opened_copy(self, copy: Path, options: dict[str, Any]) -> Context:
         """Open the copied folder."""
         self.stores.append(FilesystemStorage(copy / "agent"))
-        return Context.open(self.stores[-1], id=self.id, memory=NullMemory(), **options)
+        return open_context(self.stores[-1], id=self.id, memory=NullMemory(), **options)
 
     def teardown(self) -> None:
         """Close all stores."""

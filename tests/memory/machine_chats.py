@@ -1,7 +1,8 @@
 """Contexts whose pages leave the window soon, and what their memory must have been told of them. It tests nothing."""
 
-from memci import Context, EphemeralStorage
+from memci import EphemeralStorage
 from memci.storage.protocol import PageState
+from tests.door import open_context
 
 SMALL_WINDOW = {"window": 700, "reply": 100, "contents_tokens": 90, "never_recalled": 2, "nonce": "1f9a03c2"}
 
@@ -14,7 +15,7 @@ def chat(storage=None, **given):
     """Open a context in which a few turns make a compaction, and a few more unload pages; page #1 stays, as the
     task."""
     given = {"id": "alice", "system": "Be brief.", "counter": count, **SMALL_WINDOW, **given}
-    return Context.open(EphemeralStorage() if storage is None else storage, **given)
+    return open_context(EphemeralStorage() if storage is None else storage, **given)
 
 
 def word(number):

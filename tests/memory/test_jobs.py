@@ -12,10 +12,12 @@ from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import SchemaTooNew, StorageReadOnly
 from memci.memory import TieredMemory
 from memci.memory.inspect import overview
-from memci.memory.repository.job_queue import JobCounts, JobQueue
-from memci.memory.repository.store import MemoryStore, OwnerKey
+from memci.memory.repository import job_queue as jobs
+from memci.memory.repository.store import MemoryStore
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import saying
+
+OWNER = 7
 
 
 @pytest.fixture
@@ -24,48 +26,43 @@ def store(tmp_path):
         yield MemoryStore.beside(storage)
 
 
-@pytest.fixture
-def queue(store):
-    return JobQueue(OwnerKey(store, "anna", 7))
-
-
-def waiting(queue, *kinds):
+def waiting(store, *kinds):
     """Let a job of each kind wait."""
-    with queue._store.change():
+    with store.change() as connection:
         for kind in kinds:
-            queue.enqueue(kind, 1)
+            jobs.enqueue(connection, OWNER, kind, 1)
 
 
-def test_jobs_are_claimed_in_order_and_each_once(store, queue):
+def test_jobs_are_claimed_in_order_and_each_once(store):
     """The oldest job that is due is claimed first, and by nobody else while it is under way."""
-    waiting(queue, "page", "notice")
+    waiting(store, "page", "notice")
 
-    claimed = [queue.claim(100.0) for _ in range(3)]
+    claimed = [jobs.claim(store, OWNER, 100.0) for _ in range(3)]
 
     assert [each and each.kind for each in claimed] == ["page", "notice", None]
-    assert JobQueue(OwnerKey(store, "other", 8)).claim(100.0) is None
+    assert jobs.claim(store, 8, 100.0) is None
 
 
-def test_job_whose_process_died_is_due_again(queue):
+def test_job_whose_process_died_is_due_again(store):
     """A job that nobody finished is due after ten minutes, and counts as tried."""
-    waiting(queue, "page")
-    queue.claim(100.0)
+    waiting(store, "page")
+    jobs.claim(store, OWNER, 100.0)
 
-    early, late = queue.claim(699.0), queue.claim(700.0)
+    early, late = jobs.claim(store, OWNER, 699.0), jobs.claim(store, OWNER, 700.0)
 
     assert early is None
     assert late is not None
     assert late.tries == 2
 
 
-def test_job_that_fails_is_due_later_and_later(store, queue):
+def test_job_that_fails_is_due_later_and_later(store):
     """After 30 seconds, then one minute, two, four; and after an hour at most."""
-    waiting(queue, "page")
+    waiting(store, "page")
     now, pauses = 0.0, []
     for _ in range(12):
-        job = queue.claim(now)
-        with store.change():
-            queue.fail(job, now, "ModelRefused")
+        job = jobs.claim(store, OWNER, now)
+        with store.change() as connection:
+            jobs.fail(connection, job, now, "ModelRefused")
         ((due,),) = store.read_rows("SELECT due FROM memory_job")
         pauses.append(due - now)
         now = due
@@ -74,90 +71,90 @@ def test_job_that_fails_is_due_later_and_later(store, queue):
     assert max(pauses) == 3600
 
 
-def test_job_that_is_finished_is_gone(store, queue):
+def test_job_that_is_finished_is_gone(store):
     """A job goes when it is done; if there was news for it meanwhile, it is due again, as if never tried."""
-    waiting(queue, "day", "page")
-    first, second = queue.claim(1.0), queue.claim(1.0)
-    with store.change():
-        queue.enqueue("day", 1, "12")
-        queue.finish(first)
-        queue.finish(second)
+    waiting(store, "day", "page")
+    first, second = jobs.claim(store, OWNER, 1.0), jobs.claim(store, OWNER, 1.0)
+    with store.change() as connection:
+        jobs.enqueue(connection, OWNER, "day", 1, "12")
+        jobs.finish(connection, first)
+        jobs.finish(connection, second)
 
-    again = queue.claim(2.0)
+    again = jobs.claim(store, OWNER, 2.0)
 
     assert (again.kind, again.tries, again.body) == ("day", 1, "12")
-    assert queue.claim(2.0) is None
+    assert jobs.claim(store, OWNER, 2.0) is None
 
 
-def test_same_job_waits_once(queue):
+def test_same_job_waits_once(store):
     """What is enqueued again, with nothing new about it, changes nothing."""
-    waiting(queue, "notice")
-    queue.claim(1.0)
+    waiting(store, "notice")
+    jobs.claim(store, OWNER, 1.0)
 
-    waiting(queue, "notice")
+    waiting(store, "notice")
 
-    assert queue.claim(2.0) is None
-    assert queue.counts() == JobCounts(waiting=1)
+    assert jobs.claim(store, OWNER, 2.0) is None
+    assert jobs.queue(store, OWNER) == jobs.Queue(waiting=1)
 
 
-def test_job_that_was_set_aside_is_taken_up_for_something_else(store, queue):
+def test_job_that_was_set_aside_is_taken_up_for_something_else(store):
     """A job that was set aside is not due; enqueued anew it is, unless it could not be done in any form."""
-    waiting(queue, "handover", "notice")
+    waiting(store, "handover", "notice")
     for undone in (False, True):
-        job = queue.claim(1.0)
-        with store.change():
-            queue.set_aside(job, undone=undone)
-    assert queue.counts() == JobCounts(set_aside=2)
+        job = jobs.claim(store, OWNER, 1.0)
+        with store.change() as connection:
+            jobs.set_aside(connection, job, undone=undone)
+    assert jobs.queue(store, OWNER) == jobs.Queue(set_aside=2)
 
-    waiting(queue, "handover", "notice")
+    waiting(store, "handover", "notice")
 
-    assert queue.claim(2.0).kind == "handover"
-    assert queue.claim(2.0) is None
+    assert jobs.claim(store, OWNER, 2.0).kind == "handover"
+    assert jobs.claim(store, OWNER, 2.0) is None
 
 
-def test_model_that_is_away_holds_all_jobs_back(store, queue):
+def test_model_that_is_away_holds_all_jobs_back(store):
     """While the model is away no job of the owner is due, longer each time, and none of them counts as tried."""
-    waiting(queue, "page", "notice")
+    waiting(store, "page", "notice")
     now, pauses = 0.0, []
     for _ in range(3):
-        job = queue.claim(now)
-        with store.change():
-            queue.hold(job, now)
-        while not queue.due(now):
+        job = jobs.claim(store, OWNER, now)
+        with store.change() as connection:
+            jobs.hold(connection, OWNER, job, now)
+        while not jobs.due(store, OWNER, now):
             now += 1
         pauses.append(now)
 
     assert pauses == [30, 90, 210]
-    assert queue.claim(now).tries == 1
+    assert jobs.claim(store, OWNER, now).tries == 1
 
 
-def test_model_that_answers_again_holds_nothing_back(store, queue):
+def test_model_that_answers_again_holds_nothing_back(store):
     """Once the model answered, jobs are due at once, and a later absence begins with a short wait."""
-    waiting(queue, "page", "notice")
+    waiting(store, "page", "notice")
     for now in (0.0, 30.0):
-        with store.change():
-            queue.hold(queue.claim(now), now)
-    assert not queue.due(31.0)
+        with store.change() as connection:
+            jobs.hold(connection, OWNER, jobs.claim(store, OWNER, now), now)
+    assert not jobs.due(store, OWNER, 31.0)
 
-    with store.change():
-        queue.answered()
+    with store.change() as connection:
+        jobs.answered(connection, OWNER)
 
-    assert queue.due(31.0)
-    with store.change():
-        queue.hold(queue.claim(31.0), 31.0)
-    assert queue.due(150.0)
+    assert jobs.due(store, OWNER, 31.0)
+    with store.change() as connection:
+        jobs.hold(connection, OWNER, jobs.claim(store, OWNER, 31.0), 31.0)
+    assert jobs.due(store, OWNER, 150.0)
 
 
-def test_queue_is_bounded(store, queue, monkeypatch):
+def test_queue_is_bounded(store, monkeypatch):
     """No more jobs wait than may; those that are not taken are counted."""
     monkeypatch.setattr("memci.memory.repository.job_queue.MOST", 3)
-    with store.change():
-        taken = [queue.enqueue("page", each) for each in range(5)]
+    with store.change() as connection:
+        taken = [jobs.enqueue(connection, OWNER, "page", each) for each in range(5)]
         for _ in range(taken.count(False)):
-            queue.skip()
+            jobs.skip(connection, OWNER)
 
     assert taken == [True, True, True, False, False]
-    assert queue.counts() == JobCounts(waiting=3, skipped=2)
+    assert jobs.queue(store, OWNER) == jobs.Queue(waiting=3, skipped=2)
 
 
 def test_pages_beyond_the_bound_are_skipped(monkeypatch):
@@ -177,7 +174,7 @@ def old_file(path, make):
     with contextlib.closing(make(path)) as storage:
         memory = TieredMemory(storage, owner="anna", clock=Clock())
         tell(memory, page(1))
-        with memory.session.store.change() as connection:
+        with memory._store.change() as connection:
             connection.execute("UPDATE memory_page SET analyzed = 2")
             for table in ("memory_job", "memory_queue", "memory_spent"):
                 connection.execute(f"DROP TABLE {table}")
@@ -199,8 +196,8 @@ def test_file_of_version_1_is_brought_to_version_2(tmp_path, make):
             pass
 
         assert [each.step for each in chat.calls] == ["page"]
-        assert memory.session.store.read_rows("SELECT version FROM memory_schema") == [(2,)]
-        assert memory.session.store.read_rows("SELECT analyzed FROM memory_page ORDER BY id") == [(3,), (0,)]
+        assert memory._store.read_rows("SELECT version FROM memory_schema") == [(2,)]
+        assert memory._store.read_rows("SELECT analyzed FROM memory_page ORDER BY id") == [(3,), (0,)]
 
 
 def test_file_of_version_1_can_be_read_and_is_not_touched(tmp_path):
@@ -226,7 +223,7 @@ def test_file_of_a_later_version_is_left_alone(tmp_path):
     with contextlib.closing(SQLiteStorage(path)) as storage:
         memory = TieredMemory(storage, owner="anna")
         tell(memory, page(1))
-        with memory.session.store.change() as connection:
+        with memory._store.change() as connection:
             connection.execute("UPDATE memory_schema SET version = 3")
         memory.close()
 

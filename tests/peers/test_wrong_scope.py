@@ -70,7 +70,7 @@ def test_names_that_look_alike_are_apart(storage):
         opened(storage, id=name).append_turn(f"I am {name!r}")
 
     for name in names:
-        with Context.open(storage, id=name, read_only=True) as context:
+        with Context.view(storage, id=name) as context:
             assert [message["content"] for message in context.messages()] == [f"I am {name!r}"]
 
 

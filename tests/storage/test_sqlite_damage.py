@@ -130,7 +130,7 @@ def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, ta
         damaged = tmp_path / f"{place}.db"
         damaged.write_bytes(flipped)
         try:
-            with Context.open(damaged, id="a", window=2000, read_only=True) as context:
+            with Context.view(damaged, id="a", window=2000) as context:
                 assert context.verify() or everything(context) == before, f"byte {place}"
         except MemciError:
             continue

@@ -87,7 +87,7 @@ def test_migrated_past_says_that_it_is_not_known(old, turn):
     SQLiteStorage(old).close()
 
     with pytest.raises(InvalidSetting, match="an earlier memci wrote this turn"):
-        Context.open(old, id="alice", at=turn)
+        Context.view(old, id="alice", at=turn)
 
 
 def test_migration_of_many_openers_at_once(old):

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memci import Context, EphemeralStorage
+from tests.door import open_context
 
 NONCE = "1f9a03c2"
 SYSTEM = "You are a travel agent."
@@ -76,7 +77,7 @@ class Listed(NamedTuple):
 def agent(storage: object = None, **given: object) -> Context:
     """Open a context that counts quarters of characters."""
     given = {"id": "alice", "system": SYSTEM, "window": 3_000, "counter": quarter, "nonce": NONCE, **given}
-    return Context.open(EphemeralStorage() if storage is None else storage, **given)
+    return open_context(EphemeralStorage() if storage is None else storage, **given)
 
 
 def quarter(text: str) -> int:

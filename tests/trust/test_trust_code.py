@@ -50,7 +50,7 @@ BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "import_modul
 BANNED_OF_NUMPY = ("load", "save", "fromfile", "loadtxt")
 BANNED_OF_OS = ("system", "popen", "spawn", "exec", "posix_spawn", "fork")
 EXECUTES = frozenset({"execute", "executemany", "executescript"})
-PASSING = {"rows": 1, "_changed": 1, "fetched": 1, "read_rows": 0, "execute": 0, "executemany": 0, "insert_row": 0}
+PASSING = {"rows": 1, "_changed": 1, "fetched": 1, "read_rows": 0}
 """functions of ours that execute a statement which they are given, and where it stands among their arguments"""
 DELIMITED = frozenset({"memci.text.language.salience._FILE"})
 """patterns whose inner repeat can't match what each round of the outer one begins with: there is one way to split"""
@@ -78,6 +78,8 @@ def banned(module: str) -> bool:
 
 SERVER = PACKAGE / "testing" / "llm" / "server.py"
 """a server for tests is one"""
+FRONT_DOORS = {PACKAGE / "__init__.py", PACKAGE / "llm" / "__init__.py"}
+"""import modules of the package when a public name is first asked for; the names stand in a constant table"""
 
 
 @pytest.mark.parametrize(
@@ -86,18 +88,19 @@ SERVER = PACKAGE / "testing" / "llm" / "server.py"
 def test_module_revives_and_runs_nothing(path):
     """No module imports what turns data into objects or programs, and none calls such a builtin."""
     found = []
+    calls = BANNED_CALLS - {"import_module"} if path in FRONT_DOORS else BANNED_CALLS
 
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names if banned(alias.name)]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names = [alias.name for alias in node.names]
-            found += [each for each in names if banned(f"{node.module}.{each}") or each in BANNED_CALLS]
+            found += [each for each in names if banned(f"{node.module}.{each}") or each in calls]
         elif isinstance(node, ast.Call):
             of = name_of(node.func.value) if isinstance(node.func, ast.Attribute) else None
             called = str(name_of(node.func))
             if (
-                (called in BANNED_CALLS and of != "re")
+                (called in calls and of != "re")
                 or (of == "os" and called.startswith(BANNED_OF_OS))
                 or (of == "np" and called.startswith(BANNED_OF_NUMPY))
             ):

@@ -237,7 +237,7 @@ def test_damaged_store_repeats_nothing(store, folder):
             told += said(error)
             continue
         try:
-            with Context.open(storage, id="alice", counter=len, read_only=True) as context:
+            with Context.view(storage, id="alice", counter=len) as context:
                 told += context.verify()
                 context.render(strict=False)
                 list(context.messages())

@@ -208,7 +208,7 @@ COMMANDS = {
 @contextmanager
 def _looking(talk: Talk) -> Iterator[Context]:
     """Yield the context for reading only: nothing counts as use."""
-    with Context.open(talk.storage, id=talk.context.id, read_only=True) as context:
+    with Context.view(talk.storage, talk.context.id) as context:
         yield context
 
 

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from rich.progress import Progress
 from rich.text import Text
 
-from ...context.memory_feed import Handover
+from ...context.memory_feed import MemoryFeed
 from ...errors import InvalidSetting, MemciError, WriteConflict
-from ...history.loader import Wanted, opened
+from ...history.loader import OpenRequest, loaded
 from ...llm import Chat, Spent
 from ...memory import TieredMemory
 from ...memory.backend import Scope
@@ -192,9 +192,9 @@ def _feed(storage: Storage, context: str, memory: TieredMemory, jobs: _Jobs) -> 
     """
     try:
         for _ in range(ATTEMPTS):
-            window = opened(storage, Wanted(context, read_only=True, searchable=True)).window
-            feed = Handover(storage, window, memory)
-            while feed.tell(BATCH if memory.has_model else _ALL) and memory.has_model:
+            window = loaded(storage, OpenRequest(context, read_only=True, searchable=True)).window
+            feed = MemoryFeed(storage, window, memory)
+            while feed.send(BATCH if memory.has_model else _ALL) and memory.has_model:
                 jobs.run(memory)
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile
                 break

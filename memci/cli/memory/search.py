@@ -71,7 +71,7 @@ def run_search(output: Output, path: str, options: SearchOptions) -> None:
             if options.context is None:
                 found = memory.search(options.query, k=options.k, since=since, until=until)
             else:
-                with Context.open(storage, id=options.context, memory=memory, read_only=True) as opened:
+                with Context.view(storage, options.context, memory=memory) as opened:
                     found = opened.search_memory(options.query, k=options.k, since=since, until=until)
             found = replace(found, pending=waiting_pages(storage, memory))
     if output.json:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ...context.context import Context
 from ...context.report import Report
-from ...settings import Preset
+from ...settings import Policy, Preset
 from ..output import Output, visible
 from ..tables import pages_table, print_messages, report_tables
 from .live_picture import Watcher
@@ -63,7 +63,8 @@ def run_replay(output: Output, file: str, options: ReplayOptions) -> None:
             model=options.model,
             window=options.window,
             reply=options.reply,
-            preset=options.preset,
+            policy=Policy(preset=options.preset),
+            clock=None,
             nonce=NONCE if options.store is None else None,
         ) as context,
     ):

@@ -147,9 +147,7 @@ def test_empty_answer_is_rejected(says: Any, page: Page) -> None:
 
     for bad in ({"title": "none"}, {"lines": []}, {"lines": [{"entry": 1, "line": "Sorry, I can't help with that."}]}):
         with pytest.raises(AnswerRejected):
-            chat = says(GOOD | bad)
-            chat.rejected = lambda _, reason: reasons.append(reason)
-            describe(chat, page(LONG))
+            describe(says(GOOD | bad), page(LONG), on_rejected=lambda _, reason: reasons.append(reason))
 
     assert reasons == ["the title says nothing"] * 3 + ["no line is for an entry of the page"] * 6
 

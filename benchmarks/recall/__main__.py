@@ -159,7 +159,6 @@ def _systems(model: Path | None, questions: list[str]) -> dict[str, Callable[[],
         "spelling vectors": lambda: Vectors(spelling),
         "memci": Whole,
         "flat index": Ours,
-        "flat index + spelling": lambda: Ours(spelling, semantic=False),
     }
     if model is not None:
         near = sentences(model)

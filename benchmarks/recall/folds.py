@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from memci.memory.retrieval.columns import Borrowing
+from memci.memory.retrieval.layout import Borrowing
 from memci.memory.retrieval.ranking import Query, Weights, rank
 
 from .measure import cost, shares

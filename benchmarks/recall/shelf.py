@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from memci.memory.retrieval.columns import Layout, Row, flags_of
+from memci.memory.retrieval.layout import Layout, Row, flags_of
 from memci.memory.retrieval.passages import Passage, passage_terms, passages
 from memci.messages import Message
 from memci.text.language.terms import extent

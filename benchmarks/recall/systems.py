@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from memci.memory.retrieval.columns import Layout
+from memci.memory.retrieval.layout import Layout
 from memci.memory.retrieval.ranking import Query, Weights, rank
 from memci.text.language.terms import STOP_WORDS, query_terms
 
@@ -98,9 +98,8 @@ class Words(Scored):
 class Ours(Scored):
     """What memci ranks by."""
 
-    def __init__(self, embed: Embedder | None = None, *, semantic: bool = True, weights: Weights | None = None) -> None:
+    def __init__(self, embed: Embedder | None = None, *, weights: Weights | None = None) -> None:
         self._embed = embed
-        self._semantic = semantic
         self.weights = weights or Weights()
 
     def _prepare(self) -> None:
@@ -110,7 +109,7 @@ class Ours(Scored):
         near = None if self._vectors is None or self._embed is None else self._vectors @ self._embed([question])[0]
         query = Query.of(question)
         at = self.shelf
-        return rank(query, at.postings, at.layout, vectors=near, semantic=self._semantic, weights=self.weights)
+        return rank(query, at.postings, at.layout, vectors=near, weights=self.weights)
 
 
 class Vectors(Scored):

@@ -15,7 +15,7 @@ import apsw
 
 from .repository.items import loaded, unpacked, validated
 from .repository.store import MemoryStore
-from .retrieval.columns import Row
+from .retrieval.layout import Row
 from .retrieval.postings import WordIndex
 from .retrieval.vectors import VectorIndex
 from .tiers.chains import ChainSummary

@@ -16,8 +16,8 @@ from ..owner import Owner
 from ..repository.items import packed
 from ..repository.reading import raw_pages
 from ..repository.store import MemoryStore
-from .columns import Floats
 from .embedders import Embedder, embedded
+from .layout import Floats
 from .passages import entry_text
 from .vectors import VectorIndex
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...text.language.terms import extent
 from ..repository.store import MemoryStore
-from .columns import Layout, Row, flags_of
+from .layout import Layout, Row, flags_of
 from .passages import Passage, passage_terms
 
 MOST_POSTINGS = 4_000_000

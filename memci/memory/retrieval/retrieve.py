@@ -25,9 +25,9 @@ from ..owner import Owner
 from ..repository.page_source import raw_page
 from ..repository.store import MemoryStore
 from ..repository.tier import EVICTED, MID, OBSERVED, SHORT
-from .columns import Floats, Integers
 from .embedders import Embedder, embedded
 from .knowledge import concepts, known, visit
+from .layout import Floats, Integers
 from .passage_vectors import cosines
 from .passages import entry_text
 from .ranking import Query, rank

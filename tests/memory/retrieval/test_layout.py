@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.memory.retrieval.columns import HEARD, Layout, Row
-from memci.memory.retrieval.ranking import best_pages
+from memci.memory.retrieval.layout import SPEAKER_FROM, Layout, Row
 
 
 @settings(max_examples=30)
@@ -34,8 +33,8 @@ def test_layout_in_any_portions_is_the_same(said, portion):
 def test_layout_names_nobody_by_a_single_character():
     """A Chinese name is known by its pairs: one character of it is in many words. Who was hardly heard is nobody."""
     layout = Layout()
-    layout.extend(Row(0, number, number, 0, "user", "王小明", 3, None) for number in range(HEARD))
-    layout.extend([Row(0, HEARD, HEARD, 0, "user", "Monday", 3, None)])
+    layout.extend(Row(0, number, number, 0, "user", "王小明", 3, None) for number in range(SPEAKER_FROM))
+    layout.extend([Row(0, SPEAKER_FROM, SPEAKER_FROM, 0, "user", "Monday", 3, None)])
 
     assert layout.people("小明") == [0]
     assert layout.people("明") == []
@@ -54,16 +53,6 @@ def test_layout_takes_no_report_of_a_tool_for_a_lecture():
     )
 
     assert layout.columns.lecture.tolist() == [0, 1, 1, 0, 0, 0]
-
-
-def test_best_pages_of_two_contexts_are_not_mistaken():
-    """Pages of two contexts may have the same number: they are two pages."""
-    layout = Layout()
-    layout.extend([Row(0, 1, 1, 0, "user", "", 3, None), Row(1, 1, 1, 0, "user", "", 3, None)])
-
-    found = best_pages(np.array([0.5, 0.7], np.float32), layout, 5)
-
-    assert [(each.context, each.page) for each in found] == [(1, 1), (0, 1)]
 
 
 def test_entries_of_two_pages_are_two_messages():

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from memci.memory.retrieval.columns import LONG, Borrowing, Layout, Row, flags_of
+from memci.memory.retrieval.layout import LONG, Borrowing, Layout, Row, flags_of
 from memci.memory.retrieval.passages import passage_terms, passages
-from memci.memory.retrieval.ranking import Query, Weights, best_pages, rank
+from memci.memory.retrieval.ranking import Query, Weights, rank
 from memci.text.language.terms import extent
 
 DAY = 86_400.0
@@ -26,7 +26,6 @@ OFF = Weights(
     lecture=0,
     fresh=0,
     vectors=0,
-    spelling=0,
 )
 
 
@@ -57,7 +56,10 @@ class Index:
         return rank(Query.of(question), postings, self.layout, weights=weights, **vectors)
 
     def best(self, question, k=5, **options):
-        return [found.page for found in best_pages(self.scores(question, **options), self.layout, k)]
+        """Return the pages of the best passages, best first, of equals the later one first."""
+        scores, page = self.scores(question, **options), self.layout.columns.page
+        found = sorted(np.flatnonzero(scores > 0).tolist(), key=lambda each: (-scores[each], -each))
+        return list(dict.fromkeys(page[found].tolist()))[:k]
 
 
 def talk(*turns, at=None, borrowing=None):
@@ -234,15 +236,6 @@ def test_rank_by_vectors_finds_what_has_no_word_in_common():
     assert index.best("cat") == [16]
 
 
-def test_rank_by_spelling_never_moves_what_words_find():
-    """Vectors of spelling find what no word does; where a word is known, they change no order."""
-    index = talk(*SMALL, "Ann: I play the violin.", borrowing=Borrowing(0, 0, 0, 0, 0))
-    near = np.linspace(1, 0, len(index.layout), dtype=np.float32)
-
-    assert index.best("violin", vectors=near, semantic=False) == index.best("violin")
-    assert index.best("voilin", vectors=near, semantic=False)[0] == 0
-
-
 @pytest.mark.parametrize(
     "name", ["substance", "question", "speaker", "presence", "when", "date", "lecture", "spread", "fresh"]
 )
@@ -261,42 +254,6 @@ def test_weights_at_zero_are_off(name):
 
     assert name in {field.name for field in fields(Weights)}
     assert not np.array_equal(plain, one)
-
-
-def test_best_pages_are_the_pages_of_the_best_passages():
-    """A page comes once, where its best passage is; what is not allowed is not found."""
-    index = Index()
-    index.add(
-        {"role": "user", "content": "The violin is old. " + "So it goes on and on. " * 60 + "My violin, a violin!"}
-    )
-    index.add({"role": "user", "content": "A violin"})
-    scores = index.scores("violin")
-    allowed = np.array([page == 1 for page in index.layout.columns.page])
-
-    found = best_pages(scores, index.layout, 5)
-
-    assert sorted(each.page for each in found) == [0, 1]
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
-    assert [each.page for each in best_pages(scores, index.layout, 5, allowed=allowed)] == [1]
-    assert best_pages(scores, index.layout, 1) == found[:1]
-
-
-def test_best_pages_of_one_long_page_go_on_to_the_others():
-    """A page with very many good passages leaves room for the next one."""
-    index = Index()
-    index.add({"role": "user", "content": "The violin is a violin, my violin, our violin, a violin. " * 300})
-    index.add({"role": "user", "content": "A violin"})
-
-    assert {found.page for found in best_pages(index.scores("violin", weights=OFF), index.layout, 2)} == {0, 1}
-
-
-def test_best_pages_of_equals_are_the_later():
-    """Of two pages that fit equally well the later one comes first."""
-    index = Index(Borrowing(0, 0, 0, 0, 0))
-    for _ in range(3):
-        index.add({"role": "user", "content": "violin"})
-
-    assert index.best("violin") == [2, 1, 0]
 
 
 CITIES = "北京 上海 广州 深圳 成都 杭州 西安 南京 武汉 重庆 苏州 长沙 青岛 大连 厦门 昆明"

@@ -1,12 +1,13 @@
-"""Where passages stand: all of one owner, as columns.
+"""The layout: where each passage of an owner stands, as columns, and what it borrows from its neighbours.
 
     position   context  page  entry  part  role  speaker  length  at     flags
     0          0        0     0      0     user  Ann      9       1.7e9  question          ┐ one run: each borrows
     1          0        1     2      0     user  Ben      14      1.7e9  –                 ┘ words from those beside it
-    2          0        2     4      0     user  Ann      6       1.9e9  –                   a later talk: another run
+    2          0        2     4      0     user  Ann      6       1.9e9  –                   after a silence: a new run
 
-Rows are appended as pages come, contexts mixed as they like: a row's neighbours are those of its own context. How much
-a passage borrows from a neighbour is decided here, from length and role. This module knows nothing of queries.
+Rows are appended as pages come, of several contexts in any order; the neighbours of a row are those of its context.
+How much a passage borrows from a neighbour follows from length and role: much in quick talk, little in long texts.
+This module knows nothing of queries.
 """
 
 from collections.abc import Iterable
@@ -29,10 +30,12 @@ TIMED: Final = 2
 """flag: the passage says when something is or was"""
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
 
-HEARD: Final = 5
-"""passages after which a name is a speaker's: "Monday: call Jacob" is no transcript"""
+SPEAKER_FROM: Final = 5
+"""passages from which on a name is a speaker's: "Monday: call Jacob" is no transcript"""
 SHORT, LONG = 24, 48
 """terms up to which a message is a turn of talk, and from which it is a text of its own"""
+ENOUGH: Final = 30
+"""terms of a message that says all it can"""
 
 
 class Row(NamedTuple):
@@ -45,27 +48,27 @@ class Row(NamedTuple):
     role: str
     speaker: str
     length: int
-    """words of its text that carry something: `words.extent` of its terms"""
+    """words of its text that carry something: `memci.text.language.terms.extent` of its terms"""
     at: float | None
     """seconds since 1970 UTC"""
     flags: int = 0
 
 
 def flags_of(passage: Passage) -> int:
-    """Return what the text of *passage* does, as flags. O(length)."""
+    """Return `QUESTION` and `TIMED` as far as they are true of *passage*. O(length)."""
     asks = passage.text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
     return QUESTION * asks + TIMED * (passage.role != "tool" and tells_time(passage.text))
 
 
 @dataclass(frozen=True, slots=True)
 class Borrowing:
-    """How much of a neighbour's words a passage takes for its own."""
+    """Which share of a neighbour's words a passage takes for its own."""
 
     beside: float = 0.5
     further: float = 0.35
     """from the neighbour's neighbour"""
     asked: float = 0.35
-    """more from the passage before, if that one asks: an answer leaves out what the question said"""
+    """in addition from the passage before, if that one asks: an answer leaves out the words of the question"""
     whole: float = 0.25
     """between pieces of one long message"""
     prompt: float = 0.15
@@ -82,7 +85,7 @@ class Columns(NamedTuple):
     role: Integers
     speaker: Integers
     at: NDArray[np.float64]
-    """seconds since 1970 UTC; nan: nobody said"""
+    """seconds since 1970 UTC; nan: unknown"""
     length: Floats
     """terms of the passage"""
     whole: Floats
@@ -90,14 +93,14 @@ class Columns(NamedTuple):
     question: Floats
     timed: Floats
     lecture: Floats
-    """from 0 to 1, how much it is a piece of an assistant's long own words; what follows a tool's answer reports it"""
+    """from 0 to 1, how much it is a piece of a long text by the assistant; what follows a tool's answer is a report"""
     before: Integers
     """position of the passage before it in its run, -1 if it is the first"""
     after: Integers
     before2: Integers
     after2: Integers
     lent: NDArray[np.float32]
-    """four rows: what it takes of the words of before, after, before2, after2"""
+    """four rows: the share of the words of before, after, before2, after2 that it takes"""
 
     def cut(self, rows: slice) -> "Columns":
         """Return views of some *rows*."""
@@ -108,15 +111,15 @@ class Layout:
     """The passages of an owner, in the order they came. Not thread-safe while it grows.
 
     Args:
-        gap: Seconds of silence after which another talk begins.
-        borrowing: What neighbours lend each other.
+        gap: Seconds of silence after which a new run begins.
+        borrowing: What neighbours lend each other; default: `Borrowing()`.
     """
 
     def __init__(self, *, gap: float = 6 * 3600, borrowing: Borrowing | None = None) -> None:
         self.gap = gap
         self.borrowing = borrowing or Borrowing()
         self.speakers: dict[str, int] = {}
-        self._heard: list[int] = []
+        self._passages_of: list[int] = []
         self._named: dict[str, list[int]] = {}
         self._count = 0
         self._last: dict[int, int] = {}
@@ -127,13 +130,13 @@ class Layout:
 
     @property
     def columns(self) -> Columns:
-        """What is known of each passage: views, good until the next `extend`."""
+        """What is known of each passage: views, valid until the next `extend`."""
         return self._columns.cut(slice(0, self._count))
 
     def extend(self, rows: Iterable[Row]) -> range:
         """Append *rows* and return their positions. O(rows), amortised.
 
-        Of each context they come in order; the pieces of a message come in one call.
+        The rows of a context come in order, the pieces of a message in one call.
         """
         fresh = list(rows)
         start, end = self._count, self._count + len(fresh)
@@ -157,22 +160,22 @@ class Layout:
         return range(start, end)
 
     def people(self, term: str) -> list[int]:
-        """Return the speakers whose name has *term*; who was hardly heard yet is none, nor is a tool."""
-        return [number for number in self._named.get(term, ()) if self._heard[number] >= HEARD]
+        """Return the numbers of the speakers whose name has *term*: those with at least `SPEAKER_FROM` passages."""
+        return [number for number in self._named.get(term, ()) if self._passages_of[number] >= SPEAKER_FROM]
 
     def _speaker(self, name: str, role: str) -> int:
         number = self.speakers.get(name)
         if number is None:
             number = self.speakers[name] = len(self.speakers)
-            self._heard.append(0)
+            self._passages_of.append(0)
             parts = dict.fromkeys(terms(name))
             for term in [part for part in parts if not is_single(part)] or parts:
                 self._named.setdefault(term, []).append(number)
-        self._heard[number] += role != "tool"
+        self._passages_of[number] += role != "tool"
         return number
 
     def _link(self, start: int, end: int) -> None:
-        """Join the rows from *start* to those before them in their contexts, and say what they lend each other."""
+        """Join the rows from *start* to those before them in their contexts, and set what they lend each other."""
         at = self.columns
         new = np.arange(start, end)
         order = new[np.argsort(at.context[start:], kind="stable")]
@@ -184,7 +187,7 @@ class Layout:
         last = np.append(first[1:], True)
         self._last.update(zip(at.context[order[last]].tolist(), order[last].tolist(), strict=True))
         silence = at.at[order] - at.at[before]
-        before[silence > self.gap] = -1  # a time that nobody said compares as false: the talk goes on
+        before[silence > self.gap] = -1  # an unknown time compares as false: the run goes on
         at.before[order] = before
         at.after[start:] = at.after2[start:] = -1
         linked = order[before >= 0]
@@ -224,13 +227,13 @@ class Layout:
 
 
 def talk_like(words: Floats) -> Floats:
-    """Return from 0 to 1 how much messages of so many words are turns of talk."""
+    """Return from 0 to 1 how much messages of so many *words* are turns of talk, rather than texts of their own."""
     like: Floats = np.clip((LONG - words) / (LONG - SHORT), 0, 1)
     return like
 
 
 def _room(size: int, kept: Columns | None = None) -> Columns:
-    """Return empty columns for *size* rows, which begin with those that are *kept*."""
+    """Return columns for *size* rows: those that are *kept*, then empty ones."""
     reals = dict.fromkeys(("length", "whole", "question", "timed", "lecture"), np.float32)
     kinds = reals | {"at": np.float64}
     empty = (np.zeros(size, kinds.get(name, np.int64)) for name in Columns._fields if name != "lent")

@@ -39,22 +39,20 @@ class ContextView:
 
 def view_of(context: Context, turns: int) -> ContextView:
     """Return the view of *context* for the next question, with its last *turns*. O(messages in the window)."""
-    with context._usable():
-        window = context._parts.window
-        recent = []
-        for page in list(window.active)[-turns:]:
-            said = {node.message["role"]: text for node in page if (text := text_of(node.message))}
-            if "user" in said or "assistant" in said:
-                recent.append((said.get("user", ""), said.get("assistant", "")))
-        return ContextView(
-            context.id,
-            window.count,
-            window.state.nonce,
-            window.limits.budget,
-            window.clip_limit - FRAMING,
-            tuple(recent),
-            window.settings.notice,
-        )
+    recent = []
+    for messages in context.turns(turns):
+        texts = {message["role"]: text for message in messages if (text := text_of(message))}
+        if "user" in texts or "assistant" in texts:
+            recent.append((texts.get("user", ""), texts.get("assistant", "")))
+    return ContextView(
+        context.id,
+        context.count,
+        context.nonce,
+        context.budget,
+        context.clip_limit - FRAMING,
+        tuple(recent),
+        bool(context.tools),
+    )
 
 
 def profile_of(context: Context) -> tuple[str, str]:

@@ -169,6 +169,10 @@ class AsyncContext:
             partial(self.context.append_turn, *messages, op_id=op_id, usage=usage, at=at, opens_page=opens_page)
         )
 
+    async def turns(self, last: int) -> builtins.list[builtins.list[Message]]:
+        """Return the messages of the *last* pages in the window (see `Context.turns`)."""
+        return await self._call(self.context.turns, last)
+
     async def answer(self, call: object) -> Message:
         """Return the tool message that answers one *call* (see `Context.answer`)."""
         return await self._call(self.context.answer, call)
@@ -277,6 +281,20 @@ class AsyncContext:
     def budget(self) -> int:
         """What a request may cost now, in tokens (see `Context.budget`)."""
         return self.context.budget
+
+    @property
+    def clip_limit(self) -> int:
+        """Tokens up to which a message stands in the window whole (see `Context.clip_limit`)."""
+        return self.context.clip_limit
+
+    @property
+    def nonce(self) -> str:
+        """The random word in the frames of this context (see `Context.nonce`)."""
+        return self.context.nonce
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text* (see `Context.count`)."""
+        return self.context.count(text)
 
     @property
     def memory(self) -> MemoryBackend:

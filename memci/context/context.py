@@ -339,6 +339,16 @@ class Context:
         return self._parts.window.limits.budget
 
     @property
+    def clip_limit(self) -> int:
+        """Tokens up to which a message stands in the window whole; a larger one is clipped when it is appended."""
+        return self._parts.window.clip_limit
+
+    @property
+    def nonce(self) -> str:
+        """The random word in the frames of this context, for frames of your own."""
+        return self._parts.window.state.nonce
+
+    @property
     def memory(self) -> MemoryBackend:
         """The memory behind the window; it is made now if it was not needed before."""
         with self._usable():
@@ -348,6 +358,10 @@ class Context:
     def read_only(self) -> bool:
         """Whether nothing is written: it was opened by `view`."""
         return self._request.read_only
+
+    def count(self, text: str) -> int:
+        """Return the tokens of *text*, as the window counts them. O(length)."""
+        return self._parts.window.count(text)
 
     # -- the loop of an agent
 
@@ -583,6 +597,12 @@ class Context:
         with self._usable():
             record = self._parts.window.record
         return self._parts.reader.messages(record)
+
+    def turns(self, last: int) -> builtins.list[builtins.list[Message]]:
+        """Return the messages of the *last* pages that stand in full in the window, oldest first. O(messages in it)."""
+        with self._usable():
+            pages = [*self._parts.window.active][-last:] if last > 0 else []
+            return [[node.message for node in page] for page in pages]
 
     # -- looking after it
 

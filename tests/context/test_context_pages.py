@@ -55,6 +55,16 @@ def test_archived_messages_leave_the_window():
     context._parts.window._check()
 
 
+def test_turns_are_those_of_the_window():
+    """`turns` gives the last pages that stand in full, oldest first, and never more than there are."""
+    context = talked(6)
+    context.archive(keep=2)
+
+    assert context.turns(2) == [list(turn(5)), list(turn(6))]
+    assert [messages[0]["content"] for messages in context.turns(9)] == [turn(each)[0]["content"] for each in (1, 5, 6)]
+    assert context.turns(0) == []
+
+
 def test_pinned_page_stays_and_unpinned_goes():
     """A pin exempts from archiving; without it the page goes like others."""
     context = talked(5)

@@ -179,15 +179,6 @@ class ContentsPage:
         """The page without the user's instructions."""
         return ContentsPage(self.blocks[:-1]) if self.instructions else self
 
-    def with_instructions(
-        self, instructions: Instructions, nonce: str, weigh: Callable[[Message], int]
-    ) -> ContentsPage:
-        """Return the page with *instructions* in place of those that it has."""
-        if instructions == self.instructions:
-            return self
-        blocks = [Block.of_instructions(instructions, nonce, weigh)] if instructions else []
-        return ContentsPage((*self.without_instructions.blocks, *blocks))
-
     @property
     def listed(self) -> list[int]:
         """The indexes of all pages that are listed, on a line of their own or within a range."""

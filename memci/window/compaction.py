@@ -10,7 +10,7 @@ storage, beyond the rows that are stored.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ..chapters.contents import ContentsPage, Level, ListedPage
+from ..chapters.contents import Block, ContentsPage, Level, ListedPage
 from ..chapters.folding import revised
 from ..chapters.instructions import Instructions, newest_fitting
 from ..chapters.messagelist import MessageNode
@@ -92,8 +92,8 @@ def compaction(
         leaving.append(StoredPage(row, window.active.open.base, run))
 
     instructions = _instructions(window, before.instructions, leaving, plan.contents)
-    shown = ContentsPage().with_instructions(instructions, nonce, window.weigh)
-    ceiling = OverCeiling(plan.contents - shown.tokens)
+    shown = [Block.of_instructions(instructions, nonce, window.weigh)] if instructions else []
+    ceiling = OverCeiling(plan.contents - sum(block.tokens for block in shown))
     titles_only = _saturated(contents, leaving, ceiling)
     lines = [line(window, page, summaries.get(page.row.index), title_only=titles_only) for page in leaving]
     lines += [line(window, page, summaries.get(page.row.index)) for page in recalled]
@@ -114,7 +114,7 @@ def compaction(
     for index in unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     return Compaction(
-        contents=ContentsPage((*contents.blocks, *shown.blocks)),
+        contents=ContentsPage((*contents.blocks, *shown)),
         listed=rows,
         changed=tuple(changed.values()),
         archived=plan.archive,

@@ -1,4 +1,4 @@
-"""Patterns: which writing a text is in, and that those that can't explode match what the plain ones did."""
+"""Patterns that can't explode match what their plain forms match."""
 
 import re
 from pathlib import Path
@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from memci.memory.tiers import fact_lists as knowledge
 from memci.memory.tiers import profile, relations, traits
-from memci.text.language import importance, instructions_english, keywords
+from memci.text.language import importance, keywords
 from memci.text.language import terms as words
-from memci.text.language.patterns import any_of, writing
+from memci.text.language.patterns import pattern as table
 
-ENGLISH = instructions_english._STANDING
+ENGLISH = table("instructions", "direct", "latin")
+KOREAN = table("relations", "says", "hangul")
+EXPRESSIVE, HUMOROUS = (traits._pattern(each) for each in ("expressiveness", "humour"))
 TESTS = Path(__file__).parents[1]
 CORPUS = "\n".join(
     path.read_text(encoding="utf-8")
@@ -31,7 +33,7 @@ PLAIN = {
     "names": (relations._NAMES, r"[A-Z][\w’'-]*\w(?: (?:of |the |de |van )?[A-Z][\w’'-]*\w)*|[A-Z]\w+"),
     "tokens": (relations._TOKEN, r"[^\W_]+(?:['’&.-][^\W_]+)*|[,;:!?.()]"),
     # no word of Korean has more than 30 letters
-    "deeds in Korean": (relations._HANGUL_SAYS, relations._HANGUL_SAYS.pattern.replace("{1,30}", "+")),
+    "deeds in Korean": (KOREAN, KOREAN.pattern.replace("{1,30}", "+")),
     "instructions": (ENGLISH, ENGLISH.pattern.replace(r"(?> \w+ly)", r" \w+ly")),
 }
 """patterns, each with the plain form of it, in which a repeat may stand within a repeat"""
@@ -78,8 +80,8 @@ def test_patterns_match_what_their_plain_forms_do_in_any_text(text):
 
 SEARCHED = {
     "dates": (importance._DATED, importance._DATED.pattern.replace(r"|\d[月日号]|", r"|\d+[月日号]|")),
-    "expressive": (traits._MANNERS[2][1], traits._MANNERS[2][1].pattern.replace("|[~～]$", "|[~～]{1,}$")),
-    "humorous": (traits._MANNERS[-1][1], traits._MANNERS[-1][1].pattern.replace("|ww$|", "|w{2,}$|")),
+    "expressive": (EXPRESSIVE, EXPRESSIVE.pattern.replace("|[~～]$", "|[~～]{1,}$")),
+    "humorous": (HUMOROUS, HUMOROUS.pattern.replace("|ww$|", "|w{2,}$|")),
 }
 """patterns of which only whether they match counts"""
 
@@ -108,26 +110,3 @@ def test_clitics_are_taken_off_one_after_another(pieces):
         plain = shorter
 
     assert words._without_clitics(word) == plain
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("Always answer in French.", "latin"),
-        ("Где?", "latin"),
-        ("", "latin"),
-        ("以后请用中文 OK", "han"),
-        ("東京に住む", "kana"),
-        ("ラーメン", "kana"),
-        ("漢字 한국어", "hangul"),
-    ],
-)
-def test_writing_of_a_text_is_that_of_its_language(text, written):
-    """Kana tell Japanese, Hangul Korean; Han characters alone are Chinese."""
-    assert writing(text) == written
-
-
-def test_any_of_patterns_matches_what_one_of_them_does():
-    """Alternatives inside a pattern stay inside of it."""
-    assert any_of("ab|c", "d").findall("xabdc") == ["ab", "d", "c"]
-    assert any_of("^a|b", "c$").search("xac") is not None

@@ -1,0 +1,79 @@
+"""The tables of the languages: one shape, patterns that can be used, and the writing that chooses between them."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from memci.text import language
+from memci.text.language.patterns import alternatives, pattern, words, writing
+
+TABLES = {
+    path.stem: tomllib.loads(path.read_text("utf-8")) for path in Path(*language.__path__, "tables").glob("*.toml")
+}
+WRITINGS = {"english": "latin", "chinese": "han", "japanese": "kana", "korean": "hangul"}
+LISTS = {"words", "characters", "errors"}
+"""sections that hold words or letters, not patterns alone"""
+
+
+@pytest.mark.parametrize("name", WRITINGS)
+def test_every_pattern_of_a_table_can_be_used(name):
+    """Every entry compiles, names only parts that its table has, and matches something else than nothing."""
+    for section, entries in TABLES[name].items():
+        for key in entries if section not in LISTS else ():
+            found = alternatives(section, key, WRITINGS[name])
+            assert "«" not in found
+            assert "\n" not in found
+            re.compile(found)
+
+
+def test_tables_have_one_shape():
+    """English explains every section and entry that another language has, or the section belongs to that language."""
+    own = {("keywords", "grammar"), ("keywords", "particle"), ("keywords", "predicate"), ("relations", "says")}
+    own |= {("characters", key) for key in ("grammar", "traditional", "simplified")} | {("moods", "undoes")}
+    own |= {("instructions", key) for key in ("asks", "language", "others")}
+    english = {(section, key) for section, entries in TABLES["english"].items() for key in entries}
+    others = {
+        (section, key)
+        for name, table in TABLES.items()
+        for section, entries in table.items()
+        for key in entries
+        if name != "english" and section != "parts"
+    }
+
+    assert set(TABLES) == set(WRITINGS)
+    assert others - english == own
+
+
+def test_pattern_when_no_language_is_named():
+    """It finds what any language says; an entry that no language has finds nothing."""
+    good = pattern("moods", "good")
+
+    assert all(good.search(text) for text in ("so happy", "很开心", "嬉しい", "행복해"))
+    assert not pattern("moods", "no such entry").search("happy")
+    assert not pattern("moods", "undoes", "latin").search("")
+
+
+def test_words_when_they_are_separated():
+    """Words come one by one, whether blanks or bars separate them."""
+    assert words("words", "abbreviations")[:2] == ["mr", "mrs"]
+    assert "timed out" in words("errors", "words")
+    assert words("errors", "words", "hangul") == ["오류", "실패", "에러"]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("Always answer in French.", "latin"),
+        ("Где?", "latin"),
+        ("", "latin"),
+        ("以后请用中文 OK", "han"),
+        ("東京に住む", "kana"),
+        ("ラーメン", "kana"),
+        ("漢字 한국어", "hangul"),
+    ],
+)
+def test_writing_of_a_text_is_that_of_its_language(text, written):
+    """Kana are Japanese, Hangul is Korean; Han characters alone are Chinese."""
+    assert writing(text) == written

@@ -10,7 +10,6 @@ import pytest
 from memci import Context, EphemeralStorage
 from memci.memory.backend import NullMemory
 from memci.memory.tiered_memory import TieredMemory
-from memci.memory.tiers.rules import Rules
 from memci.text.language.keywords import keywords
 from memci.workers import called, yield_to_calls, yielding
 from tests.door import open_context
@@ -110,7 +109,7 @@ def told(context, turns):
         )
 
 
-def test_worker_when_a_call_is_under_way():
+def test_worker_when_a_call_is_under_way(monkeypatch):
     """What looks after a memory sleeps while its context archives."""
     began, archiving, stepped = threading.Event(), threading.Event(), threading.Event()
     early = []
@@ -127,7 +126,8 @@ def test_worker_when_a_call_is_under_way():
         early.append(stepped.wait(0.05))
 
     store = EphemeralStorage()
-    memory = TieredMemory(store, owner="a", rules=Rules(events=events))
+    monkeypatch.setattr("memci.memory.consolidation.event_detection.events", events)
+    memory = TieredMemory(store, owner="a")
     with Context.open(store, id="a", window=8_000, memory=memory, on_event=on_event) as context:
         told(context, 10)
         assert began.wait(LONG)
@@ -143,7 +143,7 @@ def test_yield_when_a_memory_is_maintained():
 
     def seen(frame, event, _):
         if event == "call" and frame.f_code is yield_to_calls.__code__:
-            held.append(memory._store.lock._is_owned())
+            held.append(memory.session.store.lock._is_owned())
 
     small = {"window": 2_000, "contents_tokens": 100, "never_recalled": 3}
     with open_context(store, id="a", memory=NullMemory(), **small) as context:  # the worker tells nobody

@@ -116,19 +116,9 @@ def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> b
 
     Bytes are left while another reader holds an older state of the file.
     """
-    from ..memory.repository.store import MemoryStore
+    from ..memory.forgetting import forget_everywhere
 
-    memory = MemoryStore.beside(storage)
-    try:
-        if not memory.there:
-            return True
-        if not gone:
-            return memory.scrub()
-        from ..memory.forgetting import forget_everywhere
-
-        return forget_everywhere(memory, gone)
-    finally:
-        memory.close()
+    return forget_everywhere(storage, gone)
 
 
 class _Emptied(NamedTuple):

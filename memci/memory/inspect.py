@@ -1,6 +1,6 @@
 """What a memory holds, tier by tier, for a person to look at.
 
-    queue      alice #57 "And the way back?"                    what is handed over next stands first
+    queue      alice #57 "And the way back?"                    the page that leaves it next stands first
     episodes   12.9  Flight to Oslo     visits 3, length 9      the hottest first, by `heat`
     chains     alice #3 → #4 → #5       facts, profile, events, days, the concepts that are told of most
 
@@ -8,16 +8,16 @@ It reads only: nothing of it counts as use. This module knows nothing of how any
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, PageRow, PageState
-from ..text.summarize import extract
 from .backend import Concept, Work
-from .owner import Owner, owner_of
+from .consolidation.page_notes import plainly
+from .owner import Owner, Session, Tiers
 from .repository.items import loaded
-from .repository.reading import raw_pages
+from .repository.pages import GroupedPage
 from .repository.store import MemoryStore
 from .repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .retrieval.knowledge import concepts
@@ -59,7 +59,7 @@ class Counts:
 
     @property
     def pages(self) -> int:
-        """All pages that the memory was told of."""
+        """All pages that the memory knows."""
         return self.observed + self.short + self.mid + self.evicted
 
 
@@ -122,14 +122,14 @@ class HeldFact:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All that a memory holds. False if it was never told anything."""
+    """All that a memory holds. False if it knows no page."""
 
     owner: str
     at: float
     """when it was looked at, in seconds since 1970 UTC: the heat is that of then"""
     counts: Counts
     queue: tuple[QueuedPage, ...]
-    """what is handed over next first"""
+    """the page that leaves it next first"""
     episodes: tuple[WarmEpisode, ...]
     """hottest first"""
     chains: tuple[LinkedPages, ...]
@@ -158,37 +158,37 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
         memory: Whose it is.
         now: For the heat, in seconds since 1970 UTC; default: by the memory's clock.
     """
-    store, at = memory._store, memory._clock() if now is None else now
-    with store.lock:
-        owner = _read(memory)
-        tiers = owner.tiers
+    session = memory.session
+    at = session.clock() if now is None else now
+    with session.store.lock:
+        tiers, owner = session.tiers(), session.owner
+        grouped = owner.pages.grouped()
         return Overview(
             memory.owner,
             at,
-            _counts(store, owner),
-            tuple(_queue(memory._storage, store, owner)),
-            tuple(sorted(_episodes(memory, owner, at), key=lambda each: (-each.heat, each.id))),
-            tuple(sorted(_chains(store, owner), key=lambda each: -each.id)),
+            _counts(session),
+            tuple(_queue(session)),
+            tuple(sorted(_episodes(session, grouped, at), key=lambda each: (-each.heat, each.id))),
+            tuple(sorted(_chains(tiers, grouped), key=lambda each: -each.id)),
             _facts(tiers.user),
             _facts(tiers.assistant),
             tiers.profile,
             tuple(event for _, event in sorted(tiers.events.items())),
             tuple(day for _, (_, day) in sorted(tiers.days.items())),
-            _most_told(store, owner),
+            _most_told(owner),
             memory.work(),
         )
 
 
 def profile(memory: TieredMemory) -> Profile:
     """Return what kind of person the owner is, and how to treat them. One small query."""
-    with memory._store.lock:
-        return _read(memory).tiers.profile
+    return memory.session.tiers().profile
 
 
 def counts(memory: TieredMemory) -> Counts:
     """Return how much *memory* holds. O(its pages)."""
-    with memory._store.lock:
-        return _counts(memory._store, _read(memory))
+    with memory.session.store.lock:
+        return _counts(memory.session)
 
 
 def concept(memory: TieredMemory, name: str) -> tuple[Concept, ...]:
@@ -196,32 +196,33 @@ def concept(memory: TieredMemory, name: str) -> tuple[Concept, ...]:
 
     O(1): activation spreads a few hops.
     """
-    with memory._store.lock:
-        return tuple(concepts(_read(memory), name, MOST_CONCEPTS))
+    with memory.session.store.lock:
+        memory.session.tiers()
+        return tuple(concepts(memory.session.owner, name, MOST_CONCEPTS))
 
 
 def owners(storage: Storage) -> list[str]:
     """Return whose memories are kept beside *storage*, the oldest first."""
     store = MemoryStore.beside(storage)
     try:
-        return [row[0] for row in store.read_rows("SELECT name FROM memory_owner ORDER BY nr")]
+        return store.owner_names()
     finally:
         store.close()
 
 
 def waiting(memory: TieredMemory, context: str) -> int:
-    """Return how many closed pages of *context* the memory was not told of as they are. O(pages + contexts).
+    """Return how many closed pages of *context* the memory does not know as they are. O(pages + contexts).
 
-    A page that a fork shares with a context of the same owner is told of by that one.
+    A page that a fork shares with a context of the same owner is fed by that one.
     """
-    storage = memory._storage
+    storage = memory.session.storage
     found = storage.load(context)
     if found is None:
         return 0
     record = found[0]
     shared = _shared(storage, record)
     forked = max((each.base for each in storage.contexts() if each.parent == context), default=0)
-    tiers = dict(_pairs(memory._store, _TIERS, memory.owner, context))
+    tiers = memory.session.owner.pages.tiers(context)
     count = 0
     for row in storage.pages(context):
         if row.index == record.open_page or shared(row):
@@ -232,11 +233,6 @@ def waiting(memory: TieredMemory, context: str) -> int:
         else:
             count += tier is None or (row.state is PageState.UNLOADED and tier == OBSERVED)
     return count
-
-
-_TIERS = """
-SELECT g.page, g.tier FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
-JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ?"""
 
 
 def _shared(storage: Storage, record: ContextRecord) -> Callable[[PageRow], bool]:
@@ -254,17 +250,9 @@ def _shared(storage: Storage, record: ContextRecord) -> Callable[[PageRow], bool
     return shared
 
 
-def _read(memory: TieredMemory) -> Owner:
-    """Return the owner as the store has it now; the store's lock is held."""
-    owner = owner_of(memory._store, memory.owner)
-    owner.refresh()
-    return owner
-
-
-def _counts(store: MemoryStore, owner: Owner) -> Counts:
-    tiers = owner.tiers
-    pages = dict(_pairs(store, "SELECT tier, count(*) FROM memory_page WHERE owner = ? GROUP BY tier", owner.nr))
-    told = store.read_rows("SELECT count(*) FROM memory_item WHERE owner = ? AND kind = 'relation'", owner.nr)
+def _counts(session: Session) -> Counts:
+    tiers, owner = session.tiers(), session.owner
+    pages = owner.pages.tier_counts()
     return Counts(
         pages.get(OBSERVED, 0),
         pages.get(SHORT, 0),
@@ -277,32 +265,26 @@ def _counts(store: MemoryStore, owner: Owner) -> Counts:
         len(tiers.events),
         len(tiers.days),
         len(tiers.graph),
-        told[0][0] if told else 0,
+        len(owner.items.bodies("relation")),
     )
 
 
-def _queue(storage: Storage, store: MemoryStore, owner: Owner) -> Iterator[QueuedPage]:
-    rows = store.read_rows("SELECT id FROM memory_page WHERE owner = ? AND tier = ? ORDER BY entered", owner.nr, SHORT)
-    for _, page in raw_pages(storage, store, [row[0] for row in rows]):
-        title = extract([message for _, message in page.entries]).title if page.entries else ""
-        yield QueuedPage(page.context, page.index, page.turn, page.at, title)
+def _queue(session: Session) -> Iterator[QueuedPage]:
+    for _, page in session.raw(session.owner.pages.queue()):
+        yield QueuedPage(page.context, page.index, page.turn, page.at, plainly(page).title)
 
 
-def _episodes(memory: TieredMemory, owner: Owner, now: float) -> Iterator[WarmEpisode]:
-    members: dict[int, list[PageKey]] = {}
-    for episode, context, index in memory._store.read_rows(
-        "SELECT g.episode, c.name, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context "
-        "WHERE g.owner = ? AND g.episode IS NOT NULL ORDER BY g.id",
-        owner.nr,
-    ):
-        members.setdefault(episode, []).append((context, index))
-    for key, each in owner.tiers.episodes.items():
+def _episodes(session: Session, grouped: Sequence[GroupedPage], now: float) -> Iterator[WarmEpisode]:
+    members: dict[int | None, list[PageKey]] = {}
+    for page in grouped:
+        members.setdefault(page.episode, []).append((page.context, page.index))
+    for key, each in session.owner.tiers.episodes.items():
         yield WarmEpisode(
             key,
             each.summary,
             each.keywords,
-            each.warmth.lifetime(now, memory.rules.heat),
-            each.warmth.since_analysis(now, memory.rules.heat),
+            each.warmth.lifetime(now, session.rules.heat),
+            each.warmth.since_analysis(now, session.rules.heat),
             each.visits,
             each.length,
             each.access_count,
@@ -314,29 +296,23 @@ def _episodes(memory: TieredMemory, owner: Owner, now: float) -> Iterator[WarmEp
         )
 
 
-def _chains(store: MemoryStore, owner: Owner) -> Iterator[LinkedPages]:
-    linked: dict[int, dict[int, tuple[int | None, PageKey]]] = {}
-    """the pages of a chain by their ids, each with the one before it"""
-    for chain, id_, before, context, index in store.read_rows(
-        "SELECT g.chain, g.id, g.previous, c.name, g.page FROM memory_page AS g "
-        "JOIN memory_context AS c ON c.nr = g.context WHERE g.owner = ? AND g.chain IS NOT NULL ORDER BY g.id",
-        owner.nr,
-    ):
-        linked.setdefault(chain, {})[id_] = before, (context, index)
-    for key, summary in owner.tiers.chains.items():
+def _chains(tiers: Tiers, grouped: Sequence[GroupedPage]) -> Iterator[LinkedPages]:
+    linked: dict[int | None, dict[int, GroupedPage]] = {}
+    for page in grouped:
+        linked.setdefault(page.chain, {})[page.id] = page
+    for key, summary in tiers.chains.items():
         yield LinkedPages(key, str(summary), tuple(_in_order(linked.get(key, {}))))
 
 
-def _in_order(linked: Mapping[int, tuple[int | None, PageKey]]) -> Iterator[PageKey]:
-    after = {before: id_ for id_, (before, _) in linked.items() if before in linked}
-    for id_, (before, page) in linked.items():
-        if before in linked:
+def _in_order(linked: Mapping[int, GroupedPage]) -> Iterator[PageKey]:
+    after = {each.before: each for each in linked.values() if each.before in linked}
+    for each in linked.values():
+        if each.before in linked:
             continue
-        yield page
-        following = after.get(id_)
+        following: GroupedPage | None = each
         while following is not None:
-            yield linked[following][1]
-            following = after.get(following)
+            yield following.context, following.index
+            following = after.get(following.id)
 
 
 def _facts(known: Knowledge) -> tuple[HeldFact, ...]:
@@ -347,14 +323,10 @@ def _facts(known: Knowledge) -> tuple[HeldFact, ...]:
     return tuple(sorted(held, key=lambda each: (-each.retrieved, -each.id)))
 
 
-def _most_told(store: MemoryStore, owner: Owner) -> tuple[tuple[str, int], ...]:
+def _most_told(owner: Owner) -> tuple[tuple[str, int], ...]:
     told: Counter[str] = Counter()
-    for (body,) in store.read_rows("SELECT body FROM memory_item WHERE owner = ? AND kind = 'relation'", owner.nr):
+    for body in owner.items.bodies("relation"):
         relation = loaded(Relation, body)
         told.update({name_key(relation.source), name_key(relation.target)})
     known = [(owner.tiers.graph.name(key), count) for key, count in told.items() if key in owner.tiers.graph]
     return tuple(sorted(known, key=lambda each: (-each[1], each[0]))[:MOST_CONCEPTS])
-
-
-def _pairs(store: MemoryStore, statement: str, *values: object) -> Iterator[tuple[int, int]]:
-    return ((int(first), int(second)) for first, second in store.read_rows(statement, *values))

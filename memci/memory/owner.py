@@ -1,20 +1,29 @@
-"""One owner in RAM: the index of the words, the episodes and the rest of what is known, as the store has them.
+"""The session of one owner's memory: its rows, what was read of them into RAM, and what the steps work with.
 
-    revision 17 in the store, 17 here    nothing to read         18 there    another process was here: read anew
+    Session        storage · store · embedder · rules · clock        one for each TieredMemory
+      └ Owner      pages · items · jobs · usage (rows)                shared by all sessions of one owner in a process
+          └ Tiers  episodes, chains, facts, profile, graph, days      read again when another process changed them
 
-A change begins within its transaction, with what the store has then; so nothing is reckoned from what is old. This
-module knows nothing of how any of it comes about.
+    revision 17 in the store, 17 here    nothing to read              18 there    read again
+
+A change of the owner is one transaction, and it begins by reading what is new: nothing is computed from old data. This
+module knows nothing of what the steps do.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
-import apsw
-
-from .repository.items import loaded, unpacked, validated
-from .repository.store import MemoryStore
+from ..storage import Storage
+from .backend import PageRecord
+from .repository.items import ItemTable, loaded, unpacked, validated
+from .repository.job_queue import JobQueue
+from .repository.page_source import raw_pages
+from .repository.pages import PageTable
+from .repository.store import MemoryStore, OwnerKey
+from .repository.usage_ledger import UsageLedger
+from .retrieval.embedders import Embedder
 from .retrieval.layout import Row
 from .retrieval.postings import WordIndex
 from .retrieval.vectors import VectorIndex
@@ -27,6 +36,7 @@ from .tiers.graph import Graph
 from .tiers.heat import Warmth
 from .tiers.profile import Profile
 from .tiers.relations import Relation
+from .tiers.rules import Rules
 
 MOST_OWNERS = 256
 """of which something stays in RAM"""
@@ -34,12 +44,12 @@ MOST_OWNERS = 256
 Fresh = tuple[list[int], list[Row], list[Counter[str]]]
 """passages that were just stored: ids, rows, terms"""
 
-Change = Callable[[], AbstractContextManager[apsw.Connection]]
-"""a transaction of an owner, in which a step writes what it reckoned: `Owner.change`, or one that writes more"""
+Change = Callable[[], AbstractContextManager[None]]
+"""a transaction in which a step writes what it computed: `Owner.change`, or one that writes more"""
 
 
 class Conflict(Exception):
-    """What a step was reckoned from is no longer so: it is to look again. It goes no further than maintenance."""
+    """The data that this step read has changed: retry. Maintenance and the job runner catch it."""
 
 
 @dataclass(slots=True)
@@ -48,7 +58,7 @@ class Tiers:
 
     episodes: dict[int, Episode] = field(default_factory=dict)
     episode_of: dict[int, int] = field(default_factory=dict)
-    """pages (their ids) that are in an episode"""
+    """the episode of each page (its id) that is in one"""
     vectors: VectorIndex | None = None
     """of the episodes"""
     changed: set[int] = field(default_factory=set)
@@ -63,7 +73,7 @@ class Tiers:
     days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
 
     def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
-        """Take over what an episode is now, None if it is gone."""
+        """Replace an episode, None if it is gone."""
         if episode is None:
             self.episodes.pop(id, None)
             if self.vectors is not None:
@@ -88,7 +98,7 @@ class Tiers:
 
 
 def owner_of(store: MemoryStore, name: str) -> "Owner":
-    """Return what is in RAM of the owner *name*: the same for all who use this store."""
+    """Return what is in RAM of the owner *name*: the same object for all who use this store."""
     with store.lock:
         found = store.owners.get(name)
         if not isinstance(found, Owner):
@@ -99,31 +109,32 @@ def owner_of(store: MemoryStore, name: str) -> "Owner":
         return found
 
 
-class Owner:
-    """An owner's number, and what was read of it. Whoever uses it holds the store's lock."""
+class Owner(OwnerKey):
+    """The rows of an owner, and what was read of them. Not thread-safe: the caller holds the store's lock."""
 
     def __init__(self, store: MemoryStore, name: str) -> None:
-        self.name = name
+        super().__init__(store, name)
+        self.pages, self.items = PageTable(self), ItemTable(self)
+        self.jobs, self.usage = JobQueue(self), UsageLedger(self)
         self.failures: dict[int, int] = {}
         """how often the analysis of an episode failed"""
         self.failed: set[int] = set()
         """episodes whose analysis failed in this maintenance"""
-        self._store = store
-        self.nr = 0
-        """0 until something is kept"""
         self.revision = -1
         self.tiers = Tiers()
         self.index = WordIndex(store, 0)
         self.passages: VectorIndex | None = None
         """vectors of passages by their ids, once they were needed"""
         self._indexed = self._removals = -1
+        self._changing = self._outdated = self._removes = False
+        self._fresh: Fresh | None = None
 
     def refresh(self, *, index: bool = False) -> None:
-        """Read what is not known yet, the *index* of the words too if it is needed. One small query if all is known."""
-        found = self._store.read_rows("SELECT nr, revision, removals FROM memory_owner WHERE name = ?", self.name)
+        """Read what is new, also into the *index* of words if it is needed. One small query if nothing is new."""
+        found = self.store.read_rows("SELECT nr, revision, removals FROM memory_owner WHERE name = ?", self.name)
         nr, revision, removals = found[0] if found else (0, 0, 0)
         if nr != self.nr:
-            self._forget(nr)
+            self._reset(nr)
         if revision != self.revision:
             self._read()
             self.revision = revision
@@ -133,74 +144,79 @@ class Owner:
             self._indexed, self._removals = revision, removals
 
     @contextmanager
-    def change(self) -> Iterator[apsw.Connection]:
-        """Give the connection for one transaction, for changes that neither add nor remove passages.
+    def change(self) -> Iterator[None]:
+        """Write in one transaction, which counts the revision up. A nested change is a part of it.
 
-        What it changes in RAM is read anew if it is not kept.
+        What is changed in RAM is read again if the transaction is not committed.
         """
-        with self._store.lock:
+        with self.store.lock:
+            if self._changing:
+                yield
+                return
+            self._changing, self._outdated, self._removes, self._fresh = True, False, False, None
             try:
-                with self._store.change() as connection:
-                    self.begin(connection)
-                    yield connection
+                with self.store.change():
+                    self._begin()
+                    yield
             except BaseException:
-                self.forget()
+                self._outdate()
                 raise
-            self.committed()
+            finally:
+                self._changing = False
+            if self._outdated:
+                self._outdate()
+            else:
+                self._committed()
 
-    def begin(self, connection: apsw.Connection, *, removes: bool = False) -> None:
-        """Begin a change within its transaction: read what is new, count the revision up, give a number to a new one.
+    def add_passages(self, fresh: Fresh) -> None:
+        """Add passages that were stored in this change to the index, once it is committed."""
+        self._fresh = fresh
 
-        Args:
-            connection: In a transaction that may write.
-            removes: Whether passages go, or come out of their order.
-        """
+    def disorder(self) -> None:
+        """Note that this change removes passages, or adds them out of order: the index is read again."""
+        if not self._removes:
+            self._removes = True
+            self.store.execute("UPDATE memory_owner SET removals = removals + 1 WHERE nr = ?", self.nr)
+
+    def outdate(self) -> None:
+        """Note that this change makes what is in RAM wrong: it is read again."""
+        self._outdated = True
+
+    def _begin(self) -> None:
         self.refresh()
         if not self.nr:
-            connection.execute("INSERT INTO memory_owner(name) VALUES (?)", (self.name,))
-            self._forget(connection.last_insert_rowid())
+            self._reset(self.store.insert_row("INSERT INTO memory_owner(name) VALUES (?)", self.name))
             self.revision = self._indexed = self._removals = 0
-        connection.execute(
-            "UPDATE memory_owner SET revision = revision + 1, removals = removals + ? WHERE nr = ?",
-            (int(removes), self.nr),
-        )
-
-    def committed(self, fresh: Fresh | None = None, *, removes: bool = False) -> None:
-        """Note that the change that was begun is kept, with *fresh* passages."""
-        current = self._indexed == self.revision
+        self.store.execute("UPDATE memory_owner SET revision = revision + 1 WHERE nr = ?", self.nr)
         self.revision += 1
-        if removes or not current:
+
+    def _committed(self) -> None:
+        if self._removes or self._indexed != self.revision - 1:
             self._indexed = -1
             return
-        if fresh is not None:
-            self.index.add(*fresh)
+        if self._fresh is not None:
+            self.index.add(*self._fresh)
         self._indexed = self.revision
 
-    def forget(self) -> None:
-        """Read everything anew when it is next needed."""
+    def _outdate(self) -> None:
         changed = self.tiers.changed
-        self._forget(self.nr)
+        self._reset(self.nr)
         self.tiers.changed = changed
 
-    def _forget(self, nr: int) -> None:
+    def _reset(self, nr: int) -> None:
         self.nr = nr
         self.revision = -1
         self._indexed = self._removals = -1
         self.tiers = Tiers()
-        self.index = WordIndex(self._store, nr)
+        self.index = WordIndex(self.store, nr)
         self.passages = None
 
     def _read(self) -> None:
         tiers = self.tiers = Tiers(changed=self.tiers.changed)
-        of = self._store.read_rows(
-            "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL", self.nr
-        )
-        tiers.episode_of = dict(of)
+        tiers.episode_of = self.pages.episodes()
         facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
         told: list[Relation] = []
-        for id_, kind, body, vector in self._store.read_rows(
-            "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'", self.nr
-        ):
+        for id_, kind, body, vector in self.items.all():
             if kind == "episode":
                 episode = loaded(Episode, body, embedding=unpacked(vector))
                 tiers.keep(id_, replace(episode, warmth=Warmth(**episode.warmth)))  # type: ignore[arg-type]
@@ -220,3 +236,39 @@ class Owner:
                 tiers.days[day.date] = id_, day
         tiers.user, tiers.assistant = Knowledge(facts["user"]), Knowledge(facts["assistant"])
         tiers.graph = Graph(told)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the steps of one owner's memory work with."""
+
+    storage: Storage
+    """where the pages are"""
+    store: MemoryStore
+    """where the memory's rows are"""
+    name: str
+    """of the owner"""
+    embedder: Embedder
+    rules: Rules
+    clock: Callable[[], float]
+    """seconds since 1970 UTC"""
+    count: Callable[[str], int]
+    """tokens of a text"""
+    has_model: bool = False
+    """whether a model improves what is derived: jobs are left for it"""
+
+    @property
+    def owner(self) -> Owner:
+        """The owner's rows, and what was read of them."""
+        return owner_of(self.store, self.name)
+
+    def tiers(self) -> Tiers:
+        """Return what is known now. One small query if nothing is new."""
+        with self.store.lock:
+            owner = self.owner
+            owner.refresh()
+            return owner.tiers
+
+    def raw(self, ids: Sequence[int]) -> list[tuple[int, PageRecord]]:
+        """Return pages (their ids) with their messages, read from the page store; no lock is held. O(messages)."""
+        return list(raw_pages(self.storage, self.store, ids))

@@ -2,11 +2,10 @@
 
     observe ──▶ words ─────────────────────────────▶ search
     admit   ──▶ short-term ──▶ episodes ──▶ facts, profile, graph ──▶ search
-                 `maintain` moves them on                              `run_job`: a model does it better
+                 `maintain` moves them on                            `run_job`: a model improves it
 
-All of it works without a model and without a network; with a model, it works as well at once, and what the model says
-of it comes later, in the background. This module knows nothing of windows; what it delegates to knows
-nothing of it.
+It works without a model and without a network. With a model, the steps are done by rule at once, and the model's
+results replace them later, in the background. This module knows nothing of windows.
 """
 
 import threading
@@ -20,17 +19,14 @@ from ..storage import Storage
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from .backend import Forgotten, PageRecord, Recollection, Scope, Work
-from .consolidation import page_notes as notes
+from .consolidation import job_runner, maintenance, page_notes
 from .consolidation.fact_extraction import keep_profile
-from .consolidation.job_runner import Means, improve
-from .consolidation.maintenance import maintain
 from .forgetting import forget, quarantine
-from .ingest import SELECT_PAGE, admitted, heard, observed
-from .owner import Owner, owner_of
-from .repository import job_queue as jobs
+from .ingest import admit, observe
+from .owner import Session
+from .repository import job_queue
 from .repository.job_queue import Saving
 from .repository.store import MemoryStore
-from .repository.usage_ledger import spent
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import Wanted, recollect
@@ -48,7 +44,7 @@ class TieredMemory:
         owner: Whose memory it is.
         embedder: Turns texts into vectors; default: by spelling (`HashEmbedder`), which needs nothing.
         rules: Sizes and thresholds of the tiers.
-        chat: A model that makes better, in the background, what is known; None: all is extracted.
+        chat: A model that improves what is known, in the background; None: everything is done by rule.
         ceiling: Tokens that the model may cost in a UTC day; None: no bound.
         counter: Tokens of a text, for budgets; default: the o200k vocabulary.
         read_only: Whether nothing is ever written: what is searched does not count as used.
@@ -76,40 +72,50 @@ class TieredMemory:
             raise InvalidSetting(
                 "ceiling", f"tokens that may be spent in a day, 0 or more, or None; not {brief(ceiling)}"
             )
-        self._storage = storage
-        self._store = MemoryStore.beside(storage)
-        self._name = owner
-        self._embedder = embedder or HashEmbedder(512)
-        self.rules = rules or Rules()
-        self._count = counter_for(None, counter)
-        self._clock = clock
-        self._read_only = read_only or self._store.read_only
+        store = MemoryStore.beside(storage)
+        self._read_only = read_only or store.read_only
         self._chat = chat
         self._ceiling = ceiling
-        self._looking_after = threading.Lock()
-        self._jobs = threading.Lock()
+        self._session = Session(
+            storage,
+            store,
+            owner,
+            embedder or HashEmbedder(512),
+            rules or Rules(),
+            clock,
+            counter_for(None, counter),
+            has_model=chat is not None and not self._read_only,
+        )
+        self._maintaining = threading.Lock()
+        self._working = threading.Lock()
         self._closed = False
 
     @property
     def owner(self) -> str:
         """Whose memory it is."""
-        return self._name
+        return self._session.name
+
+    @property
+    def session(self) -> Session:
+        """What its steps work with: for `memci.memory.inspect`, and for tests."""
+        return self._session
+
+    @property
+    def rules(self) -> Rules:
+        """Sizes and thresholds of the tiers."""
+        return self._session.rules
 
     def observe(self, page: PageRecord) -> None:
         """Make a closed page searchable. O(its characters)."""
-        self._with(lambda owner: observed(self._store, owner, page, modelled=self.has_model))
+        self._locked(lambda: observe(self._session, page))
 
     def admit(self, page: PageRecord) -> None:
-        """Take a page into the short-term queue, once."""
-
-        def enter(owner: Owner) -> None:
-            admitted(self._store, owner, observed(self._store, owner, page, modelled=self.has_model))
-
-        self._with(enter)
+        """Put a page into the short-term queue, once."""
+        self._locked(lambda: admit(self._session, page))
 
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
-        return self._with(lambda owner: heard(self._store, owner, context))
+        return self._locked(lambda: self._session.owner.pages.acknowledged(context))
 
     def search(
         self,
@@ -123,83 +129,53 @@ class TieredMemory:
     ) -> Recollection:
         """Return what is known of *query*, best first; what is returned counts as visited."""
         wanted = Wanted(query, k, budget, since, until, frozenset(exclude))
-        return self._with(
-            lambda owner: recollect(
-                self._storage,
-                self._store,
-                owner,
-                wanted,
-                self._embedder,
-                self._count,
-                self._clock(),
-                counts=not self._read_only,
-            )
-        )
+        return self._locked(lambda: recollect(self._session, wanted, counts=not self._read_only))
 
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names, and what was derived from it."""
-        return self._with(lambda owner: forget(self._store, owner, scope))
+        return self._locked(lambda: forget(self._session, scope))
 
     def maintain(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""
-        with self._looking_after:
-            return maintain(
-                self._storage,
-                self._store,
-                self._name,
-                self._embedder,
-                self.rules,
-                now or self._clock(),
-                modelled=self.has_model,
-            )
+        with self._maintaining:
+            return maintenance.maintain(self._session, now or self._session.clock())
 
     @property
     def has_model(self) -> bool:
-        """Whether there is a model that makes better what is known."""
-        return self._chat is not None and not self._read_only
+        """Whether a model improves what is known."""
+        return self._session.has_model
 
     def run_job(self, settle: Callable[[], None] | None = None) -> bool:
         """Do one job of the model that is due, and return whether another one is. O(its calls of the model).
 
         Args:
-            settle: Called before anything is written: it returns when nobody is disturbed by that.
+            settle: Called before anything is written. It returns when writing disturbs nobody.
 
         Raises:
             StorageError: If the memory can't be read or written; the job is done later.
         """
         if self._chat is None or self._read_only:
             return False
-        from .consolidation.model_steps import STEPS
-
-        means = Means(
-            self._storage,
-            self._store,
-            self._name,
-            self._embedder,
-            self.rules,
-            self._count,
-            self._clock,
-            self._ceiling,
-        )
-        with self._jobs:
-            return improve(means, self._chat, STEPS, settle or _at_once)
+        with self._working:
+            return job_runner.run_job(self._session, self._chat, settle or _at_once, self._ceiling)
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
-        """Return what a model said of those pages of *context* of which it did. One query."""
-        return notes.summaries(self._store, self._name, context, indexes)
+        """Return what a model said of those pages of *context* that it described. One query."""
+        return page_notes.summaries(self._session, context, indexes)
 
     def work(self) -> Work:
         """Return what the model did and cost, and what waits for it. O(jobs + days)."""
 
-        def worked(owner: Owner) -> Work:
+        def worked() -> Work:
+            owner = self._session.owner
             owner.refresh()
-            queue = jobs.queue(self._store, owner.nr)
-            return Work(queue.waiting, queue.set_aside, queue.skipped, spent(self._store, owner.nr))
+            counts = owner.jobs.counts()
+            return Work(counts.waiting, counts.set_aside, counts.skipped, owner.usage.total())
 
-        return self._with(worked)
+        return self._locked(worked)
 
     def learn(self, text: str, *, context: str, index: int, about: About = "user", at: float | None = None) -> None:
-        """Keep *text* as a fact: what somebody asked to be remembered. It is known once its page is.
+        """Keep *text* as a fact that somebody asked to be kept. It is known once its page is.
 
         Args:
             text: In one sentence; of a longer one, its beginning is kept.
@@ -210,7 +186,7 @@ class TieredMemory:
 
         Raises:
             InvalidSetting: If the text says nothing.
-            LimitExceeded: If too much waits to be learned: pages are not told.
+            LimitExceeded: If too many facts wait for their pages.
         """
         if not isinstance(text, str) or not any(char.isalnum() for char in text):
             raise InvalidSetting("text", f"expected a sentence, got {brief(text)}")
@@ -218,52 +194,51 @@ class TieredMemory:
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
         saving = Saving(0, context, index, one_line(text, LONGEST), about, at)
 
-        def wait(owner: Owner) -> None:
-            with owner.change() as connection:
-                known = bool(self._store.read_rows(SELECT_PAGE, owner.name, context, index))
-                if not jobs.save(connection, owner.nr, saving, known=known):
-                    raise LimitExceeded("facts that wait for their pages", jobs.MOST + 1, jobs.MOST)
+        def wait() -> None:
+            owner = self._session.owner
+            with owner.change():
+                if not owner.jobs.save(saving, known=owner.pages.find(context, index) is not None):
+                    raise LimitExceeded("facts that wait for their pages", job_queue.MOST + 1, job_queue.MOST)
 
-        self._with(wait)
+        self._locked(wait)
 
     def quarantine(self, context: str, index: int) -> Forgotten:
-        """Remove all that was derived from a page that is not to be trusted, and derive nothing from it any more.
+        """Remove all that was derived from a page that is not to be trusted, and derive nothing from it again.
 
-        Words find the page still: it was said. O(what is told anew).
+        Words still find the page: it was said. O(what is rebuilt).
         """
-        return self._with(lambda owner: quarantine(self._store, owner, context, index))
+        return self._locked(lambda: quarantine(self._session, context, index))
 
     def rollback(self, version: int) -> None:
-        """Let the profile be again what it was in *version*: as its newest version; the others stay.
+        """Put the profile of an earlier *version* in front again, as the newest version; the others stay.
 
         Raises:
             InvalidSetting: If there is no such version (any more).
         """
 
-        def back(owner: Owner) -> None:
-            owner.refresh()
-            profile = owner.tiers.profile
+        def back() -> None:
+            profile = self._session.tiers().profile
             found = [each for each in profile.previous if each.version == version]
             if profile.version == version:
                 return
             if not found:
                 known = ", ".join(str(each.version) for each in reversed(profile.previous)) or "none"
                 raise InvalidSetting("version", f"no version {brief(version)} of the profile is kept: {known}")
-            with owner.change() as connection:
-                then = owner.tiers.profile.restored(found[0], now=self._clock())
-                keep_profile(connection, owner, then, ())
+            owner = self._session.owner
+            with owner.change():
+                keep_profile(owner, owner.tiers.profile.restored(found[0], now=self._session.clock()), ())
 
-        self._with(back)
+        self._locked(back)
 
     def close(self) -> None:
-        """Let go of it. The tables are closed with the last one who uses this store."""
+        """Release it. The tables are closed with the last user of the store."""
         if not self._closed:
             self._closed = True
-            self._store.close()
+            self._session.store.close()
 
-    def _with(self, work: Callable[[Owner], _T]) -> _T:
-        with self._store.lock:
-            return work(owner_of(self._store, self._name))
+    def _locked(self, work: Callable[[], _T]) -> _T:
+        with self._session.store.lock:
+            return work()
 
 
 def _at_once() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from memci import Context, SQLiteStorage
+from memci.memory import TieredMemory
 from memci.memory.tiers.rules import Rules
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
@@ -30,7 +31,7 @@ def said(turn):
 
 def size(context):
     """Return how much is known: of facts, concepts and events never less than before, as long as lists have room."""
-    tiers = context.memory._with(lambda owner: (owner.refresh(), owner.tiers)[1])
+    tiers = context.memory.session.tiers()
     profile = tiers.profile
     return {
         "user": len(tiers.user),
@@ -52,8 +53,8 @@ def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch)
         monkeypatch.setattr(f"memci.workers.{worker}.submit", lambda busy: None)
     chat = HostileChat(seed=20, offered=(1, 2, 3))
     storage = SQLiteStorage(tmp_path / "a.db", durability="fast")
-    with Context.open(storage, id="a", window=WINDOW, chat=chat) as context:
-        context.memory.rules = RULES
+    memory = TieredMemory(storage, owner="a", chat=chat, rules=RULES)
+    with Context.open(storage, id="a", window=WINDOW, memory=memory) as context:
         known, turn, appended = {}, 0, []
         while sum(chat.said.values()) < ANSWERS:
             turn += 1

@@ -2,10 +2,8 @@
 
 import pytest
 
-from memci.memory.consolidation import event_detection as noticing
-from memci.memory.consolidation import job_runner as improving
-from memci.memory.repository import job_queue as jobs
-from memci.memory.repository.store import fetched
+from memci.memory.consolidation import event_detection
+from memci.memory.repository.job_queue import JobQueue
 from tests.faults.consolidating import Case, Consolidations, exploded, known
 from tests.faults.tally import Order
 
@@ -27,16 +25,16 @@ def test_job_that_goes_before_it_is_done_is_noticed(monkeypatch):
     """A queue that takes a job out when it is claimed is found out: what was under way is never done."""
     lines = known("sqlite").firsts
 
-    claim = jobs.claim
+    claim = JobQueue.claim
 
-    def taken(store, owner, now):
-        job = claim(store, owner, now)
+    def taken(queue, now):
+        job = claim(queue, now)
         if job is not None:
-            with store.change() as connection:
-                fetched(connection, "DELETE FROM memory_job WHERE id = ?", job.id)
+            with queue._store.change():
+                queue._store.execute("DELETE FROM memory_job WHERE id = ?", job.id)
         return job
 
-    monkeypatch.setattr(improving.jobs, "claim", taken)
+    monkeypatch.setattr(JobQueue, "claim", taken)
     found = (each for line in lines[len(lines) // 4 :: 40] for each in exploded(Case("sqlite", "killed", line))[1])
 
     assert any("not at all" in violation for violation in found)
@@ -45,15 +43,16 @@ def test_job_that_goes_before_it_is_done_is_noticed(monkeypatch):
 @pytest.mark.slow
 def test_step_in_two_transactions_is_noticed(monkeypatch):
     """A step that keeps the half of what it found, and is done again, is found out: its events are there twice."""
-    keep = noticing.keep_profile
+    keep = event_detection.keep_profile
 
-    def halves(connection, *args):
-        connection.execute("COMMIT")
-        connection.execute("BEGIN IMMEDIATE")
-        return keep(connection, *args)
+    def halves(owner, *args):
+        with owner.store.change() as connection:
+            connection.execute("COMMIT")
+            connection.execute("BEGIN IMMEDIATE")
+        return keep(owner, *args)
 
     lines = known("sqlite").firsts
-    monkeypatch.setattr(noticing, "keep_profile", halves)
+    monkeypatch.setattr(event_detection, "keep_profile", halves)
     found = (each for line in lines[2 * len(lines) // 3 :: 4] for each in exploded(Case("sqlite", "killed", line))[1])
 
     assert any("known twice" in violation for violation in found)

@@ -48,12 +48,12 @@ def _iso(at: float) -> str:
 
 def rows(memory: TieredMemory, statement: str, *values: object) -> list[tuple]:
     """Return rows of the tables of *memory*."""
-    return memory._store.read_rows(statement, *values)
+    return memory.session.store.read_rows(statement, *values)
 
 
 def connection(memory: TieredMemory) -> apsw.Connection:
     """Return the connection of *memory*, which has been used."""
-    made = memory._store._connection
+    made = memory.session.store._connection
     assert made is not None
     return made
 

@@ -11,6 +11,7 @@ This module knows nothing of how a memory finds things.
 import os
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import count as counting
 
 from hypothesis import HealthCheck, Phase, settings
@@ -228,8 +229,8 @@ class Lives(RuleBasedStateMachine):
         memory = self._memory_of(owner)
         anew = TieredMemory(self.storage, owner=owner, rules=RULES, clock=lambda: self.now)
         anew.close()
-        anew._store = MemoryStore(":memory:", synced=False, read_only=False)
-        order = [row[0] for row in memory._store.read_rows(
+        anew._session = replace(anew.session, store=MemoryStore(":memory:", synced=False, read_only=False))
+        order = [row[0] for row in memory.session.store.read_rows(
             "SELECT c.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? "
             "ORDER BY c.nr", owner)]  # fmt: skip
         for name in order:

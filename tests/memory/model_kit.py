@@ -112,7 +112,7 @@ def page(index: int, text: str = "", *, context: str = "alice", at: float | None
 def tell(memory: TieredMemory, *pages: PageRecord, maintain: bool = True) -> None:
     """Keep pages, and admit them."""
     for each in pages:
-        keeping(memory._storage)(each)
+        keeping(memory.session.storage)(each)
         memory.admit(each)
         if maintain:
             memory.maintain()

@@ -229,7 +229,7 @@ def test_receipt_says_when_a_reader_holds_bytes_back(tells, storage, monkeypatch
     """While somebody reads an older state of the memory's file, the receipt says that it is pending."""
     monkeypatch.setattr("memci.memory.repository.store._BUSY_MILLISECONDS", 20)
     context, memory = lived(storage)
-    reader = apsw.Connection(memory._store._path)
+    reader = apsw.Connection(memory.session.store._path)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM memory_page").fetchall()
 

@@ -235,7 +235,7 @@ def test_job_that_is_done_twice_changes_nothing_the_second_time(storage):
     tell(memory, *(page(index) for index in range(1, 7)), maintain=False)
     tell(memory, *(page(index, at=NOON + DAY + 60 * index) for index in range(7, 14)), maintain=False)
     memory.maintain()
-    with memory._store.change() as connection:
+    with memory.session.store.change() as connection:
         connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM memory_job WHERE 0")
         connection.execute(
             "CREATE TEMP TRIGGER keep AFTER DELETE ON main.memory_job "
@@ -245,7 +245,7 @@ def test_job_that_is_done_twice_changes_nothing_the_second_time(storage):
     memory.search("violins")
     drained(memory, clock)
     before = state(memory)
-    with memory._store.change() as connection:
+    with memory.session.store.change() as connection:
         connection.execute("DROP TRIGGER temp.keep")
         connection.execute("INSERT OR IGNORE INTO memory_job SELECT * FROM temp.kept")
 
@@ -260,7 +260,7 @@ def test_job_that_ends_its_process_is_done_without_the_model(storage):
     clock = Clock()
     memory, chat = modelled(storage, clock=clock)
     tell(memory, *(page(index) for index in range(1, 5)))
-    with memory._store.change() as connection:
+    with memory.session.store.change() as connection:
         connection.execute("UPDATE memory_job SET tries = 5 WHERE kind = 'handover'")
         connection.execute("UPDATE memory_job SET tries = 6 WHERE kind = 'page' AND subject = 1")
 
@@ -276,14 +276,15 @@ def test_job_that_ends_its_process_is_done_without_the_model(storage):
     assert memory.work().set_aside == 1
 
 
-def test_step_that_can_be_done_in_no_form_is_let_be(storage):
+def test_step_that_can_be_done_in_no_form_is_let_be(storage, monkeypatch):
     """If a step fails with the model and without it, it is set aside for good, and everything else goes on."""
 
     def fails(*_):
         raise RuntimeError("a bug")
 
     clock = Clock()
-    rules = Rules(capacity=4, batch=2, promoted=1.0, facts=fails)
+    monkeypatch.setattr("memci.memory.consolidation.fact_extraction.facts", fails)
+    rules = Rules(capacity=4, batch=2, promoted=1.0)
     memory, chat = modelled(storage, failing("analysis", RuntimeError("another")), clock=clock, rules=rules)
     tell(memory, *(page(index) for index in range(1, 5)))
 

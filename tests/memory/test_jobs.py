@@ -12,12 +12,10 @@ from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import SchemaTooNew, StorageReadOnly
 from memci.memory import TieredMemory
 from memci.memory.inspect import overview
-from memci.memory.repository import job_queue as jobs
-from memci.memory.repository.store import MemoryStore
+from memci.memory.repository.job_queue import JobCounts, JobQueue
+from memci.memory.repository.store import MemoryStore, OwnerKey
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import saying
-
-OWNER = 7
 
 
 @pytest.fixture
@@ -26,43 +24,48 @@ def store(tmp_path):
         yield MemoryStore.beside(storage)
 
 
-def waiting(store, *kinds):
+@pytest.fixture
+def queue(store):
+    return JobQueue(OwnerKey(store, "anna", 7))
+
+
+def waiting(queue, *kinds):
     """Let a job of each kind wait."""
-    with store.change() as connection:
+    with queue._store.change():
         for kind in kinds:
-            jobs.enqueue(connection, OWNER, kind, 1)
+            queue.enqueue(kind, 1)
 
 
-def test_jobs_are_claimed_in_order_and_each_once(store):
+def test_jobs_are_claimed_in_order_and_each_once(store, queue):
     """The oldest job that is due is claimed first, and by nobody else while it is under way."""
-    waiting(store, "page", "notice")
+    waiting(queue, "page", "notice")
 
-    claimed = [jobs.claim(store, OWNER, 100.0) for _ in range(3)]
+    claimed = [queue.claim(100.0) for _ in range(3)]
 
     assert [each and each.kind for each in claimed] == ["page", "notice", None]
-    assert jobs.claim(store, 8, 100.0) is None
+    assert JobQueue(OwnerKey(store, "other", 8)).claim(100.0) is None
 
 
-def test_job_whose_process_died_is_due_again(store):
+def test_job_whose_process_died_is_due_again(queue):
     """A job that nobody finished is due after ten minutes, and counts as tried."""
-    waiting(store, "page")
-    jobs.claim(store, OWNER, 100.0)
+    waiting(queue, "page")
+    queue.claim(100.0)
 
-    early, late = jobs.claim(store, OWNER, 699.0), jobs.claim(store, OWNER, 700.0)
+    early, late = queue.claim(699.0), queue.claim(700.0)
 
     assert early is None
     assert late is not None
     assert late.tries == 2
 
 
-def test_job_that_fails_is_due_later_and_later(store):
+def test_job_that_fails_is_due_later_and_later(store, queue):
     """After 30 seconds, then one minute, two, four; and after an hour at most."""
-    waiting(store, "page")
+    waiting(queue, "page")
     now, pauses = 0.0, []
     for _ in range(12):
-        job = jobs.claim(store, OWNER, now)
-        with store.change() as connection:
-            jobs.fail(connection, job, now, "ModelRefused")
+        job = queue.claim(now)
+        with store.change():
+            queue.fail(job, now, "ModelRefused")
         ((due,),) = store.read_rows("SELECT due FROM memory_job")
         pauses.append(due - now)
         now = due
@@ -71,90 +74,90 @@ def test_job_that_fails_is_due_later_and_later(store):
     assert max(pauses) == 3600
 
 
-def test_job_that_is_finished_is_gone(store):
+def test_job_that_is_finished_is_gone(store, queue):
     """A job goes when it is done; if there was news for it meanwhile, it is due again, as if never tried."""
-    waiting(store, "day", "page")
-    first, second = jobs.claim(store, OWNER, 1.0), jobs.claim(store, OWNER, 1.0)
-    with store.change() as connection:
-        jobs.enqueue(connection, OWNER, "day", 1, "12")
-        jobs.finish(connection, first)
-        jobs.finish(connection, second)
+    waiting(queue, "day", "page")
+    first, second = queue.claim(1.0), queue.claim(1.0)
+    with store.change():
+        queue.enqueue("day", 1, "12")
+        queue.finish(first)
+        queue.finish(second)
 
-    again = jobs.claim(store, OWNER, 2.0)
+    again = queue.claim(2.0)
 
     assert (again.kind, again.tries, again.body) == ("day", 1, "12")
-    assert jobs.claim(store, OWNER, 2.0) is None
+    assert queue.claim(2.0) is None
 
 
-def test_same_job_waits_once(store):
+def test_same_job_waits_once(queue):
     """What is enqueued again, with nothing new about it, changes nothing."""
-    waiting(store, "notice")
-    jobs.claim(store, OWNER, 1.0)
+    waiting(queue, "notice")
+    queue.claim(1.0)
 
-    waiting(store, "notice")
+    waiting(queue, "notice")
 
-    assert jobs.claim(store, OWNER, 2.0) is None
-    assert jobs.queue(store, OWNER) == jobs.Queue(waiting=1)
+    assert queue.claim(2.0) is None
+    assert queue.counts() == JobCounts(waiting=1)
 
 
-def test_job_that_was_set_aside_is_taken_up_for_something_else(store):
+def test_job_that_was_set_aside_is_taken_up_for_something_else(store, queue):
     """A job that was set aside is not due; enqueued anew it is, unless it could not be done in any form."""
-    waiting(store, "handover", "notice")
+    waiting(queue, "handover", "notice")
     for undone in (False, True):
-        job = jobs.claim(store, OWNER, 1.0)
-        with store.change() as connection:
-            jobs.set_aside(connection, job, undone=undone)
-    assert jobs.queue(store, OWNER) == jobs.Queue(set_aside=2)
+        job = queue.claim(1.0)
+        with store.change():
+            queue.set_aside(job, undone=undone)
+    assert queue.counts() == JobCounts(set_aside=2)
 
-    waiting(store, "handover", "notice")
+    waiting(queue, "handover", "notice")
 
-    assert jobs.claim(store, OWNER, 2.0).kind == "handover"
-    assert jobs.claim(store, OWNER, 2.0) is None
+    assert queue.claim(2.0).kind == "handover"
+    assert queue.claim(2.0) is None
 
 
-def test_model_that_is_away_holds_all_jobs_back(store):
+def test_model_that_is_away_holds_all_jobs_back(store, queue):
     """While the model is away no job of the owner is due, longer each time, and none of them counts as tried."""
-    waiting(store, "page", "notice")
+    waiting(queue, "page", "notice")
     now, pauses = 0.0, []
     for _ in range(3):
-        job = jobs.claim(store, OWNER, now)
-        with store.change() as connection:
-            jobs.hold(connection, OWNER, job, now)
-        while not jobs.due(store, OWNER, now):
+        job = queue.claim(now)
+        with store.change():
+            queue.hold(job, now)
+        while not queue.due(now):
             now += 1
         pauses.append(now)
 
     assert pauses == [30, 90, 210]
-    assert jobs.claim(store, OWNER, now).tries == 1
+    assert queue.claim(now).tries == 1
 
 
-def test_model_that_answers_again_holds_nothing_back(store):
+def test_model_that_answers_again_holds_nothing_back(store, queue):
     """Once the model answered, jobs are due at once, and a later absence begins with a short wait."""
-    waiting(store, "page", "notice")
+    waiting(queue, "page", "notice")
     for now in (0.0, 30.0):
-        with store.change() as connection:
-            jobs.hold(connection, OWNER, jobs.claim(store, OWNER, now), now)
-    assert not jobs.due(store, OWNER, 31.0)
+        with store.change():
+            queue.hold(queue.claim(now), now)
+    assert not queue.due(31.0)
 
-    with store.change() as connection:
-        jobs.answered(connection, OWNER)
+    with store.change():
+        queue.answered()
 
-    assert jobs.due(store, OWNER, 31.0)
-    with store.change() as connection:
-        jobs.hold(connection, OWNER, jobs.claim(store, OWNER, 31.0), 31.0)
-    assert jobs.due(store, OWNER, 150.0)
+    assert queue.due(31.0)
+    with store.change():
+        queue.hold(queue.claim(31.0), 31.0)
+    assert queue.due(150.0)
 
 
-def test_queue_is_bounded(store, monkeypatch):
+def test_queue_is_bounded(store, queue, monkeypatch):
     """No more jobs wait than may; those that are not taken are counted."""
     monkeypatch.setattr("memci.memory.repository.job_queue.MOST", 3)
-    with store.change() as connection:
-        taken = [jobs.enqueue(connection, OWNER, "page", each) for each in range(5)]
+    with store.change():
+        taken = [queue.enqueue("page", each) for each in range(5)]
         for _ in range(taken.count(False)):
-            jobs.skip(connection, OWNER)
+            queue.skip()
 
     assert taken == [True, True, True, False, False]
-    assert jobs.queue(store, OWNER) == jobs.Queue(waiting=3, skipped=2)
+    assert queue.counts() == JobCounts(waiting=3, skipped=2)
 
 
 def test_pages_beyond_the_bound_are_skipped(monkeypatch):
@@ -174,7 +177,7 @@ def old_file(path, make):
     with contextlib.closing(make(path)) as storage:
         memory = TieredMemory(storage, owner="anna", clock=Clock())
         tell(memory, page(1))
-        with memory._store.change() as connection:
+        with memory.session.store.change() as connection:
             connection.execute("UPDATE memory_page SET analyzed = 2")
             for table in ("memory_job", "memory_queue", "memory_spent"):
                 connection.execute(f"DROP TABLE {table}")
@@ -196,8 +199,8 @@ def test_file_of_version_1_is_brought_to_version_2(tmp_path, make):
             pass
 
         assert [each.step for each in chat.calls] == ["page"]
-        assert memory._store.read_rows("SELECT version FROM memory_schema") == [(2,)]
-        assert memory._store.read_rows("SELECT analyzed FROM memory_page ORDER BY id") == [(3,), (0,)]
+        assert memory.session.store.read_rows("SELECT version FROM memory_schema") == [(2,)]
+        assert memory.session.store.read_rows("SELECT analyzed FROM memory_page ORDER BY id") == [(3,), (0,)]
 
 
 def test_file_of_version_1_can_be_read_and_is_not_touched(tmp_path):
@@ -223,7 +226,7 @@ def test_file_of_a_later_version_is_left_alone(tmp_path):
     with contextlib.closing(SQLiteStorage(path)) as storage:
         memory = TieredMemory(storage, owner="anna")
         tell(memory, page(1))
-        with memory._store.change() as connection:
+        with memory.session.store.change() as connection:
             connection.execute("UPDATE memory_schema SET version = 3")
         memory.close()
 

@@ -21,20 +21,20 @@ def memory(storage):
     return TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
 
 
-def test_failed_analysis_marks_nothing(storage):
+def test_failed_analysis_marks_nothing(storage, monkeypatch):
     """If facts or the profile can't be made, no page counts as analysed, and later it is done after all (P04, P06)."""
 
     def fails(*_):
         raise RuntimeError("the model is away")
 
-    rules = {"capacity": 2, "handover": 2, "promoted": 1.0}
-    memory = TieredMemory(storage, owner="anna", rules=Rules(**rules, facts=fails))
-    fill(memory, 4, topic="I like violins")
+    memory = TieredMemory(storage, owner="anna", rules=Rules(capacity=2, batch=2, promoted=1.0))
     marked = "SELECT count(*) FROM memory_page WHERE analyzed > 0"
-    assert rows(memory, marked) == [(0,)]
-    assert items(memory, "fact") == {}
+    with monkeypatch.context() as broken:
+        broken.setattr("memci.memory.consolidation.fact_extraction.facts", fails)
+        fill(memory, 4, topic="I like violins")
+        assert rows(memory, marked) == [(0,)]
+        assert items(memory, "fact") == {}
 
-    memory.rules = Rules(**rules)
     memory.maintain(9e5)
 
     assert rows(memory, marked) == [(4,)]
@@ -107,7 +107,7 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path):
     program = (
         "import sys; sys.path[:0] = [sys.argv[3]]\n"
         "from memci import SQLiteStorage\n"
-        "from memci.memory import TieredMemory; from memci.memory.consolidation.maintenance import Rules\n"
+        "from memci.memory import TieredMemory; from memci.memory.tiers.rules import Rules\n"
         "from memci.testing.memory.pages import told; from machine_kit import keeping\n"
         "storage = SQLiteStorage(sys.argv[1], durability='fast', busy_timeout_seconds=20)\n"
         "memory = TieredMemory(storage, owner='anna', rules=Rules(capacity=4, batch=2, episodes=3))\n"

@@ -13,7 +13,7 @@ def fill(memory, count, *, start=1, topic="topic", context="alice", now=None, ma
     """Admit *count* pages of one topic, each with a word of its own."""
     for index in range(start, start + count):
         page = told(index, f"{topic} quokka{index:02}", f"{topic} yes", context=context, at=1e5 + index)
-        keeping(memory._storage)(page)
+        keeping(memory.session.storage)(page)
         memory.admit(page)
         if maintain:
             memory.maintain(now or 2e5 + index)

@@ -50,7 +50,7 @@ BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "import_modul
 BANNED_OF_NUMPY = ("load", "save", "fromfile", "loadtxt")
 BANNED_OF_OS = ("system", "popen", "spawn", "exec", "posix_spawn", "fork")
 EXECUTES = frozenset({"execute", "executemany", "executescript"})
-PASSING = {"rows": 1, "_changed": 1, "fetched": 1, "read_rows": 0}
+PASSING = {"rows": 1, "_changed": 1, "fetched": 1, "read_rows": 0, "execute": 0, "executemany": 0, "insert_row": 0}
 """functions of ours that execute a statement which they are given, and where it stands among their arguments"""
 DELIMITED = frozenset({"memci.text.language.salience._FILE"})
 """patterns whose inner repeat can't match what each round of the outer one begins with: there is one way to split"""

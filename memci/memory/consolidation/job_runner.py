@@ -1,191 +1,168 @@
-"""Improving: one job of a model, from its claim to what is kept of it.
+"""The job runner: one job of a model, from its claim to what is stored of its result.
 
-    claim ──▶ ask the model: seconds, no lock, no transaction ──▶ settle() ──▶ one short transaction: the ground is as
-    it was, what came of it is written, what it cost is counted, the job goes
+    claim ──▶ ask the model: seconds, no lock, no transaction ──▶ settle() ──▶ one short transaction: what the step read
+    is unchanged, its result is written, its cost is counted, the job is removed
 
-A step that fails is tried again later, five times; then its form without a model is done, so that nothing stays undone
-for ever, and the job is set aside. A model that is away is no failure: all wait for it. This module knows nothing of
-what the steps are.
+A step that fails is tried again later, five times; then it is done without the model, and the job is set aside. If the
+model is away, no step has failed: all jobs wait. This module knows nothing of what the steps do.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-
-import apsw
+from typing import Final
 
 from ...errors import CeilingReached, ModelUnavailable, StorageError
 from ...llm.model import ChatModel
-from ...storage import Storage
-from ..owner import Change, Conflict, Owner, owner_of
-from ..repository import job_queue as jobs
-from ..repository.job_queue import Job
-from ..repository.store import MemoryStore, fetched
-from ..repository.usage_ledger import Meter, spent_on, today
-from ..retrieval.embedders import Embedder
-from ..tiers.rules import Rules
+from ..owner import Conflict, Owner, Session
+from ..repository.job_queue import TRIES, Job, JobQueue
+from ..repository.store import OwnerKey
+from ..repository.usage_ledger import Meter, UsageLedger, today
+from .episode_building import build_episodes, retell_episode
+from .event_detection import detect_events, revise_strategy, summarize_conversation, summarize_day
+from .fact_extraction import learn, relate
 from .maintenance import schedule
+from .page_notes import describe_page
+from .step import Step, StepRun
 
 _LOG = logging.getLogger("memci")
 
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What a memory works with."""
-
-    storage: Storage
-    store: MemoryStore
-    name: str
-    """of the owner"""
-    embedder: Embedder
-    rules: Rules
-    count: Callable[[str], int]
-    """tokens of a text"""
-    clock: Callable[[], float]
-    """seconds since 1970 UTC"""
-    ceiling: int | None = None
-    """tokens that a model may cost in a UTC day; None: no bound"""
+STEPS: Final[Mapping[str, Step]] = {
+    "page": describe_page,
+    "handover": build_episodes,
+    "notice": detect_events,
+    "episode": retell_episode,
+    "analysis": learn,
+    "graph": relate,
+    "day": summarize_day,
+    "conversation": summarize_conversation,
+    "strategy": revise_strategy,
+}
+"""by the kind of the job, as it is stored"""
 
 
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """What one step works with."""
-
-    means: Means
-    owner: Owner
-    chat: Meter | None
-    """the model; None: the step is to be done without it"""
-    now: float
-    change: Change
-    """the transaction in which it writes, once at most"""
-
-
-Step = Callable[[Bench, Job], None]
-"""Does a job: writes what came of it, or nothing if there is nothing to do."""
-
-
-def improve(means: Means, chat: ChatModel, steps: Mapping[str, Step], settle: Callable[[], None]) -> bool:
+def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceiling: int | None = None) -> bool:
     """Do one job that is due, and return whether another one is. O(its calls of the model).
 
     Args:
-        means: What the memory works with.
+        session: Of the owner.
         chat: The model.
-        steps: How a job of each kind is done.
-        settle: Called before anything is written.
+        settle: Called before anything is written. It returns when writing disturbs nobody.
+        ceiling: Tokens that the model may cost in a UTC day; None: no bound.
 
     Raises:
         StorageError: If the memory can't be read or written; the job is done later.
     """
-    store = means.store
+    store = session.store
     if store.read_only or not store.has_jobs:
         return False
-    owner = owner_of(store, means.name)
     with store.lock:
+        owner = session.owner
         owner.refresh()
-        number = owner.nr
-    now = means.clock()
-    left = None if means.ceiling is None else means.ceiling - spent_on(store, number, today(now))
-    job = jobs.claim(store, number, now) if left is None or left > 0 else None
+        key = OwnerKey(store, owner.name, owner.nr)
+    now = session.clock()
+    left = None if ceiling is None else ceiling - UsageLedger(key).on(today(now))
+    job = JobQueue(key).claim(now) if left is None or left > 0 else None
     if job is None:
         return False
-    _Trial(means, owner, number, job, Meter(chat, means.count, left), settle).run(steps.get(job.kind))
-    schedule(store, owner, means.rules, now)
-    return jobs.due(store, number, means.clock())
+    _Trial(session, owner, key, job, Meter(chat, session.count, left), settle).run(STEPS.get(job.kind))
+    schedule(session, now)
+    return JobQueue(key).due(session.clock())
 
 
 class _Trial:
-    """One try of a job."""
+    """One try of a job. The owner may be erased meanwhile: *key* is the one whose job it is."""
 
     def __init__(
-        self, means: Means, owner: Owner, number: int, job: Job, meter: Meter, settle: Callable[[], None]
+        self, session: Session, owner: Owner, key: OwnerKey, job: Job, meter: Meter, settle: Callable[[], None]
     ) -> None:
-        self._means, self._owner, self._number, self._job = means, owner, number, job
+        self._session, self._owner, self._key, self._job = session, owner, key, job
+        self._jobs = JobQueue(key)
         self._meter = meter
         self._settle = settle
         self._written = False
 
     def run(self, step: Step | None) -> None:
         error = "" if step is not None else "an unknown kind"
-        if step is not None and self._job.tries <= jobs.TRIES:
+        if step is not None and self._job.tries <= TRIES:
             error = self._tried(step)
             if not error:
                 return
         self._set_aside(step, error)
 
     def _tried(self, step: Step) -> str:
-        """Do the job with the model; return "" if it needs no more for now, else what failed for the last time."""
+        """Do the job with the model; return "" if nothing is left to do for now, else the error of its last try."""
         job, at_once = self._job, False
         try:
-            self._do(step, self._meter, lambda connection: jobs.finish(connection, job))
+            self._do(step, self._meter, lambda: self._jobs.finish(job))
         except Conflict:
             error, at_once = "Conflict", True
         except (ModelUnavailable, CeilingReached) as away:
             _LOG.debug("jobs wait for the model: %s", type(away).__name__)
-            with self._noted() as connection:
-                jobs.hold(connection, self._number, job, self._means.clock())
+            with self._noted():
+                self._jobs.hold(job, self._session.clock())
             return ""
         except StorageError:
-            with suppress(StorageError), self._means.store.change() as connection:
-                jobs.release(connection, job, self._means.clock())
+            with suppress(StorageError), self._session.store.change():
+                self._jobs.release(job, self._session.clock())
             raise
-        except Exception as failure:  # noqa: BLE001 -- a model may be anybody's: its failure changes nothing
+        except Exception as failure:  # noqa: BLE001 -- any model may be behind it: its failure changes nothing
             error = type(failure).__name__
             _LOG.debug("a job of the kind %r failed: %s", job.kind, error)
         else:
             return ""
-        if job.tries >= jobs.TRIES:
+        if job.tries >= TRIES:
             return error
-        with self._noted() as connection:
-            jobs.fail(connection, job, self._means.clock(), error, at_once=at_once)
+        with self._noted():
+            self._jobs.fail(job, self._session.clock(), error, at_once=at_once)
         return ""
 
     def _set_aside(self, step: Step | None, error: str) -> None:
-        """Do the job without the model, and let it be."""
+        """Do the job without the model, and set it aside."""
         job, undone = self._job, True
-        if step is not None and job.tries <= jobs.TRIES + 1:  # else doing it is what ends the process
+        if step is not None and job.tries <= TRIES + 1:  # else doing it is what ends the process
             try:
-                self._do(step, None, lambda connection: jobs.set_aside(connection, job, error))
+                self._do(step, None, lambda: self._jobs.set_aside(job, error))
             except StorageError:
                 raise
-            except Conflict:  # what is left to do is left to another job
+            except Conflict:  # another job does what is left
                 undone = False
-            except Exception as failure:  # noqa: BLE001 -- likewise
+            except Exception as failure:  # noqa: BLE001 -- whatever the step meets: other jobs go on
                 _LOG.debug("a job of the kind %r can't be done: %s", job.kind, type(failure).__name__)
                 error = type(failure).__name__
             else:
                 return
-        with self._noted() as connection:
-            jobs.set_aside(connection, job, error, undone=undone)
+        with self._noted():
+            self._jobs.set_aside(job, error, undone=undone)
 
-    def _do(self, step: Step, chat: Meter | None, over: Callable[[apsw.Connection], None]) -> None:
+    def _do(self, step: Step, chat: Meter | None, over: Callable[[], None]) -> None:
         @contextmanager
-        def change() -> Iterator[apsw.Connection]:
+        def change() -> Iterator[None]:
             self._settle()
-            with self._owner.change() as connection:
-                if self._owner.nr != self._number:  # the owner was erased, and is not to come back by this
+            with self._owner.change():
+                if self._owner.nr != self._key.nr:  # the owner was erased, and must not come back by this
                     raise Conflict
-                yield connection
-                over(connection)
-                self._count(connection)
+                yield
+                over()
+                self._count()
             self._written = True
 
         self._written = False
-        step(Bench(self._means, self._owner, chat, self._means.clock(), change), self._job)
+        step(StepRun(self._session, self._session.clock(), change, chat), self._job.subject, self._job.body)
         if not self._written:
-            with self._noted() as connection:
-                over(connection)
+            with self._noted():
+                over()
 
     @contextmanager
-    def _noted(self) -> Iterator[apsw.Connection]:
-        """Give the connection to note what became of the job, which changes nothing of what is known."""
+    def _noted(self) -> Iterator[None]:
+        """Write what became of the job, which changes nothing of what is known."""
         self._settle()
-        with self._means.store.change() as connection:
-            yield connection
-            self._count(connection)
+        with self._session.store.change():
+            yield
+            self._count()
 
-    def _count(self, connection: apsw.Connection) -> None:
-        if fetched(connection, "SELECT 1 FROM memory_owner WHERE nr = ?", self._number):
+    def _count(self) -> None:
+        if self._key.exists:
             if self._meter.answered:
-                jobs.answered(connection, self._number)
-            self._meter.keep(connection, self._number, today(self._means.clock()))
+                self._jobs.answered()
+            UsageLedger(self._key).add(self._meter, today(self._session.clock()))

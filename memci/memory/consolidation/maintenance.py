@@ -1,9 +1,9 @@
-"""Upkeep: what is due is done, one step at a time.
+"""Maintenance: what is due is done, one step at a time.
 
-    short-term full    ──▶  its oldest pages become linked, and join or open episodes
-    5 pages closed     ──▶  events, the day's summary, counters; a conversation that ended
-    an episode is hot  ──▶  facts and the profile; used often: its concepts enter the graph
-    too many episodes  ──▶  the coldest leave; their pages stay findable by words
+    short-term queue full  ──▶  its oldest pages are linked, and join or open episodes
+    5 pages closed         ──▶  events, the day's summary, counters; a conversation that ended
+    an episode is hot      ──▶  facts and the profile; used often: its concepts enter the graph
+    too many episodes      ──▶  the coldest leave; their pages are still found by words
 
 Each step computes first and then writes in one transaction. A process that dies between two steps loses nothing, and a
 step whose data was changed by another process starts again. A step that a model does is left to a job: maintenance
@@ -12,149 +12,115 @@ nothing of searching.
 """
 
 import logging
-from collections.abc import Callable
 
 from ...errors import EmbeddingFailed
-from ...storage import Storage
-from ..ingest import SELECT_PAGE
-from ..owner import Conflict, Owner, owner_of
-from ..repository import job_queue as jobs
-from ..repository.items import drop
-from ..repository.reading import QUARANTINED
-from ..repository.store import MemoryStore
-from ..repository.tier import EVICTED
-from ..retrieval.embedders import Embedder
+from ..owner import Conflict, Session
+from ..repository.tier import QUARANTINED
 from ..retrieval.passage_vectors import embed
 from ..tiers.events import INTERVAL
 from ..tiers.facts import About, Known
 from ..tiers.heat import coldest
-from ..tiers.rules import Rules
-from .episode_building import full, hand_over
-from .event_detection import MOST, notice, waits
+from .episode_building import build_episodes, queue_full
+from .event_detection import MOST, detect_events, events_due
 from .fact_extraction import analyse, hot, know, promote, used
+from .step import Step, by_rule
 
 _LOG = logging.getLogger("memci")
 
 
-def maintain(
-    storage: Storage,
-    store: MemoryStore,
-    name: str,
-    embedder: Embedder,
-    rules: Rules,
-    now: float,
-    *,
-    modelled: bool = False,
-) -> int:
-    """Do what is due for the owner *name*, and return how many pages moved. O(what is due).
+def maintain(session: Session, now: float) -> int:
+    """Do what is due at *now* (seconds since 1970 UTC), and return how many pages moved. O(what is due).
 
-    Args:
-        storage: Where the pages are.
-        store: Where the memory is.
-        name: Whose memory.
-        embedder: Of passages.
-        rules: Sizes, thresholds and steps.
-        now: Seconds since 1970 UTC.
-        modelled: Whether a model does the steps that it can: jobs are left for it. It is not waited for without end:
-            a queue of twice its capacity is handed over without it.
+    If the session has a model, jobs are left for the steps that it does. It is not waited for without end: a queue of
+    twice its capacity is emptied by rule.
 
     Raises:
         StorageError: If a page or the memory can't be read or written; what was done until then stays done.
     """
-    if store.read_only or not store.there:
+    if session.store.read_only or not session.store.there:
         return 0
-    owner = owner_of(store, name)
+    owner = session.owner
     owner.failed.clear()
     moved = 0
-    patience = 2 if modelled else 1
-    while full(store, owner, patience * rules.capacity):
-        moved += _again(lambda: hand_over(storage, store, owner, embedder, rules, now))
-    while waits(store, owner, MOST if modelled else INTERVAL):
-        _again(lambda: notice(storage, store, owner, rules, now, modelled=modelled))
-    saved(store, owner, now)
-    if modelled:
-        schedule(store, owner, rules, now)
+    patience = 2 if session.has_model else 1
+    while queue_full(owner, patience * session.rules.capacity):
+        moved += _again(session, build_episodes, now)
+    while events_due(owner, MOST if session.has_model else INTERVAL):
+        _again(session, detect_events, now)
+    save_facts(session, now)
+    if session.has_model:
+        schedule(session, now)
     else:
-        while analyse(storage, store, owner, rules, now):
+        while analyse(session, now):
             pass
-        promote(storage, store, owner, rules)
-    _embed(storage, store, owner, embedder)
-    _evict(store, owner, rules, now)
+        promote(session, now)
+    _embed(session)
+    _evict(session, now)
     return moved
 
 
-def schedule(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> None:
+def schedule(session: Session, now: float) -> None:
     """Leave jobs for what is due and a model does. O(episodes)."""
-    with store.lock:
-        owner.refresh()
-        grown = [key for key, each in owner.tiers.episodes.items() if each.grown]
-    wanted = [("handover", 0)] if full(store, owner, rules.capacity) else []
-    wanted += [("notice", 0)] if waits(store, owner) else []
-    wanted += [("episode", key) for key in grown]
-    wanted += [("analysis", key) for key in hot(store, owner, rules, now, every=True)]
-    wanted += [("graph", key) for key in used(store, owner, rules)]
-    fresh = [each for each in wanted if not jobs.known(store, owner.nr, *each)]
+    owner, rules = session.owner, session.rules
+    episodes = list(session.tiers().episodes.items())
+    wanted = [("handover", 0)] if queue_full(owner, rules.capacity) else []
+    wanted += [("notice", 0)] if events_due(owner) else []
+    wanted += [("episode", key) for key, each in episodes if each.grown]
+    wanted += [("analysis", key) for key in hot(session, now, every=True)]
+    wanted += [("graph", key) for key in used(session)]
+    fresh = [each for each in wanted if not owner.jobs.known(*each)]
     if fresh:
-        with store.change() as connection:
+        with session.store.change():
             for kind, subject in fresh:
-                jobs.enqueue(connection, owner.nr, kind, subject)
+                owner.jobs.enqueue(kind, subject)
 
 
-def saved(store: MemoryStore, owner: Owner, now: float) -> int:
-    """Learn what is to be saved word by word, and return how much that was. O(what waits to be saved)."""
-    with store.lock:
-        owner.refresh()
-    waiting = jobs.savings(store, owner.nr, now=True)
+def save_facts(session: Session, now: float) -> int:
+    """Store the facts that wait to be saved and whose pages are known; return how many. O(facts that wait)."""
+    owner = session.owner
+    session.tiers()
+    waiting = owner.jobs.savings(now=True)
     for each in waiting:
-        with owner.change() as connection:
-            known = store.read_rows(SELECT_PAGE, owner.name, each.context, each.index)
-            if known and not known[0][3] & QUARANTINED and jobs.take(connection, each):
+        with owner.change():
+            page = owner.pages.find(each.context, each.index)
+            if owner.jobs.take(each) and page and not page.marks & QUARANTINED:
                 about: About = "assistant" if each.about == "assistant" else "user"
                 key = each.context, each.index
-                at = each.at if each.at is not None else known[0][5]
-                know(connection, owner, Known(each.text, about, *key, known[0][4], at, (key,)), [known[0][0]], now)
-            else:
-                jobs.take(connection, each)
+                at = each.at if each.at is not None else page.at
+                know(owner, Known(each.text, about, *key, page.turn, at, (key,)), [page.id], now)
     return len(waiting)
 
 
-def _again(step: Callable[[], int]) -> int:
+def _again(session: Session, step: Step, now: float) -> int:
     try:
-        return step()
-    except Conflict:  # another process was faster: whoever called looks again
+        return by_rule(session, step, now)
+    except Conflict:  # another process was faster: the caller looks again
         return 0
 
 
-def _embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder) -> None:
+def _embed(session: Session) -> None:
     """Embed what has no vector yet; an embedder that fails is asked again at the next maintenance."""
     try:
-        while embed(storage, store, owner, embedder):
+        while embed(session):
             pass
     except EmbeddingFailed as error:
         _LOG.warning("passages are found by words until they are embedded: %s", error)
 
 
-def _evict(store: MemoryStore, owner: Owner, rules: Rules, now: float) -> int:
+def _evict(session: Session, now: float) -> None:
     """Let the coldest episodes go, if there are too many; never one that changed since the last maintenance."""
-    with store.lock:
+    owner, rules = session.owner, session.rules
+    with session.store.lock:
         owner.refresh()
         changed, owner.tiers.changed = owner.tiers.changed, set()
         if len(owner.tiers.episodes) <= rules.episodes:
-            return 0
-    with owner.change() as connection:
-        warmths = {key: each.warmth for key, each in owner.tiers.episodes.items()}
-        gone = coldest(
-            warmths,
-            rules.episodes,
-            now=now,
-            order=rules.order,
-            weights=rules.heat,
-            changed=changed | owner.tiers.changed,
-        )
-        for each in gone:
-            connection.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", (EVICTED, each))
-            owner.tiers.keep(each, None)
-        drop(connection, gone)
-        left = owner.tiers.episodes
-        owner.tiers.episode_of = {page: each for page, each in owner.tiers.episode_of.items() if each in left}
-    return len(gone)
+            return
+    with owner.change():
+        tiers = owner.tiers
+        warmths = {key: each.warmth for key, each in tiers.episodes.items()}
+        changed = changed | tiers.changed
+        for key in coldest(warmths, rules.episodes, now=now, order=rules.order, weights=rules.heat, changed=changed):
+            owner.pages.evict(key)
+            owner.items.drop([key])
+            tiers.keep(key, None)
+        tiers.episode_of = {page: each for page, each in tiers.episode_of.items() if each in tiers.episodes}

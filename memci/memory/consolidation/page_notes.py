@@ -1,26 +1,28 @@
-"""Notes: what a model said of a page, for whoever tells of that page afterwards.
+"""Notes: what a model says of a page, kept for the steps that use that page later.
 
     page #57 ──▶ Note(title, lines, keywords, goes on from #56?, events)      evidence: #57
 
-A note is of a page as it was: with another text, the page is another one. What is extracted of the page without a
-model stands beside it, for the case that a note has to go while its page stays. This module knows nothing of models.
+A note belongs to a page as it was: a page with other entries is another page. What is extracted of the page without a
+model is kept beside it, for when the note has to go while its page stays. This module knows nothing of episodes.
 """
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-
-import apsw
+from typing import NamedTuple
 
 from ...text.language.keywords import keywords
 from ...text.summarize import LINE_COLUMNS, TITLE_COLUMNS, Summary, extract, one_line
 from ..backend import PageRecord
-from ..repository.items import drop, dumped, put, validated
-from ..repository.store import MemoryStore, fetched
+from ..owner import Conflict, Owner, Session
+from ..repository.items import dumped, validated
 from ..tiers.chains import page_text
 from ..tiers.events import LifeEvent
+from ..tiers.provenance import sources, vocabulary
+from .step import StepRun
 
 KIND = "note"
+_FORERUNNERS = 8
+"""pages that the text of a chain may come from; the text of a longer chain is made again from its last page"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,55 +61,95 @@ class Note:
         return Summary(one_line(self.title, TITLE_COLUMNS), lines)
 
 
+Notes = Mapping[int, tuple[int, Note]]
+"""notes by the ids of their pages, each with its own id"""
+
+
 def plainly(page: PageRecord) -> Plain:
     """Return what is extracted of *page*. O(characters)."""
     title = extract([message for _, message in page.entries]).title if page.entries else ""
     return Plain(title, keywords([page_text(page)]))
 
 
-def keep(connection: apsw.Connection, owner: int, note: Note, pages: Collection[int]) -> int:
-    """Store a note in place of an earlier one of its page, with *pages* as its evidence, and return its id."""
-    known = [key for key, each in _notes(connection, [note.page]) if each.page == note.page]
-    drop(connection, known)
-    return put(connection, owner, KIND, dumped(note), pages=pages)
+def notes_of(owner: Owner, pages: Collection[int]) -> dict[int, tuple[int, Note]]:
+    """Return the notes of *pages* (their ids). O(pages)."""
+    found = [(key, validated(Note, body)) for key, body in owner.items.derived(pages, KIND)]
+    return {note.page: (key, note) for key, note in found if note.page in pages}
 
 
-def notes_of(store: MemoryStore, pages: Collection[int]) -> dict[int, tuple[int, Note]]:
-    """Return the notes of *pages* (their ids), each with its own id. O(pages)."""
-    rows = store.read_rows(_OF_PAGES, json.dumps(list(pages)), KIND)
-    return {note.page: (key, note) for key, body in rows if (note := validated(Note, body)).page in pages}
+def unchanged(owner: Owner, notes: Notes) -> bool:
+    """Return whether *notes* are still there: one that replaces another has an id of its own."""
+    return owner.items.all_there([key for key, _ in notes.values()])
 
 
-def still(connection: apsw.Connection, notes: Mapping[int, tuple[int, Note]]) -> bool:
-    """Tell whether *notes* are there as they were read: none is stored in place of another one under its id."""
-    ids = [key for key, _ in notes.values()]
-    ((count,),) = fetched(
-        connection, "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))", json.dumps(ids)
-    )
-    return bool(count == len(ids))
-
-
-def summaries(store: MemoryStore, owner: str, context: str, indexes: Collection[int]) -> dict[int, Summary]:
+def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[int, Summary]:
     """Return what notes say of pages of a context, by index. One query."""
-    rows = store.read_rows(_OF_CONTEXT, owner, context, json.dumps(list(indexes)), KIND)
     found = {}
-    for index, id_, digest, body in rows:
+    for index, id_, digest, body in session.owner.items.noted(context, indexes):
         note = validated(Note, body)
         if note.page == id_ and note.digest == digest.hex():
             found[index] = note.summary
     return found
 
 
-def _notes(connection: apsw.Connection, pages: Sequence[int]) -> list[tuple[int, Note]]:
-    rows = fetched(connection, _OF_PAGES, json.dumps(list(pages)), KIND)
-    return [(key, validated(Note, body)) for key, body in rows]
+class _Before(NamedTuple):
+    """The page before another one."""
+
+    id: int
+    title: str
+    chain: str
+    sources: Sequence[int]
+    """the pages that title and chain come from"""
 
 
-_OF_PAGES = """
-SELECT DISTINCT i.id, i.body FROM memory_evidence AS e JOIN memory_item AS i ON i.id = e.item
-WHERE e.page IN (SELECT value FROM json_each(?)) AND i.kind = ? ORDER BY i.id"""
-_OF_CONTEXT = """
-SELECT g.page, g.id, g.digest, i.body FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
-JOIN memory_page AS g ON g.context = c.nr JOIN memory_evidence AS e ON e.page = g.id
-JOIN memory_item AS i ON i.id = e.item
-WHERE o.name = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?)) AND i.kind = ?"""
+def describe_page(run: StepRun, subject: int, body: str = "") -> int:  # noqa: ARG001 -- a step
+    """Let a model describe a page (its id). Without a model, what is extracted of it stands. O(its messages)."""
+    owner = run.owner
+    digest = owner.pages.digest(subject)
+    pages = [page for _, page in run.raw([subject])]
+    if run.chat is None or digest is None or not pages or not pages[0].entries:
+        return 0
+    from .prompts.pages import Before, describe
+
+    (page,), before = pages, _before(run, subject)
+    offered = None if before is None else Before(before.title, before.chain)
+    said = describe(run.chat, page, offered, zone=run.rules.zone)
+    note = Note(
+        page=subject,
+        digest=digest.hex(),
+        title=said.title,
+        lines=said.summary.lines,
+        keywords=said.keywords,
+        continues=said.continues,
+        after=None if before is None else before.id,
+        chain=said.chain,
+        events=said.events,
+        plain=plainly(page),
+    )
+    texts = "\n".join((said.title, *note.lines, *said.keywords, said.chain, *(each.what for each in said.events)))
+    read = [subject] if before is None else [subject, *before.sources]
+    evidence = sources(texts, [subject], {id_: vocabulary(page_text(each)) for id_, each in run.raw(read)})
+    with run.change():
+        if not owner.pages.all_there(read):
+            raise Conflict
+        owner.items.drop([key for key, _ in notes_of(owner, [subject]).values()])
+        owner.items.put(KIND, dumped(note), pages=evidence)
+        owner.pages.retitle(subject, note.title, note.keywords)
+    return 1
+
+
+def _before(run: StepRun, page: int) -> _Before | None:
+    """Return the page before *page* in its context, as a model is shown it; None if there is none."""
+    owner = run.owner
+    id_ = owner.pages.before(page)
+    if id_ is None:
+        return None
+    known = notes_of(owner, [id_]).get(id_)
+    if known is None:
+        title = "".join(plainly(each).title for _, each in run.raw([id_]))
+        return _Before(id_, title, "", [id_]) if title else None
+    key, note = known
+    evidence = owner.items.evidence(key)
+    if len(evidence) > _FORERUNNERS:
+        return _Before(id_, note.plain.title, "", [id_]) if note.plain.title else None
+    return _Before(id_, note.title, note.chain, evidence)

@@ -2,19 +2,20 @@
 
     kind "episode"   id 7   {"summary": …, "warmth": …}   vector      evidence: the pages that it comes from
 
-A value is stored as the JSON of its fields, its vector beside it; the evidence says which pages it was derived from, so
-that nothing of an erased page is left. This module knows nothing of what the kinds mean.
+A value is stored as the JSON of its fields, with its vector beside it. The evidence is the pages that it was derived
+from, so that nothing of an erased page is left. This module knows nothing of what the kinds mean.
 """
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
+
+from .store import OwnerKey
 
 _T = TypeVar("_T")
 Vector = NDArray[np.float32]
@@ -54,38 +55,100 @@ def unpacked(row: bytes | None) -> Vector | None:
     return None if row is None else np.frombuffer(row, np.float32)
 
 
-def put(
-    connection: apsw.Connection,
-    owner: int,
-    kind: str,
-    body: str,
-    *,
-    id: int | None = None,  # noqa: A002 -- what it is
-    vector: Vector | None = None,
-    pages: Iterable[int] = (),
-) -> int:
-    """Store an item, in place of the one with *id* if it is given, and return its id; *pages* come to its evidence."""
-    if id is None:
-        connection.execute(
-            "INSERT INTO memory_item(owner, kind, body, vector) VALUES (?, ?, ?, ?)",
-            (owner, kind, body, packed(vector)),
+class ItemTable:
+    """The items of one owner, each with its evidence. Whatever writes is called within a change of the owner."""
+
+    def __init__(self, owner: OwnerKey) -> None:
+        self._owner = owner
+        self._store = owner.store
+
+    def put(
+        self,
+        kind: str,
+        body: str,
+        *,
+        id: int | None = None,  # noqa: A002 -- what it is
+        vector: Vector | None = None,
+        pages: Iterable[int] = (),
+    ) -> int:
+        """Store an item, in place of the one with *id* if given, and return its id; *pages* join its evidence."""
+        if id is None:
+            id = self._store.insert_row(  # noqa: A001
+                "INSERT INTO memory_item(owner, kind, body, vector) VALUES (?, ?, ?, ?)",
+                *(self._owner.nr, kind, body, packed(vector)),
+            )
+        else:
+            self._store.execute(_REPLACE, id, self._owner.nr, kind, body, packed(vector))
+        self._store.executemany("INSERT OR IGNORE INTO memory_evidence VALUES (?, ?)", [(id, page) for page in pages])
+        return id
+
+    def drop(self, ids: Iterable[int]) -> None:
+        """Remove items and their evidence."""
+        for each in ids:
+            self._store.execute("DELETE FROM memory_evidence WHERE item = ?", each)
+            self._store.execute("DELETE FROM memory_item WHERE id = ?", each)
+
+    def all(self) -> list[tuple[int, str, str, bytes | None]]:
+        """Return (id, kind, body, vector) of all items but notes. O(items)."""
+        return self._store.read_rows(
+            "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'", self._owner.nr
         )
-        id = connection.last_insert_rowid()  # noqa: A001
-    else:
-        connection.execute(
-            "INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT(id) DO UPDATE SET body = excluded.body, vector = excluded.vector",
-            (id, owner, kind, body, packed(vector)),
+
+    def bodies(self, kind: str) -> list[str]:
+        """Return the bodies of all items of a *kind*. O(items)."""
+        rows = self._store.read_rows("SELECT body FROM memory_item WHERE owner = ? AND kind = ?", self._owner.nr, kind)
+        return [row[0] for row in rows]
+
+    def body(self, item: int, kind: str) -> str | None:
+        """Return the body of an item, None if it is not of that *kind*."""
+        rows = self._store.read_rows("SELECT body FROM memory_item WHERE id = ? AND kind = ?", item, kind)
+        return rows[0][0] if rows else None
+
+    def all_there(self, ids: Collection[int]) -> bool:
+        """Return whether all items are still there. O(ids)."""
+        rows = self._store.read_rows(
+            "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))
         )
-    connection.executemany("INSERT OR IGNORE INTO memory_evidence VALUES (?, ?)", [(id, page) for page in pages])
-    return id
+        return bool(rows[0][0] == len(ids)) if rows else not ids
+
+    def evidence(self, item: int) -> list[int]:
+        """Return the pages that an item was derived from."""
+        return [
+            row[0]
+            for row in self._store.read_rows("SELECT page FROM memory_evidence WHERE item = ? ORDER BY page", item)
+        ]
+
+    def derived(self, pages: Collection[int], kind: str | None = None) -> list[tuple[int, str]]:
+        """Return (id, body) of the items that one of *pages* is evidence of, of all kinds or one. O(their evidence)."""
+        return self._store.read_rows(_DERIVED, json.dumps(list(pages)), kind, kind)
+
+    def noted(self, context: str, indexes: Collection[int]) -> list[tuple[int, int, bytes, str]]:
+        """Return (index, id, digest, body of a note) of pages of a context that are evidence of a note. One query."""
+        return self._store.read_rows(_NOTED, self._owner.name, context, json.dumps(list(indexes)))
+
+    def visited(self, episode: int, warmth: str, version: int) -> None:
+        """Store how warm an episode is, as JSON, and its version. Nothing else of it is written."""
+        self._store.execute(_VISITED, warmth, version, episode)
+
+    def retrieved(self, facts: Iterable[tuple[int, float]]) -> None:
+        """Store when facts (their ids) were retrieved. Nothing else of them is written: a search returns up to 40."""
+        self._store.executemany(_RETRIEVED, [(json.dumps(when), key) for key, when in facts])
 
 
-def drop(connection: apsw.Connection, ids: Iterable[int]) -> None:
-    """Remove items and their evidence."""
-    for each in ids:
-        connection.execute("DELETE FROM memory_evidence WHERE item = ?", (each,))
-        connection.execute("DELETE FROM memory_item WHERE id = ?", (each,))
+_REPLACE = """
+INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT(id) DO UPDATE SET body = excluded.body, vector = excluded.vector"""
+_DERIVED = """
+SELECT DISTINCT i.id, i.body FROM memory_evidence AS e JOIN memory_item AS i ON i.id = e.item
+WHERE e.page IN (SELECT value FROM json_each(?)) AND (? IS NULL OR i.kind = ?) ORDER BY i.id"""
+_NOTED = """
+SELECT g.page, g.id, g.digest, i.body FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
+JOIN memory_page AS g ON g.context = c.nr JOIN memory_evidence AS e ON e.page = g.id
+JOIN memory_item AS i ON i.id = e.item
+WHERE o.name = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?)) AND i.kind = 'note'"""
+# JSON as text keeps a float exact.
+_VISITED = "UPDATE memory_item SET body = json_set(body, '$.warmth', json(?), '$.version', ?) WHERE id = ?"
+_RETRIEVED = "UPDATE memory_item SET body = json_set(body, '$.retrieved', json(?)) WHERE id = ?"
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,13 @@
-"""Raw pages: a page as a memory is told of it, read from the store that keeps its messages.
+"""The source of a memory: raw pages, read from the store that keeps their messages.
 
-    raw_page(storage, "alice", 42)   ──▶   PageRecord("alice", 42, entries=((1, {…}), (2, {…})), …), where it is
+    raw_page(storage, "alice", 42)        ──▶   PageRecord("alice", 42, entries=((1, {…}), (2, {…})), …), its state
+    raw_pages(storage, memory, [17, 18])  ──▶   (17, PageRecord), (18, PageRecord)
 
-What a memory keeps of a page is derived and can be made anew from this. This module knows nothing of windows.
+All that a memory keeps of a page is derived from this and can be derived again. This module knows nothing of windows.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from ...errors import CorruptRecord
@@ -13,8 +15,11 @@ from ...messages import Message, call_name, text_of, tool_calls
 from ...storage import Storage
 from ...storage.codec import ERASED, decode
 from ...storage.protocol import PageRow, PageState
+from ...workers import yield_to_calls
 from ..backend import PageRecord
+from .store import MemoryStore
 
+_LOG = logging.getLogger("memci")
 SEARCH = "search_memory"
 """the tool whose answers only quote what is in the memory already"""
 
@@ -56,6 +61,32 @@ def seconds(at: str) -> float:
     """Return ISO 8601 as seconds since 1970; a time without a zone is taken as UTC, so that it is the same anywhere."""
     when = datetime.fromisoformat(at)
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iterator[tuple[int, PageRecord]]:
+    """Yield the pages *ids* of a memory with their messages, in this order. O(their messages).
+
+    A page that can't be read is given without messages, so that the others need not wait for it; reading it by its
+    index raises the error.
+    """
+    assert not store.writing, "reading pages waits for the page store, whose writer may wait for this one: read first"
+    heads: dict[str, int] = {}
+    for id_ in ids:
+        yield_to_calls()
+        for context, index, turn in store.read_rows(_WHERE, id_):
+            if context not in heads:
+                loaded = storage.load(context)
+                heads[context] = 0 if loaded is None else loaded[0].head
+            try:
+                found = raw_page(storage, context, index, heads[context])
+            except CorruptRecord:
+                _LOG.warning("page #%d can't be read: the memory goes on without it", index)
+                found = None
+            yield id_, PageRecord(context, index, turn, ()) if found is None else found[0]
+
+
+_WHERE = """
+SELECT c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context WHERE g.id = ?"""
 
 
 def _found(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:

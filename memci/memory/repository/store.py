@@ -12,7 +12,7 @@ This module knows nothing of what the rows mean.
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any, Final
@@ -64,11 +64,11 @@ CREATE VIRTUAL TABLE memory_words USING fts5(
     terms, content='', contentless_delete=1, tokenize="ascii tokenchars '!#$%&()*+,-./:;<=>?@[]^_`{|}~'");
 CREATE VIRTUAL TABLE memory_postings USING fts5vocab(memory_words, instance);
 """
-"""numbers are never used again: they are named elsewhere; an owner's `revision` counts changes, its `removals` those by
-which passages went or came out of order, `last` is the page that was handed over last, `noticed` the last one that was
-looked at for events; `talk` is the first page of a conversation that is not over; a term in `memory_words` begins with
-its owner's number; a vector with passage 0 is the whole page's; `analyzed` has a bit per road that a page went, see
-`reading`"""
+"""Numbers are never used again, since other rows name them. An owner's `revision` counts changes, and its `removals`
+those that removed passages or added them out of order; `last` is the page that joined an episode last; `noticed` is the
+last page whose events were detected. `heard` is the last page of a context that was acknowledged, and `talk` the first
+page of its conversation that is not over. A term in `memory_words` begins with its owner's number. A vector with
+passage 0 is that of the whole page. `analyzed` has the marks of `tier`."""
 
 _SINCE_2 = """
 CREATE TABLE memory_job(
@@ -85,7 +85,7 @@ CREATE TABLE memory_spent(
     rejected INTEGER NOT NULL DEFAULT 0, cached INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY(owner, day, step)) STRICT, WITHOUT ROWID;
 """
-"""what version 2 added: jobs (see `jobs`), until when those of an owner are held back, what a model cost by day"""
+"""What version 2 added: jobs, until when those of an owner are held back, and what a model cost by day."""
 _FROM_1 = "UPDATE memory_page SET analyzed = 3 WHERE analyzed = 2; UPDATE memory_schema SET version = 2;"
 
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
@@ -157,9 +157,29 @@ class MemoryStore:
             connection = self._look(make=False)
             return [] if connection is None else connection.execute(statement, values).fetchall()
 
+    def execute(self, statement: str, *values: Any) -> int:
+        """Execute a statement within `change`, and return how many rows it changed."""
+        connection = self._writing()
+        connection.execute(statement, values)
+        return connection.changes()
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each of *rows*, within `change`."""
+        self._writing().executemany(statement, rows)
+
+    def insert_row(self, statement: str, *values: Any) -> int:
+        """Insert a row within `change`, and return its id."""
+        connection = self._writing()
+        connection.execute(statement, values)
+        return connection.last_insert_rowid()
+
+    def _writing(self) -> apsw.Connection:
+        assert self._connection is not None and self._connection.in_transaction, "rows are written in a transaction"
+        return self._connection
+
     @contextmanager
     def change(self) -> Iterator[apsw.Connection]:
-        """Give the connection for one transaction: all of it is kept, or nothing. One in another is a part of it."""
+        """Give the connection for one transaction: all of it is kept, or nothing. A nested one is a part of it."""
         with self.lock, self._errors():
             if self.read_only:
                 raise StorageReadOnly(f"{self._path!r} was opened for reading only")
@@ -196,6 +216,16 @@ class MemoryStore:
             except (apsw.BusyError, apsw.LockedError):
                 return False
             return True
+
+    def purge(self) -> None:
+        """Take removed terms out of the full-text index, where they stay until its segments are merged. O(index)."""
+        self.execute("INSERT INTO memory_words(memory_words) VALUES ('optimize')")
+
+    def owner_names(self, context: str | None = None) -> list[str]:
+        """Return the owners of memories, those that know *context* if it is given, the oldest first."""
+        if context is None:
+            return [row[0] for row in self.read_rows("SELECT name FROM memory_owner ORDER BY nr")]
+        return [row[0] for row in self.read_rows(_OWNERS_OF, context)]
 
     def close(self) -> None:
         """Note that one user needs it no more; the last one closes it."""
@@ -277,9 +307,19 @@ class MemoryStore:
             raise storage_error(error, self._path) from error
 
 
-def purge(connection: apsw.Connection) -> None:
-    """Take removed terms out of the full-text index, where they stay until its segments are merged. O(index)."""
-    connection.execute("INSERT INTO memory_words(memory_words) VALUES ('optimize')")
+_OWNERS_OF = "SELECT o.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE c.name = ?"
+
+
+class OwnerKey:
+    """Which rows are an owner's: the store, the owner's name, and its number there (0: it has no rows yet)."""
+
+    def __init__(self, store: MemoryStore, name: str, nr: int = 0) -> None:
+        self.store, self.name, self.nr = store, name, nr
+
+    @property
+    def exists(self) -> bool:
+        """Whether the store has an owner with this number. One query."""
+        return bool(self.store.read_rows("SELECT 1 FROM memory_owner WHERE nr = ?", self.nr))
 
 
 def fetched(connection: apsw.Connection, statement: str, *values: Any) -> list[tuple[Any, ...]]:

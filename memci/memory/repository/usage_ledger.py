@@ -1,9 +1,9 @@
-"""Metering: what a model is asked for a memory, counted by step and day, and how much of it there may be.
+"""The usage ledger of a memory: the calls and tokens of its model, by step and day, and their ceiling.
 
     Meter(chat, …)(messages, step="page")   ──▶   chat(messages, step="page")      page: 1 call, 812 + 96 tokens
-    keep(connection, owner, day)            ──▶   rows of the store, in the transaction of what came of it
+    UsageLedger(owner).add(meter, day)      ──▶   rows of the store, in the transaction that stores the result
 
-A provider that reports no usage is counted by the texts. This module knows nothing of what is asked.
+If a provider reports no usage, the texts are counted. This module knows nothing of what is asked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,24 +11,22 @@ from dataclasses import astuple
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import apsw
-
 from ...errors import CeilingReached
 from ...llm.model import ChatModel, Reply
 from ...llm.usage import Ledger, Spent
 from ...messages import Message, text_of
-from .store import MemoryStore
+from .store import OwnerKey
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
 class Meter:
-    """A model that counts what it is asked, for one job.
+    """A model whose calls and tokens are counted, for one job.
 
     Args:
         chat: The model.
-        count: Tokens of a text, where the model reports none.
+        count: Returns the tokens of a text, for a model that reports no usage.
         left: Tokens that may still be spent; None: no bound.
     """
 
@@ -79,13 +77,38 @@ class Meter:
         if isinstance(ledger, Ledger):  # `ask` knows the meter, not the model behind it
             ledger.add(step, Spent(rejected=1))
 
-    def keep(self, connection: apsw.Connection, owner: int, day: str) -> None:
-        """Add what was counted to what the store has, once."""
-        connection.executemany(_ADD, [(owner, day, step, *astuple(each)) for step, each in self.spent.items()])
-        self.spent = {}
-
     def _add(self, step: str, more: Spent) -> None:
         self.spent[step] = self.spent.get(step, Spent()) + more
+
+
+class UsageLedger:
+    """What the model of one owner's memory cost, by step and UTC day."""
+
+    def __init__(self, owner: OwnerKey) -> None:
+        self._owner = owner
+        self._store = owner.store
+
+    def add(self, meter: Meter, day: str) -> None:
+        """Move what *meter* counted into the store, within a change of it."""
+        self._store.executemany(
+            _ADD, [(self._owner.nr, day, step, *astuple(each)) for step, each in meter.spent.items()]
+        )
+        meter.spent = {}
+
+    def total(self) -> Mapping[str, Spent]:
+        """Return what was ever spent, by step. O(days)."""
+        rows = self._store.read_rows(_TOTAL, self._owner.nr) if self._store.has_jobs else []
+        return {row[0]: Spent(*row[1:]) for row in rows}
+
+    def on(self, day: str) -> int:
+        """Return the tokens that were spent on a day."""
+        rows = self._store.read_rows(_ON_DAY, self._owner.nr, day) if self._store.has_jobs else [(0,)]
+        return int(rows[0][0])
+
+
+def today(now: float) -> str:
+    """Return the UTC day of *now* (seconds since 1970) as 2024-05-04."""
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
 _ADD = """
@@ -93,30 +116,7 @@ INSERT INTO memory_spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(owner, d
 calls = calls + excluded.calls, prompt = prompt + excluded.prompt, completion = completion + excluded.completion,
 failed = failed + excluded.failed,
 rejected = rejected + excluded.rejected, cached = cached + excluded.cached"""
-
-
-def today(now: float) -> str:
-    """Return the UTC day of a moment, as 2024-05-04."""
-    return datetime.fromtimestamp(now, UTC).date().isoformat()
-
-
-def spent(store: MemoryStore, owner: int) -> Mapping[str, Spent]:
-    """Return what was ever spent for *owner*, by step. O(days)."""
-    if not store.has_jobs:
-        return {}
-    rows = store.read_rows(
-        "SELECT step, sum(calls), sum(prompt), sum(completion), sum(failed), sum(rejected), sum(cached) "
-        "FROM memory_spent WHERE owner = ? GROUP BY step ORDER BY step",
-        owner,
-    )
-    return {row[0]: Spent(*row[1:]) for row in rows}
-
-
-def spent_on(store: MemoryStore, owner: int, day: str) -> int:
-    """Return the tokens that were spent for *owner* on a day."""
-    if not store.has_jobs:
-        return 0
-    ((tokens,),) = store.read_rows(
-        "SELECT coalesce(sum(prompt + completion), 0) FROM memory_spent WHERE owner = ? AND day = ?", owner, day
-    )
-    return int(tokens)
+_TOTAL = """
+SELECT step, sum(calls), sum(prompt), sum(completion), sum(failed), sum(rejected), sum(cached)
+FROM memory_spent WHERE owner = ? GROUP BY step ORDER BY step"""
+_ON_DAY = "SELECT coalesce(sum(prompt + completion), 0) FROM memory_spent WHERE owner = ? AND day = ?"

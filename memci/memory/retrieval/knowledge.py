@@ -6,7 +6,6 @@
 This module knows nothing of pages or passages.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,6 @@ from ...text.language.terms import query_terms, terms
 from ..backend import Concept, Fact
 from ..owner import Owner
 from ..repository.items import dumped
-from ..repository.store import MemoryStore
 from ..tiers.graph import Edge, activate, seeds
 
 FACTS = 20
@@ -57,31 +55,24 @@ def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concep
         yield Concept(graph.name(key), round(activation, 4), relations, graph.pages(key))
 
 
-def visit(store: MemoryStore, owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], now: float) -> None:
+def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], now: float) -> None:
     """Count *episodes* and *facts* as visited, in one transaction; nothing is written if there are none."""
     tiers = owner.tiers
     visited = [each for each in dict.fromkeys(episodes) if each is not None and each in tiers.episodes]
     if not visited and not facts:
         return
-    with store.change() as connection:
-        owner.begin(connection)
+    with owner.change():
         tiers = owner.tiers
         for key in visited:
             episode = tiers.episodes[key].visited(now)
-            connection.execute(_VISITED, (dumped(episode.warmth), episode.version, key))
+            owner.items.visited(key, dumped(episode.warmth), episode.version)
             tiers.episodes[key] = episode
             tiers.changed.add(key)
         for about in ("user", "assistant"):
-            own = [key for key in facts if key in tiers.knows(about).facts]
-            tiers.knows(about).retrieved(own, now)
-            when = [(json.dumps(tiers.knows(about).facts[key].retrieved), key) for key in own]
-            connection.executemany(_RETRIEVED, when)
-    owner.committed()
-
-
-# Only what a visit changes is written: a search returns up to 40 facts. JSON as text keeps a float exact.
-_VISITED = "UPDATE memory_item SET body = json_set(body, '$.warmth', json(?), '$.version', ?) WHERE id = ?"
-_RETRIEVED = "UPDATE memory_item SET body = json_set(body, '$.retrieved', json(?)) WHERE id = ?"
+            known = tiers.knows(about)
+            own = [key for key in facts if key in known.facts]
+            known.retrieved(own, now)
+            owner.items.retrieved((key, known.facts[key].retrieved) for key in own)
 
 
 @lru_cache(maxsize=4096)

@@ -11,10 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...storage import Storage
-from ..owner import Owner
+from ..owner import Owner, Session
 from ..repository.items import packed
-from ..repository.reading import raw_pages
 from ..repository.store import MemoryStore
 from .embedders import Embedder, embedded
 from .layout import Floats
@@ -32,33 +30,32 @@ ORDER BY s.id LIMIT ?"""
 _VECTORS = "SELECT passage, vector FROM memory_vector WHERE owner = ? AND model = ? AND passage > 0"
 
 
-def embed(storage: Storage, store: MemoryStore, owner: Owner, embedder: Embedder) -> int:
+def embed(session: Session) -> int:
     """Embed some passages that have no vector yet, and return how many; 0 if all have one.
 
     Raises:
         EmbeddingFailed: If the embedder fails; the passages are tried again at the next maintenance.
     """
+    store, owner, embedder = session.store, session.owner, session.embedder
     if not embedder.semantic:
         return 0
     missing = store.read_rows(_MISSING, owner.name, embedder.name, BATCH)
     if not missing:
         return 0
-    pages = {id_: dict(page.entries) for id_, page in raw_pages(storage, store, list({row[1] for row in missing}))}
+    pages = {id_: dict(page.entries) for id_, page in session.raw(list({row[1] for row in missing}))}
     texts = []
     for _, page, entry, start, size in missing:
         message = pages.get(page, {}).get(entry)
         texts.append("" if message is None else entry_text(message)[start : start + size])
     vectors = embedded(embedder, texts)
-    with store.change() as connection:
-        owner.begin(connection)
-        connection.executemany(
+    with owner.change():
+        store.executemany(
             "INSERT OR REPLACE INTO memory_vector SELECT page, id, ?, owner, ? FROM memory_passage WHERE id = ?",
             [(embedder.name, packed(vector), row[0]) for row, vector in zip(missing, vectors, strict=True)],
         )
-        connection.execute(
-            "DELETE FROM memory_vector WHERE owner = ? AND passage > 0 AND model <> ?", (owner.nr, embedder.name)
+        store.execute(
+            "DELETE FROM memory_vector WHERE owner = ? AND passage > 0 AND model <> ?", owner.nr, embedder.name
         )
-    owner.committed()
     if owner.passages is not None:
         owner.passages.add([row[0] for row in missing], vectors)
     return len(missing)

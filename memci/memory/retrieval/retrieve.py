@@ -21,7 +21,7 @@ from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...messages import Message
 from ...storage import Storage
 from ..backend import FoundPage, Piece, Recollection
-from ..owner import Owner
+from ..owner import Owner, Session
 from ..repository.page_source import raw_page
 from ..repository.store import MemoryStore
 from ..repository.tier import EVICTED, MID, OBSERVED, SHORT
@@ -69,43 +69,26 @@ class Wanted:
     exclude: frozenset[tuple[str, int]] = frozenset()
 
 
-def recollect(
-    storage: Storage,
-    store: MemoryStore,
-    owner: Owner,
-    wanted: Wanted,
-    embedder: Embedder,
-    count: Callable[[str], int],
-    now: float,
-    *,
-    counts: bool = True,
-) -> Recollection:
-    """Return what *owner* knows of the query, and count it as visited. O(postings of its words + passages).
+def recollect(session: Session, wanted: Wanted, *, counts: bool = True) -> Recollection:
+    """Return what the owner knows of the query. The store's lock is held. O(postings of its words + passages).
 
     Args:
-        storage: Where the pages are.
-        store: Where the memory is.
-        owner: Whose memory; the store's lock is held.
+        session: Of the owner.
         wanted: What is asked for.
-        embedder: Of the episodes' vectors.
-        count: Tokens of a text.
-        now: Seconds since 1970 UTC.
-        counts: Whether it counts as a visit.
+        counts: Whether what is found counts as visited.
     """
+    owner, now = session.owner, session.clock()
     owner.refresh(index=True)
     if not owner.nr or not len(owner.index.layout):
         return Recollection(wanted.query, retrieved_at=now)
-    scores, near = _scores(store, owner, wanted, embedder)
-    pages = _pages(storage, store, owner, wanted, scores, near, count, now)
+    scores, near = _scores(session.store, owner, wanted, session.embedder)
+    pages = _pages(session.storage, session.store, owner, wanted, scores, near, session.count, now)
     facts = {about: known(owner, wanted.query, about) for about in ("user", "assistant")}
     if counts:
         try:
-            visit(
-                store, owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now
-            )
+            visit(owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now)
         except (StorageBusy, StorageFull, StorageReadOnly) as error:  # whoever asked gets what was found all the same
             _LOG.debug("a search is not counted: %s", type(error).__name__)
-            owner.forget()
     return Recollection(
         wanted.query,
         tuple(pages),

@@ -11,7 +11,6 @@ its code rewrites the summary from the summary, and copies it into every page of
 This module knows nothing of how pages are stored or embedded.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -27,6 +26,14 @@ Vector: TypeAlias = npt.NDArray[np.float32]
 
 POINT_COLUMNS = 72
 MOST_POINTS = 6
+GAP_SECONDS = 6 * 3600.0
+"""a page that comes later than this begins another chain; pages without times have no gap"""
+_LEAST_COSINE = 0.5
+"""of the page vectors"""
+_LEAST_OVERLAP = 0.2
+"""Jaccard index of the keywords"""
+_SHARED = 2
+"""as many keywords in common are enough, too"""
 _JOINT = " · "
 
 
@@ -73,31 +80,14 @@ def cosine(some: Vector | None, other: Vector | None) -> float:
     return float(np.clip(one @ two / scale, -1.0, 1.0))
 
 
-Continuity = Callable[[PageFeatures, PageFeatures], bool]
-"""Tell whether a page goes on from the one before it: (before, after)."""
-
-
-def continuity(
-    *, least_cosine: float = 0.5, least_overlap: float = 0.2, shared: int = 2, gap_seconds: float = 6 * 3600.0
-) -> Continuity:
-    """Return the rule that needs no model: alike by their vectors or by their keywords, and no long gap between them.
-
-    Args:
-        least_cosine: Of the page vectors.
-        least_overlap: Jaccard index of the keywords.
-        shared: As many keywords in common are enough too.
-        gap_seconds: A page that comes later than this begins anew; without times there is no gap.
-    """
-
-    def continues(before: PageFeatures, after: PageFeatures) -> bool:
-        if before.at is not None and after.at is not None and abs(after.at - before.at) > gap_seconds:
-            return False
-        if cosine(before.vector, after.vector) >= least_cosine:
-            return True
-        common = {folded(word) for word in before.keywords} & {folded(word) for word in after.keywords}
-        return len(common - {""}) >= shared or jaccard(before.keywords, after.keywords) >= least_overlap
-
-    return continues
+def continues(before: PageFeatures, after: PageFeatures) -> bool:
+    """Return whether a page goes on from the one before: alike by vectors or keywords, and no long gap between them."""
+    if before.at is not None and after.at is not None and abs(after.at - before.at) > GAP_SECONDS:
+        return False
+    if cosine(before.vector, after.vector) >= _LEAST_COSINE:
+        return True
+    common = {folded(word) for word in before.keywords} & {folded(word) for word in after.keywords}
+    return len(common - {""}) >= _SHARED or jaccard(before.keywords, after.keywords) >= _LEAST_OVERLAP
 
 
 @dataclass(frozen=True, slots=True)

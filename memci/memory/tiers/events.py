@@ -11,7 +11,7 @@ waits.)
 This module knows nothing of when it is called, or of where events are stored.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -48,10 +48,6 @@ class LifeEvent:
     index: int
     when: float | None = None
     """in seconds since 1970 UTC; None: nobody said"""
-
-
-Events = Callable[[Sequence[PageRecord]], Sequence[LifeEvent]]
-"""Return the events of pages that are worth keeping."""
 
 
 @dataclass(frozen=True, slots=True)

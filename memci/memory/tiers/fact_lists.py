@@ -27,7 +27,7 @@ _NEAR = 0.93
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class FactUpdate:
     """What it takes to learn a fact."""
 
     fact: Known
@@ -55,18 +55,18 @@ class Knowledge:
         """Every fact by its id."""
         return self._facts
 
-    def change(self, new: Known, now: float = 0.0) -> Change:
+    def change(self, new: Known, now: float = 0.0) -> FactUpdate:
         """Return what it takes to learn *new*, *now*; nothing is changed yet. O(facts)."""
         pages = new.pages or ((new.context, new.index),)
         new = replace(new, pages=pages, retrieved=max(new.retrieved, now))
         for key, old in self._facts.items():
             if same(old, new):
-                return Change(_joined(old, new), key, ())
+                return FactUpdate(_joined(old, new), key, ())
         excess = max(0, len(self._facts) + 1 - self.limit)
         coldest = sorted(self._facts, key=lambda key: (self._facts[key].retrieved, key))
-        return Change(new, None, tuple(coldest[:excess]))
+        return FactUpdate(new, None, tuple(coldest[:excess]))
 
-    def apply(self, change: Change, key: int) -> None:
+    def apply(self, change: FactUpdate, key: int) -> None:
         """Make *change*, whose fact has the id *key*."""
         self.drop(change.evicted)
         self._facts[key] = change.fact

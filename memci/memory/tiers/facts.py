@@ -10,7 +10,7 @@ This module knows nothing of what is known already, or of how facts are stored a
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -49,10 +49,6 @@ class Known:
     retrieved: float = 0.0
     """when it was learned, or found by a search, last"""
     vector: Vector | None = None
-
-
-Extractor = Callable[[PageRecord], Sequence[Known]]
-"""Return the facts that a page tells."""
 
 
 def facts(page: PageRecord) -> list[Known]:

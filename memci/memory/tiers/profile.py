@@ -13,11 +13,12 @@ This module knows nothing of where profiles are stored, or of what shows a trait
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..backend import PageRecord
 from .events import ConversationSummary, day_of
+from .facts import Known
 from .traits import Trait, traits, united
 
 STRATEGY_INTERVAL = 10
@@ -104,8 +105,17 @@ class Profile:
         return replace(self, conversations=(*self.conversations, told)[-KEPT_CONVERSATIONS:])
 
 
-Profiler = Callable[[Profile, Sequence[PageRecord]], tuple[str, Sequence[Trait]]]
-"""Return the text and the traits of a whole new profile, from the one that stands and new pages."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What pages tell of the user, and of what the assistant did."""
+
+    text: str
+    """of the whole new profile: for `Profile.replaced(text, traits, now=…)`"""
+    traits: tuple[Trait, ...]
+    """all that are known now, the old ones too"""
+    facts: tuple[Known, ...]
+    sent: tuple[tuple[str, int], ...] | None = None
+    """(context, index) of the pages that a model has read: only those are analysed; None: all of them"""
 
 
 def usable(text: str) -> bool:
@@ -118,10 +128,14 @@ def usable(text: str) -> bool:
 def profiled(profile: Profile, pages: Sequence[PageRecord]) -> tuple[str, Sequence[Trait]]:
     """Return the traits that *pages* show, with those known already, and the text that tells them. O(characters)."""
     known = united(profile.traits, traits(pages))
-    lines = [
+    return described(known), known
+
+
+def described(known: Sequence[Trait]) -> str:
+    """Return the text of a profile with these traits, a line for each."""
+    return "\n".join(
         f"{each.dimension}: {each.level} — {each.reason}{f' (#{each.index})' if each.index else ''}" for each in known
-    ]
-    return "\n".join(lines), known
+    )
 
 
 def _bounded(text: str) -> str:

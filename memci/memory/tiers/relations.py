@@ -9,7 +9,7 @@ This module knows nothing of the graph that relations make, or of how they are s
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
@@ -39,10 +39,6 @@ class Relation:
     page: Page
     at: float | None = None
     """in seconds since 1970 UTC; None: nobody said"""
-
-
-Extractor = Callable[[PageRecord], Sequence[Relation]]
-"""Return what a page tells of concepts."""
 
 
 def relations(page: PageRecord) -> list[Relation]:

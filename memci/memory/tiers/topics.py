@@ -12,7 +12,7 @@ average linkage leaves are one topic if they are still alike.
 This module knows nothing of episodes or of how texts are embedded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,10 +54,6 @@ class Topic:
     """positions in the batch, ascending; never empty"""
     vector: Vector | None = None
     """the mean of its pages' vectors, of unit length"""
-
-
-Topics = Callable[[Sequence[PageFeatures]], Sequence[Topic]]
-"""Divide a batch of pages into topics; each page belongs to exactly one."""
 
 
 def topics(batch: Sequence[PageFeatures]) -> list[Topic]:

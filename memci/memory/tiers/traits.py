@@ -9,7 +9,7 @@ This module knows nothing of profiles and their versions.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -71,10 +71,6 @@ class Trait:
     context: str = ""
     index: int = 0
     """the page that shows it"""
-
-
-Strategist = Callable[[Sequence[Message]], tuple[str, Sequence[str]]]
-"""Return a strategy and tags, from the last messages."""
 
 
 def united(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...]:

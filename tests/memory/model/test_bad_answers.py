@@ -15,7 +15,7 @@ from memci.memory.consolidation.prompts import conversation, day, describe, lear
 from memci.memory.consolidation.prompts.concepts import KIND_COLUMNS, NAME_COLUMNS, RelationsAnswer
 from memci.memory.consolidation.prompts.days import SUMMARY_COLUMNS, ConversationAnswer, DayAnswer
 from memci.memory.consolidation.prompts.episodes import EpisodeAnswer
-from memci.memory.consolidation.prompts.facts import REASON_COLUMNS, Learned, LearnedAnswer
+from memci.memory.consolidation.prompts.facts import REASON_COLUMNS, LearnedAnswer
 from memci.memory.consolidation.prompts.pages import CHAIN_COLUMNS, MOST_EVENTS, Before, PageAnswer, PageNote
 from memci.memory.consolidation.prompts.strategy import MOST_TAGS, STRATEGY_COLUMNS, TAG_COLUMNS, StrategyAnswer
 from memci.memory.consolidation.prompts.topics import ThemesAnswer
@@ -24,7 +24,7 @@ from memci.memory.tiers.chains import PageFeatures
 from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
-from memci.memory.tiers.profile import Profile
+from memci.memory.tiers.profile import Learned, Profile
 from memci.memory.tiers.relations import PER_PAGE as RELATIONS_PER_PAGE
 from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS
 from memci.memory.tiers.traits import DIMENSIONS, Trait

@@ -147,7 +147,9 @@ def test_empty_answer_is_rejected(says: Any, page: Page) -> None:
 
     for bad in ({"title": "none"}, {"lines": []}, {"lines": [{"entry": 1, "line": "Sorry, I can't help with that."}]}):
         with pytest.raises(AnswerRejected):
-            describe(says(GOOD | bad), page(LONG), on_rejected=lambda _, reason: reasons.append(reason))
+            chat = says(GOOD | bad)
+            chat.rejected = lambda _, reason: reasons.append(reason)
+            describe(chat, page(LONG))
 
     assert reasons == ["the title says nothing"] * 3 + ["no line is for an entry of the page"] * 6
 

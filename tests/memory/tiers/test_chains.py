@@ -12,7 +12,7 @@ from memci.memory.tiers.chains import (
     POINT_COLUMNS,
     ChainSummary,
     PageFeatures,
-    continuity,
+    continues,
     cosine,
     page_text,
 )
@@ -39,14 +39,7 @@ vectors = arrays.arrays(np.float32, 4, elements=st.floats(width=32))
 )
 def test_continuity_is_likeness_without_a_long_gap(before, after, continuous):
     """Alike by vectors or keywords, and not long after: continuous; pages of which nothing is known are not."""
-    assert continuity()(before, after) is continuous
-
-
-def test_continuity_gap_is_a_setting():
-    """Whoever talks once a day may say so."""
-    rule = continuity(gap_seconds=2 * 86_400)
-
-    assert rule(PageFeatures("", vector=NORTH, at=0.0), PageFeatures("", vector=NORTH, at=86_400.0))
+    assert continues(before, after) is continuous
 
 
 @given(vectors, vectors)

@@ -19,14 +19,13 @@ store, of jobs, or of when a step is due.
 from .concepts import related
 from .days import conversation, day
 from .episodes import Retold, retold
-from .facts import Learned, learned
+from .facts import learned
 from .pages import Before, PageNote, describe
 from .strategy import treated
 from .topics import themes
 
 __all__ = [
     "Before",
-    "Learned",
     "PageNote",
     "Retold",
     "conversation",

@@ -8,12 +8,12 @@ what it told. This module knows nothing of the graph.
 
 from collections.abc import Sequence
 
-from ....llm import ChatModel, ask
+from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.graph import name_key
 from ...tiers.relations import PER_PAGE, Relation
 from .page_text import RULES, Framed, PageKey, framed
-from .validation import AnswerSchema, Rejected, invented, moment, told
+from .validation import AnswerSchema, asked, invented, moment, told
 
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
@@ -46,9 +46,7 @@ stated, no questions or wishes; at most 10 for each page, the telling ones first
 An empty list is fine."""
 
 
-def related(
-    chat: ChatModel, pages: Sequence[PageRecord], *, on_rejected: Rejected | None = None
-) -> tuple[list[tuple[PageKey, Relation]], tuple[PageKey, ...]]:
+def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[tuple[PageKey, Relation]], tuple[PageKey, ...]]:
     """Return what *chat* reads of concepts in *pages*, with the page that tells it; and the pages that it has read.
 
     One call; as many pages are sent as fit.
@@ -57,8 +55,7 @@ def related(
         ModelError: If there is no usable answer.
     """
     shown = framed(pages, most=_MOST, least=_LEAST)
-    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
-    answer = ask(chat, messages, RelationsAnswer, step="concepts", on_rejected=on_rejected)
+    answer = asked(chat, PROMPT, shown.text, RelationsAnswer, step="concepts")
     return _relations(answer.relations, shown), shown.sent
 
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Annotated
 
-from ....llm import ChatModel, ask
+from ....llm import ChatModel
 from ....text.language.moods import Mood
 from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary
 from ...tiers.events import conversation as extracted
 from .page_text import RULES, Framed, framed
-from .validation import AnswerSchema, Lowered, Rejected, invented, told, words
+from .validation import AnswerSchema, Lowered, asked, invented, told, words
 
 SUMMARY_COLUMNS = 320
 MOST_TOPICS = 5
@@ -47,22 +47,14 @@ Sum up a day of conversation. {RULES}
 Copy names, ids, numbers and dates as they stand."""
 
 
-def day(
-    chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord], *, on_rejected: Rejected | None = None
-) -> DailySummary:
+def day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> DailySummary:
     """Return *summary* with a text and a mood that *chat* gives for the raw *pages* of that day. One call.
 
     Raises:
         ModelError: If there is no usable answer.
     """
     shown = framed(pages)
-
-    def usable(answer: DayAnswer) -> DayAnswer:
-        _summary(answer.summary, shown)
-        return answer
-
-    messages = [{"role": "system", "content": DAY_PROMPT}, {"role": "user", "content": shown.text}]
-    answer = ask(chat, messages, DayAnswer, step="day", check=usable, on_rejected=on_rejected)
+    answer = asked(chat, DAY_PROMPT, shown.text, DayAnswer, step="day", check=lambda day: _summary(day.summary, shown))
     return replace(summary, summary=_summary(answer.summary, shown), felt=answer.mood)
 
 
@@ -75,9 +67,7 @@ Sum up a conversation that is over, for whoever goes on with this user another d
 Copy names, ids, numbers and dates as they stand. Empty lists are fine."""
 
 
-def conversation(
-    chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UTC, *, on_rejected: Rejected | None = None
-) -> ConversationSummary:
+def conversation(chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
     """Return a conversation in short, as *chat* tells it from its raw *pages*. One call.
 
     Raises:
@@ -85,12 +75,10 @@ def conversation(
     """
     shown = framed(pages, zone=zone)
 
-    def usable(answer: ConversationAnswer) -> ConversationAnswer:
+    def usable(answer: ConversationAnswer) -> None:
         _summary(answer.summary, shown)
-        return answer
 
-    messages = [{"role": "system", "content": CONVERSATION_PROMPT}, {"role": "user", "content": shown.text}]
-    answer = ask(chat, messages, ConversationAnswer, step="conversation", check=usable, on_rejected=on_rejected)
+    answer = asked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, step="conversation", check=usable)
     exact = extracted(pages, zone)
     lines = dict.fromkeys(told(each, WHAT_COLUMNS) for each in answer.moments[:100])
     moments = [line for line in lines if line and not invented(line, shown.said)]

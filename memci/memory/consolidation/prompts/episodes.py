@@ -8,11 +8,11 @@ This module knows nothing of heat, or of where episodes are stored.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....llm import ChatModel, ask
+from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode
 from .page_text import RULES, PageKey, framed
-from .validation import AnswerSchema, Rejected, invented, share, told, words
+from .validation import AnswerSchema, asked, invented, share, told, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,7 @@ Copy names, ids, numbers, dates and paths as they stand. Importance is from 0 to
 tasks, 0.9 changes a life or a business."""
 
 
-def retold(
-    chat: ChatModel, episode: Episode, pages: Sequence[PageRecord], *, on_rejected: Rejected | None = None
-) -> Retold:
+def retold(chat: ChatModel, episode: Episode, pages: Sequence[PageRecord]) -> Retold:
     """Return *episode* as *chat* tells it from all its raw *pages*. One call.
 
     Raises:
@@ -61,13 +59,11 @@ def retold(
         found = [line for each in given if (line := told(each, LINE_COLUMNS)) and not invented(line, shown.said)]
         return list(dict.fromkeys(found))[:MOST_LINES]
 
-    def usable(answer: EpisodeAnswer) -> EpisodeAnswer:
+    def usable(answer: EpisodeAnswer) -> None:
         if not lines(answer):
             raise ValueError("the summary says nothing, or has ids that are not in the texts")
-        return answer
 
-    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
-    answer = ask(chat, messages, EpisodeAnswer, step="episode", check=usable, on_rejected=on_rejected)
+    answer = asked(chat, PROMPT, shown.text, EpisodeAnswer, step="episode", check=usable)
     own = words(answer.keywords, MOST_KEYWORDS, shown.said)
     both = tuple(dict.fromkeys((*own, *episode.keywords)))[:MOST_KEYWORDS]
     return Retold("\n".join(lines(answer)), both, share(answer.importance), shown.sent)

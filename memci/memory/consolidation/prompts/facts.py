@@ -8,35 +8,20 @@ told again, with a reason and a page that shows it, takes the place of the old o
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
-from ....llm import ChatModel, ask
+from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known
-from ...tiers.profile import Profile
+from ...tiers.profile import Learned, Profile, described
 from ...tiers.traits import DIMENSIONS, Level, Trait, united
 from .page_text import RULES, Framed, PageKey, framed
-from .validation import AnswerSchema, Lowered, Rejected, invented, told
+from .validation import AnswerSchema, Lowered, asked, invented, told
 
 REASON_COLUMNS = 120
 _MOST = 6_000
 _LEAST = 250
 """tokens that a message keeps at least: pages that don't fit so are sent the next time"""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Learned:
-    """What a model learned, within all bounds."""
-
-    text: str
-    """of the whole new profile: for `Profile.replaced(text, traits, now=…)`"""
-    traits: tuple[Trait, ...]
-    """all that are known now, the old ones too"""
-    facts: tuple[Known, ...]
-    """for `Knowledge.change`"""
-    sent: tuple[PageKey, ...]
-    """the pages that the model has read: those, and no others, are analysed"""
 
 
 class TraitAnswer(AnswerSchema):
@@ -80,7 +65,6 @@ def learned(
     pages: Sequence[PageRecord],
     *,
     dimensions: Mapping[str, str] = DIMENSIONS,
-    on_rejected: Rejected | None = None,
 ) -> Learned:
     """Return what *chat* learns from *pages*, beside what *profile* knows. One call.
 
@@ -89,7 +73,6 @@ def learned(
         profile: The one that stands.
         pages: In order; as many are sent as fit.
         dimensions: What traits there may be, each with what it means.
-        on_rejected: Told of each answer that was not usable.
 
     Raises:
         ModelError: If there is no usable answer.
@@ -97,12 +80,11 @@ def learned(
     known = {each.dimension: each.level for each in profile.traits if each.dimension in dimensions}
     before = {"dimensions": ", ".join(dimensions), "known": known}
     shown = framed(pages, before=before, most=_MOST, least=_LEAST)
-    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
-    answer = ask(chat, messages, LearnedAnswer, step="analysis", on_rejected=on_rejected)
+    answer = asked(chat, PROMPT, shown.text, LearnedAnswer, step="analysis")
     names = {name.strip().lower(): name for name in dimensions}
     traits = united(profile.traits, _traits(answer.traits, names, shown))
     facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
-    return Learned(_text(traits), traits, facts, shown.sent)
+    return Learned(described(traits), traits, facts, shown.sent)
 
 
 def _traits(given: Sequence[TraitAnswer], names: Mapping[str, str], shown: Framed) -> list[Trait]:
@@ -129,9 +111,3 @@ def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Kno
             fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,))
             found[page.key, text.casefold()] = fact
     return list(found.values())
-
-
-def _text(traits: Sequence[Trait]) -> str:
-    return "\n".join(
-        f"{each.dimension}: {each.level} — {each.reason}{f' (#{each.index})' if each.index else ''}" for each in traits
-    )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
-from ....llm import ChatModel, ask
+from ....llm import ChatModel
 from ....messages import Message, call_name, text_of, tool_calls
 from ....text.language.keywords import keywords
 from ....text.summarize import LINE_COLUMNS, TITLE_COLUMNS, Summary, extract
@@ -23,7 +23,7 @@ from ...backend import PageRecord
 from ...tiers.chains import page_text
 from ...tiers.events import WHAT_COLUMNS, LifeEvent
 from .page_text import RULES, Framed, framed
-from .validation import WORD_COLUMNS, AnswerSchema, Rejected, invented, kept, moment, share, told, words
+from .validation import WORD_COLUMNS, AnswerSchema, asked, invented, kept, moment, share, told, words
 
 CHAIN_COLUMNS = 200
 MOST_KEYWORDS = 10
@@ -100,14 +100,7 @@ as they stand. Events: only what happened or is planned and will matter in a mon
 Importance is from 0 to 1."""
 
 
-def describe(
-    chat: ChatModel,
-    page: PageRecord,
-    before: Before | None = None,
-    *,
-    zone: tzinfo = UTC,
-    on_rejected: Rejected | None = None,
-) -> PageNote:
+def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *, zone: tzinfo = UTC) -> PageNote:
     """Return what *chat* says of *page*. One call.
 
     Args:
@@ -115,7 +108,6 @@ def describe(
         page: With its raw messages.
         before: The page before it, if it has one in its context.
         zone: Of the dates.
-        on_rejected: Told of each answer that was not usable.
 
     Raises:
         ModelError: If there is no usable answer.
@@ -126,16 +118,14 @@ def describe(
     offered = None if before is None else {"before": {"title": before.title, "chain": before.chain}}
     shown = framed([page], before=offered, zone=zone, numbered=lambda ordinal: ordinal not in plain)
 
-    def usable(answer: PageAnswer) -> PageAnswer:
+    def usable(answer: PageAnswer) -> None:
         if not told(answer.title, TITLE_COLUMNS):
             raise ValueError("the title says nothing")
         named = {each.entry for each in answer.lines if told(each.line, LINE_COLUMNS)}
         if shown.entries and not named & shown.entries:
             raise ValueError("no line is for an entry of the page")
-        return answer
 
-    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
-    answer = ask(chat, messages, PageAnswer, step="page", check=usable, on_rejected=on_rejected)
+    answer = asked(chat, PROMPT, shown.text, PageAnswer, step="page", check=usable)
     return _note(answer, page, shown, exact.title, lines, before, zone)
 
 

@@ -8,11 +8,11 @@ a strategy is due.
 
 from collections.abc import Sequence
 
-from ....llm import ChatModel, ask
+from ....llm import ChatModel
 from ....messages import Message
 from ...tiers.traits import STRATEGY_MESSAGES
 from .page_text import RULES, cut, shown, shown_values
-from .validation import AnswerSchema, Rejected, invented, told
+from .validation import AnswerSchema, asked, invented, told
 
 STRATEGY_COLUMNS = 400
 TAG_COLUMNS = 24
@@ -35,9 +35,7 @@ Say how an assistant should treat this user, by the way the user writes and reac
 Manner only: no tasks, no facts, no names, no addresses."""
 
 
-def treated(
-    chat: ChatModel, messages: Sequence[Message], *, on_rejected: Rejected | None = None
-) -> tuple[str, tuple[str, ...]]:
+def treated(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
     """Return a strategy and tags from the last 20 *messages*; "" and none, without a call, if no user speaks in them.
 
     One call.
@@ -55,14 +53,12 @@ def treated(
         return "", ()
     texts = shown_values(said)
 
-    def usable(answer: StrategyAnswer) -> StrategyAnswer:
+    def usable(answer: StrategyAnswer) -> None:
         line = told(answer.strategy, STRATEGY_COLUMNS)
         if not line or invented(line, "") or "[:]//" in line:
             raise ValueError("the strategy says nothing, or names ids or addresses")
-        return answer
 
-    asked = [{"role": "system", "content": PROMPT}, {"role": "user", "content": texts.text}]
-    answer = ask(chat, asked, StrategyAnswer, step="strategy", check=usable, on_rejected=on_rejected)
+    answer = asked(chat, PROMPT, texts.text, StrategyAnswer, step="strategy", check=usable)
     tags = [told(each, TAG_COLUMNS).casefold() for each in answer.tags[:100]]
     named = [tag for tag in dict.fromkeys(tags) if tag and not tag.endswith("…") and not invented(tag, "")]
     return told(answer.strategy, STRATEGY_COLUMNS), tuple(named[:MOST_TAGS])

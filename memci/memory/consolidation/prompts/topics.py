@@ -9,12 +9,12 @@ episodes.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....llm import ChatModel, ask
+from ....llm import ChatModel
 from ....text.language.keywords import jaccard, keywords
 from ...tiers.chains import PageFeatures, cosine
 from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, Theme, Topic, assigned, mean
 from .page_text import MOST, RULES, cut, shown_values
-from .validation import AnswerSchema, Rejected, invented, told, words
+from .validation import AnswerSchema, asked, invented, told, words
 
 MOST_THEMES = 2
 CONTENT_COLUMNS = 100
@@ -44,7 +44,7 @@ Sort the pages of a conversation by what they are about: one theme, or two if th
 Each page stands in exactly one theme. Copy names, ids, numbers and dates as they stand."""
 
 
-def themes(chat: ChatModel, batch: Sequence[PageFeatures], *, on_rejected: Rejected | None = None) -> list[Topic]:
+def themes(chat: ChatModel, batch: Sequence[PageFeatures]) -> list[Topic]:
     """Return one or two topics of *batch*, that of the first page first; none for no pages. One call.
 
     Raises:
@@ -57,13 +57,11 @@ def themes(chat: ChatModel, batch: Sequence[PageFeatures], *, on_rejected: Rejec
         {"page": number, "title": page.title, "text": cut(page.text, each)} for number, page in enumerate(batch, 1)
     )
 
-    def usable(answer: ThemesAnswer) -> ThemesAnswer:
+    def usable(answer: ThemesAnswer) -> None:
         if not any(told(each.theme, THEME_COLUMNS) for each in answer.themes):
             raise ValueError("no theme is named")
-        return answer
 
-    messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": shown.text}]
-    answer = ask(chat, messages, ThemesAnswer, step="topics", check=usable, on_rejected=on_rejected)
+    answer = asked(chat, PROMPT, shown.text, ThemesAnswer, step="topics", check=usable)
     named = [each for each in answer.themes if told(each.theme, THEME_COLUMNS)][:MOST_THEMES]
     return _divided(batch, named, shown.said)
 

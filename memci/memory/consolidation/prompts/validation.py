@@ -14,18 +14,16 @@ knows nothing of prompts, or of what the texts are for.
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, tzinfo
-from typing import TypeAlias
+from typing import TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from ....llm import ChatModel, ask
 from ....text.language.keywords import folded
 from ....text.language.salience import FACT, NUMBER, ids, salient
 from ....text.sanitize import width
 from ....text.summarize import one_line
 from ...tiers.profile import usable
-
-Rejected: TypeAlias = Callable[[str, str], None]
-"""Told of each answer that was not usable: the step, and the reason without any text."""
 
 WORD_COLUMNS = 40
 _SCANNED = 4_000
@@ -34,10 +32,45 @@ _YEARS = range(1900, 2101)
 _DAY_SECONDS = 86_400
 
 
+_S = TypeVar("_S", bound="AnswerSchema")
+
+
 class AnswerSchema(BaseModel):
     """What a model is asked for: numbers are finite, and what was not asked for is not looked at."""
 
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore", frozen=True)
+
+
+def asked(
+    chat: ChatModel,
+    prompt: str,
+    texts: str,
+    schema: type[_S],
+    *,
+    step: str,
+    check: Callable[[_S], object] | None = None,
+) -> _S:
+    """Return what *chat* answers to *prompt* about *texts*. One call, and at most two more if an answer is not usable.
+
+    Args:
+        chat: The model; if it has a method `rejected(step, reason)`, that counts each answer that is not usable.
+        prompt: What is asked.
+        texts: What is shown.
+        schema: The type of the answer.
+        step: What the call is counted as.
+        check: Raises ValueError if an answer of the type is not usable.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+
+    def checked(answer: _S) -> _S:
+        if check is not None:
+            check(answer)
+        return answer
+
+    messages = [{"role": "system", "content": prompt}, {"role": "user", "content": texts}]
+    return ask(chat, messages, schema, step=step, check=checked, on_rejected=getattr(chat, "rejected", None))
 
 
 def _lowered(value: object) -> object:

@@ -1,0 +1,367 @@
+"""The pages of one owner's memory, as rows: their tier, their episode and chain, and what was derived from them.
+
+    find("alice", 42)  ──▶  KnownPage(id=57, tier=SHORT, …)       queue()  ──▶  [57, 58]
+    link(57, 58)       ──▶  #42 ⇄ #43 in one chain                untold(3, FACTS)  ──▶  [57]
+
+A page is named by its id, which is never used again. Whatever writes is called within a change of the owner. This
+module knows nothing of when or why a page moves.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ..backend import PageRecord
+from .items import Vector, packed, unpacked
+from .store import OwnerKey
+from .tier import EVICTED, MID, OBSERVED, QUARANTINED, SHORT
+
+
+class KnownPage(NamedTuple):
+    """What the memory's row of a page says."""
+
+    id: int
+    digest: bytes
+    """of what the page said when it was observed"""
+    tier: int
+    marks: int
+    """`FACTS`, `GRAPH`, `QUARANTINED`"""
+    turn: int
+    at: float | None
+
+
+class Extract(NamedTuple):
+    """What is kept of a page that is in an episode."""
+
+    id: int
+    title: str
+    keywords: tuple[str, ...]
+    vector: Vector | None
+
+
+class LastPage(NamedTuple):
+    """The page that joined an episode last, and its chain."""
+
+    extract: Extract
+    chain: int | None
+    at: float | None
+
+
+class TalkRow(NamedTuple):
+    """What is known of the context of a page: its conversation that is not over, and the page before."""
+
+    context: int
+    first: int | None
+    """the first page of the conversation"""
+    before: int | None
+    at: float | None
+    """when the page before happened"""
+
+
+class GroupedPage(NamedTuple):
+    """A page that is or was in an episode."""
+
+    id: int
+    episode: int | None
+    chain: int | None
+    before: int | None
+    """the page before it in its chain"""
+    context: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
+
+
+class PageTable:
+    """The pages of one owner."""
+
+    def __init__(self, owner: OwnerKey) -> None:
+        self._owner = owner
+        self._store = owner.store
+
+    def find(self, context: str, index: int) -> KnownPage | None:
+        """Return the row of a page, None if it was never observed."""
+        rows = self._store.read_rows(_FIND, self._owner.name, context, index)
+        return KnownPage(*rows[0]) if rows else None
+
+    def digest(self, page: int) -> bytes | None:
+        """Return the digest of a page from which something may be derived, None if there is no such page."""
+        rows = self._store.read_rows(
+            "SELECT digest FROM memory_page WHERE id = ? AND analyzed & ? = 0", page, QUARANTINED
+        )
+        return rows[0][0] if rows else None
+
+    def acknowledged(self, context: str) -> int:
+        """Return the highest page of *context* that was observed, 0 if none was."""
+        rows = self._store.read_rows(_ACKNOWLEDGED, self._owner.name, context)
+        return int(rows[0][0]) if rows else 0
+
+    def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
+        """Return the ids of all pages, of a context, or of some of its pages. O(pages of the owner, or the context)."""
+        if context is None:
+            rows = self._store.read_rows("SELECT id, page FROM memory_page WHERE owner = ?", self._owner.nr)
+        else:
+            rows = self._store.read_rows(_OF_CONTEXT, self._owner.nr, context)
+        wanted = None if indexes is None else frozenset(indexes)
+        return [int(id_) for id_, index in rows if wanted is None or index in wanted]
+
+    def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
+        """Add the row of *page*, and return its id and the number of its context."""
+        nr = self._owner.nr
+        self._store.execute(_ACKNOWLEDGE, nr, page.context, page.index)
+        ((context,),) = self._store.read_rows(
+            "SELECT nr FROM memory_context WHERE owner = ? AND name = ?", nr, page.context
+        )
+        id_ = self._store.insert_row(
+            "INSERT INTO memory_page(owner, context, page, turn, at, digest, analyzed) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            *(nr, context, page.index, page.turn, page.at, digest, marks),
+        )
+        return id_, context
+
+    def remove(self, page: int) -> None:
+        """Remove the row of a page and its vectors. Its passages go before."""
+        self._store.execute("DELETE FROM memory_vector WHERE page = ?", page)
+        self.detach(page)
+        self._store.execute("DELETE FROM memory_page WHERE id = ?", page)
+
+    def detach(self, page: int) -> None:
+        """Take a page out of all that was derived from it, out of its chain, and out of the job queue."""
+        self._store.execute("DELETE FROM memory_vector WHERE page = ? AND passage = 0", page)
+        self._store.execute("DELETE FROM memory_evidence WHERE page = ?", page)
+        self._store.execute("DELETE FROM memory_job WHERE kind = 'page' AND subject = ?", page)
+        ((before, after),) = self._store.read_rows("SELECT previous, next FROM memory_page WHERE id = ?", page) or [
+            (None, None)
+        ]
+        self._store.execute("UPDATE memory_page SET next = ? WHERE id = ?", after, before)
+        self._store.execute("UPDATE memory_page SET previous = ? WHERE id = ?", before, after)
+
+    def quarantine(self, page: int) -> None:
+        """Take a page out of its tier, for good: nothing is derived from it any more."""
+        self._store.execute(_QUARANTINE, QUARANTINED, page)
+        self._store.execute("UPDATE memory_owner SET last = NULL WHERE nr = ? AND last = ?", self._owner.nr, page)
+
+    def forget_context(self, context: str | None) -> None:
+        """Remove the row of a context whose pages were removed; None: all rows that the owner has left."""
+        nr = self._owner.nr
+        if context is not None:
+            self._store.execute("DELETE FROM memory_context WHERE owner = ? AND name = ?", nr, context)
+            return
+        self._store.execute("DELETE FROM memory_context WHERE owner = ?", nr)
+        self._store.execute("DELETE FROM memory_item WHERE owner = ?", nr)
+        self._store.execute("DELETE FROM memory_owner WHERE nr = ?", nr)
+
+    def has_context(self) -> bool:
+        """Return whether any context is left. One query."""
+        return bool(self._store.read_rows("SELECT 1 FROM memory_context WHERE owner = ?", self._owner.nr))
+
+    def recount(self, context: str | None) -> None:
+        """Set what is acknowledged of a context to its highest page: numbers after it may be given out again."""
+        self._store.execute(_RECOUNT, self._owner.nr, context)
+
+    def enqueue(self, page: int) -> None:
+        """Put an observed page at the end of the short-term queue."""
+        self._store.execute(_ENQUEUE, SHORT, self._owner.nr, SHORT, page, OBSERVED, QUARANTINED)
+
+    def queue(self, most: int = -1) -> list[int]:
+        """Return the pages of the short-term queue, the oldest first. O(pages returned)."""
+        return [row[0] for row in self._store.read_rows(_QUEUE, self._owner.name, SHORT, most)]
+
+    def into_tier(self, page: int, title: str, keywords: Sequence[str], model: str, vector: Vector | None) -> None:
+        """Move a page from the queue into the middle tier, with its title, keywords and vector."""
+        self._store.execute(
+            "UPDATE memory_page SET tier = ?, summary = ?, keywords = ? WHERE id = ?",
+            *(MID, title, json.dumps(keywords, ensure_ascii=False), page),
+        )
+        if vector is not None:
+            self._store.execute(
+                "INSERT OR REPLACE INTO memory_vector VALUES (?, 0, ?, ?, ?)",
+                *(page, model, self._owner.nr, packed(vector)),
+            )
+
+    def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
+        """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""
+        self._store.execute(
+            "UPDATE memory_page SET summary = ?, keywords = ? WHERE id = ? AND summary <> ''",
+            *(title, json.dumps(keywords, ensure_ascii=False), page),
+        )
+
+    def link(self, page: int, chain: int, before: int | None) -> None:
+        """Put a page into a chain, behind the page *before*."""
+        self._store.execute(
+            "UPDATE memory_page SET chain = ?, previous = ?, next = NULL WHERE id = ?", chain, before, page
+        )
+        if before is not None:
+            self._store.execute("UPDATE memory_page SET next = ? WHERE id = ?", page, before)
+
+    def last(self) -> LastPage | None:
+        """Return the page that joined an episode last."""
+        for id_, title, words, vector, chain, at in self._store.read_rows(_LAST, self._owner.nr):
+            return LastPage(_extract(id_, title, words, vector), chain, at)
+        return None
+
+    def set_last(self, page: int | None) -> None:
+        """Note the page that joined an episode last."""
+        self._store.execute("UPDATE memory_owner SET last = ? WHERE nr = ?", page, self._owner.nr)
+
+    def join(self, episode: int, pages: Sequence[int]) -> None:
+        """Let *pages* be those of an episode."""
+        self._store.executemany("UPDATE memory_page SET episode = ? WHERE id = ?", [(episode, each) for each in pages])
+
+    def evict(self, episode: int) -> None:
+        """Let the pages of an episode be in none."""
+        self._store.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", EVICTED, episode)
+
+    def members(self, episode: int) -> list[tuple[int, str]]:
+        """Return the pages of an episode, each with its title."""
+        return self._store.read_rows("SELECT id, summary FROM memory_page WHERE episode = ? ORDER BY id", episode)
+
+    def episodes(self) -> dict[int, int]:
+        """Return the episode of each page that is in one. O(pages)."""
+        return dict(
+            self._store.read_rows(
+                "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL", self._owner.nr
+            )
+        )
+
+    def items(self, page: int) -> list[int]:
+        """Return the ids of the episode and the chain of a page that has a title."""
+        rows = self._store.read_rows("SELECT episode, chain FROM memory_page WHERE id = ? AND summary <> ''", page)
+        return [item for row in rows for item in row if item is not None]
+
+    def extracts(self, item: int) -> list[Extract]:
+        """Return what is kept of the pages that are evidence of an item, in the order of their contexts. O(pages)."""
+        return [_extract(*row) for row in self._store.read_rows(_EXTRACTS, item)]
+
+    def untold(self, episode: int, mark: int, most: int) -> list[int]:
+        """Return up to *most* pages of an episode that do not have *mark*, without those in quarantine."""
+        rows = self._store.read_rows(
+            "SELECT id FROM memory_page WHERE episode = ? AND analyzed & ? = 0 ORDER BY id LIMIT ?",
+            *(episode, mark | QUARANTINED, most),
+        )
+        return [row[0] for row in rows]
+
+    def mark(self, pages: Iterable[int], mark: int) -> None:
+        """Mark pages, from which something was derived."""
+        self._store.executemany(
+            "UPDATE memory_page SET analyzed = analyzed | ? WHERE id = ?", [(mark, each) for each in pages]
+        )
+
+    def unmark(self, pages: Iterable[int]) -> None:
+        """Take all marks from pages but that of the quarantine: what is derived from them is derived again."""
+        self._store.executemany(
+            "UPDATE memory_page SET analyzed = analyzed & ? WHERE id = ?", [(QUARANTINED, each) for each in pages]
+        )
+
+    def all_there(self, pages: Collection[int]) -> bool:
+        """Return whether all *pages* are still there, and none is in quarantine. O(pages)."""
+        ((count,),) = self._store.read_rows(_COUNT, json.dumps(list(pages)), QUARANTINED)
+        return bool(count == len(set(pages)))
+
+    def before(self, page: int) -> int | None:
+        """Return the page before *page* in its context, None if there is none or it is in quarantine."""
+        for id_, marks in self._store.read_rows(_BEFORE, page):
+            return None if marks & QUARANTINED else id_
+        return None
+
+    def new(self, most: int) -> list[tuple[int, int]]:
+        """Return the pages whose events were not detected yet, each with its quarantine mark. O(most)."""
+        return self._store.read_rows(_NEW, QUARANTINED, self._owner.name, most)
+
+    def set_noticed(self, page: int) -> None:
+        """Note that the events of all pages up to *page* were detected."""
+        self._store.execute("UPDATE memory_owner SET noticed = ? WHERE nr = ?", page, self._owner.nr)
+
+    def between(self, context: int, first: int, last: int, most: int) -> list[int]:
+        """Return the last *most* pages of a context with ids from *first* to *last*, in order."""
+        rows = self._store.read_rows(_BETWEEN, context, first, last, QUARANTINED, most)
+        return [row[0] for row in reversed(rows)]
+
+    def until(self, last: int, most: int) -> list[int]:
+        """Return the last *most* pages with ids up to *last*, the latest first."""
+        return [row[0] for row in self._store.read_rows(_UNTIL, self._owner.nr, last, QUARANTINED, most)]
+
+    def talks(self, page: int) -> list[TalkRow]:
+        """Return the conversation that was not over when *page* came; [] if there is no such page."""
+        return [TalkRow(*row) for row in self._store.read_rows(_TALK, page)]
+
+    def talk(self, context: int) -> int | None:
+        """Return the first page of the conversation of a context that is not over."""
+        rows = self._store.read_rows("SELECT talk FROM memory_context WHERE nr = ?", context)
+        return rows[0][0] if rows else None
+
+    def set_talks(self, first: Mapping[int, int]) -> None:
+        """Note where the conversations of contexts begin that are not over."""
+        for context, page in first.items():
+            self._store.execute("UPDATE memory_context SET talk = ? WHERE nr = ?", page, context)
+
+    def tier_counts(self) -> dict[int, int]:
+        """Return how many pages each tier has. O(pages)."""
+        rows = self._store.read_rows(_TIER_COUNTS, self._owner.nr)
+        return dict(rows)
+
+    def tiers(self, context: str) -> dict[int, int]:
+        """Return the tier of each page of a context, by index. O(pages)."""
+        return dict(self._store.read_rows(_TIERS, self._owner.name, context))
+
+    def grouped(self) -> list[GroupedPage]:
+        """Return each page that is or was in an episode. O(pages)."""
+        return [GroupedPage(*row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
+
+
+def _extract(id_: int, title: str, words: str, vector: bytes | None) -> Extract:
+    return Extract(id_, title, tuple(json.loads(words or "[]")), unpacked(vector))
+
+
+_FIND = """
+SELECT g.id, g.digest, g.tier, g.analyzed, g.turn, g.at FROM memory_owner AS o
+JOIN memory_context AS c ON c.owner = o.nr JOIN memory_page AS g ON g.context = c.nr
+WHERE o.name = ? AND c.name = ? AND g.page = ?"""
+_ACKNOWLEDGED = """
+SELECT c.heard FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr WHERE o.name = ? AND c.name = ?"""
+_ACKNOWLEDGE = """
+INSERT INTO memory_context(owner, name, heard) VALUES (?, ?, ?)
+ON CONFLICT(owner, name) DO UPDATE SET heard = max(heard, excluded.heard)"""
+_RECOUNT = """
+UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
+WHERE owner = ? AND name = ?"""
+_OF_CONTEXT = """
+SELECT g.id, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+WHERE c.owner = ? AND c.name = ?"""
+_QUARANTINE = """
+UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL, previous = NULL, next = NULL,
+summary = '', keywords = '', analyzed = ? WHERE id = ?"""
+_ENQUEUE = """
+UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page
+WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND analyzed & ? = 0"""
+_QUEUE = """
+SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
+WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
+_LAST = """
+SELECT g.id, g.summary, g.keywords, v.vector, g.chain, g.at FROM memory_owner AS o
+JOIN memory_page AS g ON g.id = o.last LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
+WHERE o.nr = ?"""
+_EXTRACTS = """
+SELECT g.id, g.summary, g.keywords, v.vector FROM memory_evidence AS e JOIN memory_page AS g ON g.id = e.page
+LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 WHERE e.item = ? ORDER BY g.context, g.page"""
+_COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"
+_BEFORE = """
+SELECT b.id, b.analyzed FROM memory_page AS g JOIN memory_page AS b ON b.context = g.context AND b.page < g.page
+WHERE g.id = ? ORDER BY b.page DESC LIMIT 1"""
+_NEW = """
+SELECT g.id, g.analyzed & ? FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
+WHERE o.name = ? AND g.id > o.noticed ORDER BY g.id LIMIT ?"""
+_BETWEEN = """
+SELECT id FROM memory_page WHERE context = ? AND id BETWEEN ? AND ? AND analyzed & ? = 0
+ORDER BY id DESC LIMIT ?"""
+_UNTIL = "SELECT id FROM memory_page WHERE owner = ? AND id <= ? AND analyzed & ? = 0 ORDER BY id DESC LIMIT ?"
+_TALK = """
+SELECT c.nr, c.talk, b.id, b.at FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+LEFT JOIN memory_page AS b ON b.id = (
+    SELECT max(p.id) FROM memory_page AS p WHERE p.context = g.context AND p.id < g.id)
+WHERE g.id = ?"""
+_TIER_COUNTS = "SELECT tier, count(*) FROM memory_page WHERE owner = ? GROUP BY tier"
+_TIERS = """
+SELECT g.page, g.tier FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
+JOIN memory_page AS g ON g.context = c.nr WHERE o.name = ? AND c.name = ?"""
+_GROUPED = """
+SELECT g.id, g.episode, g.chain, g.previous, c.name, g.page FROM memory_page AS g
+JOIN memory_context AS c ON c.nr = g.context
+WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"""

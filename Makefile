@@ -9,7 +9,7 @@ demo: .venv/ready          ## replay a conversation through a real context and l
 	@$(BIN)/memci demo
 
 test: .venv/ready          ## all tests
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup
 
 embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
 	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py

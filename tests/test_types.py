@@ -171,40 +171,6 @@ async def awaited(opened: AsyncContext) -> None:
 """
 
 
-def checked(path: Path, code: str) -> list[str]:
-    """What a strict check of *code* says, line by line."""
-    pytest.importorskip("mypy")
-    root = Path(next(iter(memci.__path__))).parent
-    path.write_text(code, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={root / '.mypy_cache'}", str(path)],
-        cwd=root,
-        env={**os.environ, "MYPYPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert not done.stderr, done.stderr
-    return [line.replace(str(path), "user.py") for line in done.stdout.splitlines() if path.name in line]
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("types")  # the second check reads what the first one cached
-def test_types_of_a_user_are_what_they_were(tmp_path):
-    """A program that uses every public call passes a strict check, and each result has the type that is pinned."""
-    assert checked(tmp_path / "usage.py", USAGE) == []
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("types")
-def test_types_refuse_what_is_wrong(tmp_path):
-    """The check is not vacuous: ten mistakes, ten errors, each on its line."""
-    lines = [int(line.split(":")[1]) for line in checked(tmp_path / "misuse.py", MISUSE) if ": error:" in line]
-
-    assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11, 12, 13, 17]
-
-
 README = """
 from typing import Any
 
@@ -229,9 +195,38 @@ with Context.open("agent.db", "alice", system="You are a travel agent.", window=
 """
 
 
+def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
+    """What a strict check says of *programs*, by name: in one run, since what memci imports takes most of its time."""
+    pytest.importorskip("mypy")
+    root = Path(next(iter(memci.__path__))).parent
+    for name, code in programs.items():
+        (folder / name).write_text(code, encoding="utf-8")
+    options = ["--strict", "--config-file=", "--no-error-summary", f"--cache-dir={root / '.mypy_cache'}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, *(str(folder / name) for name in programs)],
+        cwd=root,
+        env={**os.environ, "MYPYPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert not done.stderr, done.stderr
+    lines = [line.replace(f"{folder}{os.sep}", "") for line in done.stdout.splitlines()]
+    return {name: [line for line in lines if line.partition(":")[0].endswith(name)] for name in programs}
+
+
 @pytest.mark.slow
-@pytest.mark.xdist_group("types")
-def test_types_of_the_openai_client_fit(tmp_path):
-    """The loop of the README passes a strict check with the real client: requests take what `render` returns."""
+def test_types_of_a_user_are_what_they_were_and_refuse_what_is_wrong(tmp_path):
+    """Every public call passes a strict check, with the type that is pinned, and so does the README's loop.
+
+    The loop uses the real client: requests take what `render` returns. The check is not vacuous: of a third program,
+    ten mistakes are ten errors, each on its line.
+    """
     pytest.importorskip("openai")
-    assert checked(tmp_path / "readme.py", README) == []
+    told = checked(tmp_path, {"usage.py": USAGE, "readme.py": README, "misuse.py": MISUSE})
+
+    assert told["usage.py"] == []
+    assert told["readme.py"] == []
+    lines = [int(line.split(":")[1]) for line in told["misuse.py"] if ": error:" in line]
+    assert sorted(set(lines)) == [4, 5, 6, 7, 9, 10, 11, 12, 13, 17]

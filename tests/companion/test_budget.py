@@ -1,4 +1,4 @@
-"""Two hundred turns over HTTP: no request is above the window, and between compactions each extends the one before."""
+"""Long conversations over HTTP: no request is above the window, and between compactions each extends the one before."""
 
 import json
 import random
@@ -21,7 +21,6 @@ LOOK_UP = {
         "parameters": {"type": "object", "properties": {"stop": {"type": "integer"}}},
     },
 }
-TURNS = 200
 TOKENS = counter_for(None)
 
 
@@ -78,7 +77,7 @@ def called(dice, ids, pages):
 class Talk:
     """A conversation of so many *turns* in a window of *window* tokens, and what reached the server of it."""
 
-    def __init__(self, window, dice, turns=TURNS):
+    def __init__(self, window, dice, turns):
         self.turns = turns
         ids, self.compactions = count(1), []
         """compactions before each request for an answer"""
@@ -111,53 +110,34 @@ class Talk:
             self.asked = [request.messages for request in server.requests if not request.answer]
 
 
-@pytest.fixture(scope="session")
-def small():
-    return Talk(2_000, random.Random(7), 60)
+def check_prefixes(talk):
+    """Between compactions a request begins with the bytes of the one before, up to what was remembered for it.
 
-
-@pytest.fixture(scope="session")
-def large():
-    return Talk(16_000, random.Random(7))
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("long talks")  # which are held once
-@pytest.mark.parametrize("talk", ["small", "large"])
-def test_requests_when_a_conversation_is_long(talk, request):
-    """Every request fits the window beside the reply, tools and all; the turns are all there."""
-    talk = request.getfixturevalue(talk)
-
-    assert max(talk.costs) <= talk.report.budget
-    assert talk.report.turn + 1 == talk.turns
-    assert talk.report.compactions > 2
-    assert talk.problems == []
-
-
-@pytest.mark.slow
-@pytest.mark.xdist_group("long talks")  # which are held once
-def test_prefix_when_there_was_no_compaction(large):
-    """Between compactions a request begins with the bytes of the one before, up to what was remembered for it."""
-    asked, compared = large.asked, 0
-    firsts = [at for at, messages in enumerate(asked) if messages[-1]["role"] == "user"]
+    Within a turn, while tools are called, each request extends the one before.
+    """
+    asked, turns, calls = [json.dumps(each) for each in talk.asked], 0, 0
+    firsts = [at for at, messages in enumerate(talk.asked) if messages[-1]["role"] == "user"]
     for at, then in pairwise(firsts):
-        if large.compactions[at] == large.compactions[then]:
-            kept = asked[at][:-2]  # without the question, and what is remembered in front of it
-
-            assert json.dumps(asked[then]).startswith(json.dumps(kept)[:-1])
-            compared += 1
-
-    assert compared > TURNS // 2
+        if talk.compactions[at] == talk.compactions[then]:
+            kept = talk.asked[at][:-2]  # without the question, and what is remembered in front of it
+            assert asked[then].startswith(json.dumps(kept)[:-1])
+            turns += 1
+    for at, messages in enumerate(talk.asked):
+        if messages[-1]["role"] == "tool" and talk.compactions[at] == talk.compactions[at - 1]:
+            assert asked[at].startswith(asked[at - 1][:-1])
+            calls += 1
+    assert turns > talk.turns // 2
+    assert calls > talk.turns // 10
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("long talks")  # which are held once
-def test_prefix_when_tools_are_called(large):
-    """Within a turn each request extends the one before, byte for byte, unless a compaction comes between."""
-    asked, compared = large.asked, 0
-    for at, messages in enumerate(asked):
-        if messages[-1]["role"] == "tool" and large.compactions[at] == large.compactions[at - 1]:
-            assert json.dumps(messages).startswith(json.dumps(asked[at - 1])[:-1])
-            compared += 1
+def test_requests_when_a_conversation_is_long():
+    """Every request fits the window beside the reply, tools and all, and extends the one before; no turn is lost."""
+    for window, turns in ((2_000, 60), (16_000, 150)):
+        talk = Talk(window, random.Random(7), turns)
 
-    assert compared > TURNS // 10
+        assert max(talk.costs) <= talk.report.budget
+        assert talk.report.turn + 1 == talk.turns
+        assert talk.report.compactions > 2
+        assert talk.problems == []
+    check_prefixes(talk)

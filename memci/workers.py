@@ -35,7 +35,8 @@ LONGEST_SECONDS: Final = 0.5
 _CONTEXTS = 8
 """contexts that a step yields to: those that were called last"""
 
-_recent: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
+recent_calls: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
+"""the locks of the calls that began last; a call appends its lock before it takes it"""
 
 
 class _Allowance(threading.local):
@@ -45,13 +46,6 @@ class _Allowance(threading.local):
 
 
 _allowance = _Allowance()
-
-
-def called(lock: threading.RLock) -> threading.RLock:
-    """Record that a call is about to hold *lock*, and return it. O(1), some nanoseconds."""
-    if not _recent or _recent[-1] is not lock:
-        _recent.append(lock)
-    return lock
 
 
 @contextmanager
@@ -72,7 +66,7 @@ def yield_to_calls() -> None:
     """
     if _allowance.seconds <= 0:
         return
-    for lock in _recent.copy():  # another thread may add one
+    for lock in recent_calls.copy():  # another thread may add one
         began = time.monotonic()
         if lock.acquire(timeout=max(0.0, _allowance.seconds)):
             lock.release()
@@ -186,7 +180,7 @@ def _forked() -> None:
     global _worker, _model_worker  # noqa: PLW0603 -- one per process
     _worker = Worker()
     _model_worker = Worker(MODEL_THREADS, "memci-model")
-    _recent.clear()  # a lock that another thread held stays locked in the child
+    recent_calls.clear()  # a lock that another thread held stays locked in the child
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,11 +11,17 @@ from memci import Context, EphemeralStorage
 from memci.memory.backend import NullMemory
 from memci.memory.tiered_memory import TieredMemory
 from memci.text.language.keywords import keywords
-from memci.workers import called, yield_to_calls, yielding
+from memci.workers import recent_calls, yield_to_calls, yielding
 from tests.door import open_context
 
 LONG = 30.0
 """seconds that nothing here lasts"""
+
+
+def called(lock):
+    """What a call does before it takes its lock."""
+    recent_calls.append(lock)
+    return lock
 
 
 class Background(threading.Thread):

@@ -31,8 +31,7 @@ from ..history.reader import PageInfo
 from ..memory.backend import MemoryBackend, Recollection
 from ..messages import Message, MessageLike
 from ..storage.locks import busy, check_seconds
-from .clock import Clock, system_clock
-from .context import Context, Store
+from .context import Clock, Context, Store, system_clock
 from .report import Receipt, Report
 
 if TYPE_CHECKING:

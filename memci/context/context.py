@@ -21,9 +21,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from inspect import iscoroutinefunction
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -46,10 +47,9 @@ from ..storage.locks import check_seconds
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
-from ..window.drafting import draft
+from ..window.drafting import draft, timestamp
 from ..window.window import Window
-from ..workers import called
-from .clock import Clock, system_clock, timestamp
+from ..workers import recent_calls
 from .memory_client import MemoryClient
 from .memory_page import MemoryPage
 from .renderer import Renderer
@@ -60,10 +60,17 @@ if TYPE_CHECKING:
     from ..llm.model import ChatModel
     from ..settings import Policy
 
+Clock = Callable[[], datetime]
+"""returns the time, in UTC"""
 Store = str | os.PathLike[str] | Storage
 """a path (one SQLite file for many contexts), or a store"""
 FORMATS: Final = ("openai_chat",)
 """the message formats that a context speaks"""
+
+
+def system_clock() -> datetime:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 class _Parts(NamedTuple):
@@ -267,21 +274,20 @@ class Context:
         """called with every `Event`, after it was committed; an error that it raises reaches the caller"""
         self._owns_store = not isinstance(store, Storage)
         self._storage = _storage(store, read_only=request.read_only)
-        self._client: MemoryClient | None = None
+        self._client = MemoryClient(
+            memory,
+            self._default_memory,
+            self._lock,
+            read_only=request.read_only,
+            as_of=at is not None,
+            models=chat is not None,
+        )
         try:
             check_seconds(wait)
             if wait and not request.read_only:  # a reader needs no lock
                 self._release = self._storage.hold(request.id, wait)
             if at is not None:
                 self._storage = AsOf(self._storage, request.id, at)
-            self._client = MemoryClient(
-                memory,
-                self._default_memory,
-                self._lock,
-                read_only=request.read_only,
-                as_of=at is not None,
-                models=chat is not None,
-            )
             self._read()
         except BaseException:
             self._let_go()
@@ -290,14 +296,14 @@ class Context:
     def _read(self, meter: CacheMeter | None = None) -> None:
         """Take the context as its store has it, all at once; *meter* goes on counting, if there is one."""
         window, reader, unwritten = loaded(self._storage, self._request)
-        client, read_only = self._memory_client, self._request.read_only
+        client, read_only = self._client, self._request.read_only
         writer = Writer(
             self._storage,
             window,
             reader,
             rules=self._policy.rules if self._policy is not None else None,
             notify=self._notify,
-            summaries=client.summaries,
+            summaries=client.summaries if self._chat is not None or self._given_memory is not None else None,
             unwritten=unwritten,
             read_only=read_only,
         )
@@ -352,7 +358,7 @@ class Context:
     def memory(self) -> MemoryBackend:
         """The memory behind the window; it is made now if it was not needed before."""
         with self._usable():
-            return self._memory_client.memory
+            return self._client.memory
 
     @property
     def read_only(self) -> bool:
@@ -442,7 +448,10 @@ class Context:
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):
                 self._parts.renderer.compaction_after_append()
-            self._memory_client.used()
+            client = self._client
+            client.touched = monotonic()
+            if window.record.next_page >= client.due:
+                client.submit()
             return receipt
 
     # -- what the model may call
@@ -537,7 +546,7 @@ class Context:
                 raise InvalidSetting(name, f"expected a number from 1 (an int), got {value!r:.60}")
         first, last = search_tool.timestamp(since, "since"), search_tool.timestamp(until, "until", ends=True)
         with self._usable():
-            return self._memory_client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget)
+            return self._client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget)
 
     # -- pages
 
@@ -609,7 +618,7 @@ class Context:
     def report(self) -> Report:
         """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
         with self._usable():
-            return report(self._parts.window, self._parts.renderer.meter, self._memory_client.work)
+            return report(self._parts.window, self._parts.renderer.meter, self._client.work)
 
     def refresh(self) -> None:
         """Read the context again, as its store has it now: after `WriteConflict`, or to see what others appended.
@@ -681,7 +690,7 @@ class Context:
                     self._read()
                 raise
             self._read()
-            if not (self._memory_client.send_state_changes() and forgotten(self._storage, {})):
+            if not (self._client.send_state_changes() and forgotten(self._storage, {})):
                 receipt = replace(receipt, memory="pending")
             return receipt
 
@@ -716,10 +725,10 @@ class Context:
             StorageError: If the memory can't store them; they are sent again later.
         """
         with self._usable():
-            self._memory_client.flush()
+            self._client.flush()
             with suppress(StorageError):  # the pages are sent: if that can't be noted, they are sent again
                 self._parts.writer.write_state()
-        self._memory_client.maintain()
+        self._client.maintain()
 
     def close(self) -> None:
         """Close the context, release its lock, and close its store if it opened it. Closing twice is fine."""
@@ -743,8 +752,7 @@ class Context:
     def _let_go(self) -> None:
         release, self._release = self._release, None
         try:
-            if self._client is not None:
-                self._client.close()
+            self._client.close()
             if self._owns_store:
                 self._storage.close()
         finally:
@@ -759,7 +767,9 @@ class Context:
         """
         if self._closed:
             raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
-        return called(self._lock)
+        if not recent_calls or recent_calls[-1] is not self._lock:
+            recent_calls.append(self._lock)
+        return self._lock
 
     def _default_memory(self) -> MemoryBackend:
         """Return the memory of a context that was opened without one."""
@@ -773,11 +783,6 @@ class Context:
             read_only=self._request.read_only,
             chat=self._chat,
         )
-
-    @property
-    def _memory_client(self) -> MemoryClient:
-        assert self._client is not None, "the client is made before the context is read"
-        return self._client
 
     def _notify(self, event: Event) -> None:
         if self.on_event is not None:

@@ -70,8 +70,8 @@ class MemoryClient:
         self._closed = False
         self._feed: MemoryFeed | None = None
         self._place: tuple[Storage, Window] | None = None
-        self._pages = 0
-        """the next page of the window when the worker was asked last"""
+        self.due = _ALL
+        """the number of the next page at which the worker is to be asked to feed pages"""
         self._first = 0
         """the next page of the window when no page waited last"""
         self._owed = 0
@@ -87,17 +87,17 @@ class MemoryClient:
     def follow(self, storage: Storage, window: Window) -> None:
         """Feed the pages of *window* from now on: the context was read again."""
         self._place, self._feed = (storage, window), None
-        self._pages = self._first = window.record.next_page
+        self._first = window.record.next_page
+        self._postpone()
 
-    def used(self) -> None:
-        """Note that the context is in use now, and ask the worker to feed pages if enough of them wait."""
-        self.touched = time.monotonic()
-        if self.off or self._read_only or self._place is None:
-            return
-        following = self._place[1].record.next_page
-        if following - self._pages >= (1 if self.has_model else BATCH):
-            self._pages = following
-            worker().submit(self)
+    def submit(self) -> None:
+        """Ask the worker to feed the pages that wait, once the context is idle."""
+        self._postpone()
+        worker().submit(self)
+
+    def _postpone(self) -> None:
+        if self._place is not None and not self.off and not self._read_only:
+            self.due = self._place[1].record.next_page + (1 if self.has_model else BATCH)
 
     @property
     def patience(self) -> float:

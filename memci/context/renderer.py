@@ -3,8 +3,8 @@
     front                      active pages        open group      pending
     [ system | contents … ] + [ user, assistant … ] + [ calls ] + [ what is not appended yet ]
 
-Between two compactions each rendering extends the one before, byte for byte: nothing is made anew but what is new. An
-compaction starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
+Between two compactions each rendering extends the one before, byte for byte: only new messages cost work. A compaction
+starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -121,7 +121,7 @@ class Renderer:
         """
         try:
             self.compaction(low=self._low)
-        except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this compaction anew
+        except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this compaction again
             self._postponed = True
 
     @property
@@ -130,7 +130,7 @@ class Renderer:
         return None if self._window.tokens > self._window.limits.budget else self._window.tokens
 
     def _weigh(self, tools: Sequence[Message]) -> None:
-        """Reckon with *tools* from now on. Each set is counted once."""
+        """Count *tools* from now on; each set is weighed once."""
         tokens = 0
         if tools:
             key = repr(tools)
@@ -143,4 +143,4 @@ class Renderer:
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
             tokens = self._tools[key]
         if tokens != self._window.state.tools:
-            self._window.reckon_tools(tokens)
+            self._window.set_tools(tokens)

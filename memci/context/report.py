@@ -6,6 +6,7 @@ This module knows nothing of how any of it comes about.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..chapters.pages import Entry
 from ..memory.backend import Work
@@ -17,8 +18,7 @@ RATIO_CEILING = 1.3
 """The most that reported tokens raise the predicted ones by; beyond it, something was not counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What an append stored."""
 
     page: int

@@ -1,16 +1,14 @@
-"""Events: what happened to a window, as `on_event` is told of it.
+"""Events: what happened to a window, which `on_event` is called with.
 
     Event("compaction", "alice", pages=(4, 5, 6), tokens=3_870)
 
 This module knows nothing of what makes it happen.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened to the window."""
 
     kind: Literal["compaction", "unload", "clip"]

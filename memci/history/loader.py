@@ -25,7 +25,7 @@ from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
 from ..storage.validation import check_text
-from ..tokens import TokenCounter, counter_for, message_tokens
+from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
 from ..window import snapshot as snapshots
@@ -187,10 +187,7 @@ def _window(
     count: TokenCounter,
     request: OpenRequest,
 ) -> Window:
-    def weigh(message: Message) -> int:
-        return message_tokens(message, count, chosen.model)
-
-    return Window(record, state=state, settings=chosen, system=prompt, tools=request.tools, count=count, weigh=weigh)
+    return Window(record, state=state, settings=chosen, system=prompt, tools=request.tools, count=count)
 
 
 def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:

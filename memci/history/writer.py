@@ -55,7 +55,7 @@ class Writer:
         *,
         rules: Sequence[UnloadRule] | None,
         notify: Callable[[Event], None],
-        summaries: Callable[[Sequence[int]], Mapping[int, Summary]],
+        summaries: Callable[[Sequence[int]], Mapping[int, Summary]] | None,
         unwritten: Unwritten | None = None,
         read_only: bool = False,
     ) -> None:
@@ -137,11 +137,14 @@ class Writer:
         if most is not None:
             limits = replace(limits, active_pages=most, keep=1.0)
         plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=low)
-        told = self._summaries([*plan.archive, *(page.row.index for page in recalled), *improvable(window, plan)])
-        made = compaction(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=told)
+        summaries: Mapping[int, Summary] = {}
+        if self._summaries is not None:
+            listed = [*plan.archive, *(page.row.index for page in recalled), *improvable(window, plan)]
+            summaries = self._summaries(listed)
+        made = compaction(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=summaries)
         if not made.changed and not made.views and made.contents == window.contents:
             return plan
-        state = replace(window.state, relist=(), compactions=window.state.compactions + 1).posting(made.fates)
+        state = replace(window.state, relist=(), compactions=window.state.compactions + 1).posting(made.state_changes)
         record = window.changed(state)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]

@@ -1,7 +1,7 @@
 """Compactions: the next state of the Contents Page, and of the window with it, as a value.
 
     pages #1 … #9 leave the window        their lines become a new block
-    the open page gives up its middle     pages that nobody uses are unloaded, recalled ones listed again
+    the open page gives up its middle     unused pages are unloaded, recalled ones listed again
 
 `compaction` decides and builds; nothing has happened until the context has committed it. This module knows nothing of
 storage, beyond the rows that are stored.
@@ -113,15 +113,17 @@ def compaction(
     )
     for index in unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
+    growing = tuple(row.index for row in changed.values() if row.state is PageState.ACTIVE and row.end is None)
     return Compaction(
         contents=ContentsPage((*contents.blocks, *shown)),
         listed=rows,
         changed=tuple(changed.values()),
         archived=plan.archive,
         split=split,
-        restored=tuple(replace(page, row=changed[page.row.index]) for page in pinned),
+        restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
         views=clipped_views(window, plan.clips),
         unloaded=(*sorted(gone), *unloaded),
+        state_changes=(*sorted(gone), *unloaded, *growing),
         next_page=next_page,
     )
 
@@ -174,7 +176,7 @@ def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverC
     """Tell whether *contents* is so full of titles that a fold would leave nothing but the titles of *new* pages.
 
     Then their lines need not be made, and the older blocks can keep their bytes until titles alone are too many. The
-    pages are not summarised yet: what they would cost is reckoned by what lines cost at the least.
+    pages are not summarised yet: their cost is estimated by the least that lines cost.
     """
     titles = sum(line.costs[Level.TITLE] for line in contents.lines.values()) + LEAST_TITLE * len(new)
     whole = contents.tokens + sum(LEAST_TITLE + LEAST_LINE * len(page.nodes) for page in new)
@@ -223,7 +225,7 @@ def _bettered(
         if summary is None or old.index in gone or old.level is not Level.FULL:
             continue
         if len(summary.lines) != len(old.entries):  # it was listed by its title only
-            summary = replace(summary, lines=tuple(entry.summary for entry in old.entries))
+            summary = summary._replace(lines=tuple(entry.summary for entry in old.entries))
         entries = [replace(entry, summary=told) for entry, told in zip(old.entries, summary.lines, strict=True)]
         new = ListedPage.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
         if new != old:

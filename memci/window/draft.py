@@ -3,13 +3,12 @@
 This module knows nothing of how they are made, or of storage beyond the rows that are stored.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..messages import Message
-from ..storage.protocol import PageRow, PageState
+from ..storage.protocol import PageRow
 
 
 class Draft(NamedTuple):
@@ -30,8 +29,7 @@ class Draft(NamedTuple):
     """ids of calls that will not get a result any more, because something else follows"""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPage:
+class StoredPage(NamedTuple):
     """A page as a compaction needs it: its row, and its messages as nodes."""
 
     row: PageRow
@@ -40,8 +38,7 @@ class StoredPage:
     nodes: tuple[MessageNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(NamedTuple):
     """One compaction, ready to be committed and taken in."""
 
     contents: ContentsPage
@@ -58,10 +55,6 @@ class Compaction:
     views: tuple[tuple[int, Message, int, int], ...] = ()
     """(seq, view, tokens, clip) of results that are clipped"""
     unloaded: tuple[int, ...] = ()
+    state_changes: tuple[int, ...] = ()
+    """pages to send to the memory again: unloaded, or open with a part split off that closed before it"""
     next_page: int = 1
-
-    @property
-    def fates(self) -> tuple[int, ...]:
-        """Pages that the memory has to be told of: unloaded, or open with a part split off that closed before it."""
-        growing = tuple(row.index for row in self.changed if row.state is PageState.ACTIVE and row.end is None)
-        return self.unloaded + growing

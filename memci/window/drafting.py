@@ -1,4 +1,4 @@
-"""Drafts: messages that are checked, counted and placed, but not yet stored.
+"""Drafts: messages that are checked, counted, placed and dated, but not yet stored.
 
     ("Book me a flight", assistant's reply)   ──▶   Draft: two nodes, the first opens page #12
 
@@ -7,10 +7,11 @@ All that can be wrong with an append is found here, before anything changes. Thi
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
-from ..errors import InvalidMessage, LimitExceeded
+from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
 from ..messages import Message, call_name, check, plain, tool_calls
 from ..storage.codec import encode
 from .draft import Draft
@@ -115,6 +116,20 @@ def counted(draft: Draft) -> dict[bytes, int]:
         for node, (_, body), late in zip(draft.nodes, draft.bodies, draft.late, strict=True)
         if node.view is node.message and not late
     }
+
+
+def timestamp(at: datetime | str | None) -> str | None:
+    """Return *at* as ISO 8601, as it is stored; None stays None. Times are for information: they order nothing.
+
+    Raises:
+        InvalidSetting: If it is no point in time.
+    """
+    if at is None:
+        return None
+    try:
+        return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).isoformat()
+    except (TypeError, ValueError):
+        raise InvalidSetting("at", f"expected a datetime or ISO 8601, got {brief(at)}") from None
 
 
 def _waiting(window: Window) -> list[Message]:

@@ -1,10 +1,10 @@
-"""The outbox: numbers of pages that changed their fate and that the memory has not been told of, as runs.
+"""The outbox: pages whose state changed and that are to be sent to the memory again, as runs of indexes.
 
     unloaded #4, #5, #6, undone #9    ──▶    ((4, 6), (9, 9))
 
-It is stored with the context, in the transaction that changed the pages, so that no fate is lost between the two. It
-is bounded: where there are too many runs, those nearest to each other become one. That is safe, since a memory is told
-what a page is now, and telling it twice changes nothing. This module knows nothing of memories.
+It is stored with the context, in the transaction that changed the pages, so that no state change is lost between the
+two. It is bounded: where there are too many runs, the two nearest to each other become one. That is safe: the memory
+gets a page as it is now, and getting it twice changes nothing. This module knows nothing of memories.
 """
 
 from collections.abc import Iterable

@@ -8,7 +8,7 @@ This module knows nothing of messages or of what the facts are used for.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -57,13 +57,15 @@ class WindowState:
     since: int = 0
     """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
     outbox: Runs = ()
-    """pages that changed their fate, which the memory has not been told of: unloaded, undone, erased, split"""
+    """pages whose state changed since the memory got them: unloaded, undone, erased, split"""
 
     recollection: tuple[int, str] | None = None
     """the memory page of an open page: its index, and what was found for it"""
 
-    def posting(self, indexes: Iterable[int]) -> WindowState:
+    def posting(self, indexes: Collection[int]) -> WindowState:
         """Return the state with *indexes* in the outbox. O(outbox)."""
+        if not indexes:
+            return self
         return replace(self, outbox=posted(self.outbox, indexes))
 
     def dumps(self) -> str:

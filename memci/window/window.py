@@ -9,7 +9,7 @@ function of what it holds. This module knows nothing of storage, beyond the rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
 from ..storage.protocol import ContextRecord, PageRow, PageState
-from ..tokens import REQUEST_TOKENS, TokenCounter, tools_tokens
+from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .state import RATIOS, WAITING, WindowState
 
 if TYPE_CHECKING:
@@ -47,26 +47,30 @@ class Window:
         system: str | None,
         tools: Sequence[Message],
         count: TokenCounter,
-        weigh: Callable[[Message], int],
     ) -> None:
         self.record = record
         self.state = state
         self.settings = settings
         self.count = count
-        self.weigh = weigh
         self.tools = frozenset(call_name(tool) for tool in tools)
         """names of the tools that are the context's own"""
         self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
         """tokens of those that it offers to the model"""
-        self.interrupted = weigh(interrupted(""))
-        self.system = SystemSegment(system, notice=settings.notice, searchable=len(tools) > 1, weigh=weigh)
+        self.interrupted = self.weigh(interrupted(""))
+        self.system = SystemSegment(system, notice=settings.notice, searchable=len(tools) > 1, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
+        self.active = self.common.active
+        """the active chapter"""
         self.rows: dict[int, PageRow] = {}
         """the pages that stand verbatim, by index"""
-        self._reckon()
+        self._recompute()
 
-    def _reckon(self) -> None:
-        """Reckon anew what changes with the state or a compaction, but with no append."""
+    def weigh(self, message: Message) -> int:
+        """Return what *message* costs in a request, in tokens."""
+        return message_tokens(message, self.count, self.settings.model)
+
+    def _recompute(self) -> None:
+        """Recompute values that depend on state or compaction, not on appends."""
         settings = self.settings
         self.fixed = self.system.tokens + self.own_tools + self.state.tools + REQUEST_TOKENS
         """tokens that no compaction changes: system, tools, framing"""
@@ -82,11 +86,8 @@ class Window:
         """tokens above which a message is clipped as it is appended: a quarter of what active pages share"""
         self.front = self.system.view + self.common.archive.view
         """the rendering in front of the active pages"""
-
-    @property
-    def active(self) -> ActiveChapter:
-        """The active chapter."""
-        return self.common.active
+        self.front_tokens = self.fixed + self.contents.tokens
+        """what that costs, with the tools and the framing"""
 
     @property
     def contents(self) -> ContentsPage:
@@ -122,7 +123,7 @@ class Window:
     @property
     def tokens(self) -> int:
         """Tokens of the whole request as it stands, with the tools of the last rendering."""
-        return self.fixed + self.common.tokens
+        return self.front_tokens + self.active.messages.tokens
 
     @property
     def answer_room(self) -> int:
@@ -162,7 +163,7 @@ class Window:
     def aside(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
         """Return what *draft* would add: the messages shown, the ids of calls that wait, the cost in units.
 
-        The open tool group, which a draft may complete, is shown anew with it.
+        The open tool group, which a draft may complete, is shown again with it.
         """
         chapter = ActiveChapter(nonce=self.state.nonce, interrupted=self.interrupted)
         chapter.start(0, 0)
@@ -236,7 +237,7 @@ class Window:
         for node, opens in zip(draft.nodes, draft.opens, strict=True):
             if opens:
                 if open_row is not None:
-                    rows[open_row.index] = open_row.closed(node.seq)
+                    rows[open_row.index] = open_row._replace(end=node.seq)
                     turn += 1
                 open_row = PageRow(next_page, node.seq, None, turn)
                 rows[open_row.index] = open_row
@@ -279,17 +280,17 @@ class Window:
         """Take over what was committed as the context's record."""
         if record.state != self.record.state:
             self.state = WindowState.loads(record.state)
-            self._reckon()
+            self._recompute()
         self.record = record  # last: if a call stops before this line, its next write conflicts
 
-    def reckon_tools(self, tokens: int) -> None:
-        """Reckon with tools that cost *tokens* from now on; stored with the next change."""
+    def set_tools(self, tokens: int) -> None:
+        """Count tools that cost *tokens* from now on; stored with the next change."""
         self.remember(self.record._replace(state=replace(self.state, tools=tokens).dumps()))
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""
         self.common.archive.show(contents, listed)
-        self._reckon()
+        self._recompute()
 
     def turn_over(self, compaction: Compaction, record: ContextRecord) -> None:
         """Take in *compaction*, which was committed with *record*. O(messages in the window)."""

@@ -222,7 +222,7 @@ def test_no_clock_is_read():
     elsewhere = {"cli", "llm"}  # what people read; a model's server, which says until when to wait
     sources = [path for path in Path(memci.__file__).parent.rglob("*.py") if elsewhere.isdisjoint(path.parts)]
 
-    assert [file.name for file in sources if clocks.search(file.read_text("utf-8"))] == ["clock.py"]
+    assert [file.name for file in sources if clocks.search(file.read_text("utf-8"))] == ["context.py"]
 
 
 def test_times_that_run_backwards_change_no_order(tmp_path):

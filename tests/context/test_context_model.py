@@ -200,7 +200,7 @@ def test_memory_is_looked_after_every_few_pages(context, memory, monkeypatch):
     monkeypatch.setattr("memci.workers._model_worker.submit", lambda busy: None)
     for expected in (0, 1, 1):
         talk(context, 5)
-        while context._memory_client.step():
+        while context._client.step():
             pass
         assert memory.maintained == expected
 
@@ -209,7 +209,7 @@ def test_page_by_itself_is_told_when_the_context_is_left_alone_for_longer(contex
     """With a model a single page waits for a longer rest than a batch does: turns that follow at once don't meet it."""
     monkeypatch.setattr("memci.workers._worker.submit", lambda busy: None)
     monkeypatch.setattr("memci.workers._model_worker.submit", lambda busy: None)
-    client = context._memory_client
+    client = context._client
     talk(context, 2)
     assert client.patience == ALONE_SECONDS
     talk(context, BATCH)
@@ -227,7 +227,7 @@ def test_page_by_itself_is_told_when_the_context_is_left_alone_for_longer(contex
 def test_jobs_end_with_the_context(context, memory, monkeypatch):
     """A closed context has no more jobs done."""
     memory.jobs = 1
-    improver = context._memory_client._job_worker
+    improver = context._client._job_worker
     context.close()
 
     assert not improver.step()

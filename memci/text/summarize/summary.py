@@ -8,14 +8,13 @@ This module knows nothing of how the lines are made.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 TITLE_COLUMNS = 72
 LINE_COLUMNS = 160
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """A title of at most 72 columns, and a line of at most 160 for each message (a wide character is 2 columns)."""
 
     title: str

@@ -5,9 +5,8 @@
     erase     a page was undone or erased: nothing of it may be found any more
     search    what is known of a query: pages, facts, concepts, the profile
 
-A memory belongs to one owner, who may have many contexts. A context tells it of each page at least once, by index, and
-of what happened to a page since; a call that repeats another one changes nothing. This module knows nothing of how
-things are found.
+A memory belongs to one owner, who may have many contexts. A context feeds it each page at least once, by index, and
+what happened to a page since. A repeated call changes nothing. This module knows nothing of how things are found.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -21,7 +20,7 @@ from ..text.summarize import Summary
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """A closed page, as a memory is told of it."""
+    """A closed page, as a memory gets it."""
 
     context: str
     index: int
@@ -29,9 +28,9 @@ class PageRecord:
     entries: tuple[tuple[int, Message], ...]
     """(ordinal, message), in order"""
     at: float | None = None
-    """when it happened, in seconds since 1970 UTC; None: nobody said"""
+    """when it happened, in seconds since 1970 UTC; None: not known"""
     quotes: frozenset[int] = frozenset()
-    """ordinals of messages that only quote another page (answers to recalls): never taken in again"""
+    """ordinals of messages that only quote another page (answers to recalls): they are not searchable"""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -105,7 +104,7 @@ class Concept:
     relations: tuple[str, ...]
     """its strongest relations as text: "Mel — plays → violin" """
     pages: tuple[tuple[str, int], ...]
-    """(context, index) of the pages that tell of it"""
+    """(context, index) of the pages that mention it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +140,21 @@ class Forgotten:
 
     pages: int = 0
     derived: int = 0
-    """episodes, facts, concepts, events, summaries that were removed or told anew"""
+    """episodes, facts, concepts, events, summaries that were removed or rebuilt"""
     scrubbed: bool = True
     """whether no byte is left in the memory's own files; False while another reader keeps an older state"""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a memory's model did so far, and what waits for it."""
+    """What the model of a memory did so far, and what waits for it."""
 
     waiting: int = 0
     """jobs that are still to be done"""
     set_aside: int = 0
-    """jobs that failed five times: what they were to better stays as it is"""
+    """jobs that failed five times: what the rules made stays"""
     skipped: int = 0
-    """jobs that were not taken, since too many waited"""
+    """jobs that were not added, since too many waited"""
     spent: Mapping[str, Spent] = field(default_factory=dict)
     """by step"""
 
@@ -181,7 +180,7 @@ class JobRunner(Protocol):
         ...
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
-        """Return the better summaries of those pages that have one by now. One query."""
+        """Return the model's summaries of those pages that have one. One query."""
         ...
 
     def work(self) -> Work:
@@ -193,8 +192,7 @@ class JobRunner(Protocol):
 class MemoryBackend(Protocol):
     """Where pages go that leave the window. Thread-safe; bound to one owner.
 
-    Every method may raise a `memci.errors.StorageError`. A context goes on without its memory: what it could not tell
-    is told later.
+    Every method may raise a `memci.errors.StorageError`. The context goes on without its memory, and feeds it later.
     """
 
     def observe(self, page: PageRecord) -> None:
@@ -225,17 +223,17 @@ class MemoryBackend(Protocol):
         """Return what is known of *query*.
 
         Args:
-            query: In the words of whoever asks.
+            query: In plain words.
             k: How many pages at most.
             budget: Tokens that the texts of the pages may cost in all; None: no bound.
             since: Only pages from then on, in seconds since 1970 UTC; a page without a time is not among them.
-            until: Only pages until then, likewise.
+            until: Only pages until then, in seconds since 1970 UTC; again without those that have no time.
             exclude: (context, index) of pages that are not wanted: they stand in the window.
         """
         ...
 
     def erase(self, scope: Scope) -> Forgotten:
-        """Remove what *scope* names and all that was derived from it alone. Naming what is gone already is fine."""
+        """Remove what *scope* names and all that was derived from it alone. It may name what is already gone."""
         ...
 
     def maintain(self, now: float | None = None) -> int:

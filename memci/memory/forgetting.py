@@ -134,7 +134,7 @@ def _rebuild(owner: Owner, item: int) -> None:
             summary = summary.updated(each.title)
         owner.items.put("chain", dumped(summary), id=item)
     else:  # what else it came from is analysed again
-        if item == tiers.profile_id:  # its counters say nothing of what was said
+        if item == tiers.profile_id:  # the counters hold nothing that was said
             bare = Profile(turns=tiers.profile.turns, last_turn=tiers.profile.last_turn)
             owner.items.put("profile", dumped(bare), id=item)
         else:

@@ -2,7 +2,7 @@
 
     queue      alice #57 "And the way back?"                    the page that leaves it next stands first
     episodes   12.9  Flight to Oslo     visits 3, length 9      the hottest first, by `heat`
-    chains     alice #3 → #4 → #5       facts, profile, events, days, the concepts that are told of most
+    chains     alice #3 → #4 → #5       facts, profile, events, days, the most frequent concepts
 
 It reads only: nothing of it counts as use. This module knows nothing of how any of it comes about or is printed.
 """
@@ -29,7 +29,7 @@ from .tiers.profile import Profile
 from .tiers.relations import Relation
 
 MOST_CONCEPTS = 10
-"""that are told of by themselves, and around a name"""
+"""that are shown, in all and around a name"""
 
 PageKey = tuple[str, int]
 """context and index"""
@@ -55,7 +55,7 @@ class Counts:
     days: int = 0
     concepts: int = 0
     statements: int = 0
-    """relations between concepts, as often as they were told"""
+    """relations between concepts, counted for each page"""
 
     @property
     def pages(self) -> int:
@@ -143,7 +143,7 @@ class Overview:
     days: tuple[DailySummary, ...]
     """in order"""
     concepts: tuple[tuple[str, int], ...]
-    """the concepts that are told of most, and how often"""
+    """the most frequent concepts, and how often"""
     work: Work
     """what a model did and cost, and what waits for it"""
 
@@ -236,7 +236,7 @@ def waiting(memory: TieredMemory, context: str) -> int:
 
 
 def _shared(storage: Storage, record: ContextRecord) -> Callable[[PageRow], bool]:
-    """Return what tells whether a page of a fork is still that of its parent, whose owner is the same."""
+    """Return the test whether a page of a fork is still that of its parent, whose owner is the same."""
     parent = None if record.parent is None else storage.load(record.parent)
     if parent is None or parent[0].owner != record.owner:
         return lambda _: False

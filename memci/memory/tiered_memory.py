@@ -205,7 +205,7 @@ class TieredMemory:
     def quarantine(self, context: str, index: int) -> Forgotten:
         """Remove all that was derived from a page that is not to be trusted, and derive nothing from it again.
 
-        Words still find the page: it was said. O(what is rebuilt).
+        The page is still found by its words. O(what is rebuilt).
         """
         return self._locked(lambda: quarantine(self._session, context, index))
 
@@ -242,4 +242,4 @@ class TieredMemory:
 
 
 def _at_once() -> None:
-    """Return: nobody is disturbed."""
+    """Return at once."""

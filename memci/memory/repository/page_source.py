@@ -42,7 +42,7 @@ def raw_page(storage: Storage, context: str, index: int, head: int) -> tuple[Pag
 
 
 def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:
-    """Return the page of *row* as a memory is told of it, without what was erased of it. O(its messages)."""
+    """Return the page of *row* as a memory gets it, without erased messages. O(its messages)."""
     base = _base(storage, context, row)
     stored = [entry for first, end in row.spans(head) for entry in storage.entries(context, first, end)]
     left = [entry for entry in stored if entry.codec != ERASED]
@@ -90,7 +90,7 @@ SELECT c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON 
 
 
 def _found(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:
-    """Return the ordinals of searches and their answers: taken in, each would be found by the next one, without end.
+    """Return the ordinals of searches and their answers: searchable, each of them would be found by the next one.
 
     A message that says something besides is kept.
     """

@@ -142,13 +142,13 @@ class MemoryStore:
 
     @property
     def there(self) -> bool:
-        """Whether anything was ever kept: else there is nothing to find, and nothing is made by looking."""
+        """Whether anything was ever stored. Looking makes no tables."""
         with self.lock, self._errors():
             return self._look(make=False) is not None
 
     @property
     def has_jobs(self) -> bool:
-        """Whether there is a table of jobs: none is made by looking, and a file of version 1 has none."""
+        """Whether there is a table of jobs: a file of version 1 has none. Looking makes no tables."""
         return self.there and self._version > 1
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -204,7 +204,7 @@ class MemoryStore:
             return self._connection is not None and self._connection.in_transaction
 
     def scrub(self) -> bool:
-        """Empty the write-ahead log, which may hold what was removed; False: somebody still reads from it."""
+        """Empty the write-ahead log, which may hold what was removed; return False while another reader uses it."""
         with self.lock, self._errors():
             connection = self._look(make=False)
             if connection is not None and connection.in_transaction:
@@ -228,19 +228,19 @@ class MemoryStore:
         return [row[0] for row in self.read_rows(_OWNERS_OF, context)]
 
     def close(self) -> None:
-        """Note that one user needs it no more; the last one closes it."""
+        """Release it for one user; the last one closes it."""
         with _lock, self.lock:
             self._users -= 1
             if self._users <= 0 and self._path != ":memory:":  # what is in RAM lives as long as its storage
                 self.shut()
 
     def shut(self) -> None:
-        """Close it, whoever uses it."""
+        """Close it for all users."""
         with self.lock:
             self._closed = True
             if self._connection is not None and self._pid == os.getpid():
                 self._connection.close()
-            elif self._connection is not None:  # closing it here would end its locks in the parent process
+            elif self._connection is not None:  # closing it here would release the locks of the parent process
                 _inherited.append(self._connection)
             self._connection = None
 
@@ -267,7 +267,7 @@ class MemoryStore:
             connection.pragma("secure_delete", True)
             if self._synced:
                 connection.pragma("journal_mode", "wal")
-            # Beside the pages, what a page's transaction syncs, syncs what was told before it.
+            # In the same file, the next synced transaction of the pages also syncs what the memory wrote before it.
             connection.pragma("synchronous", "FULL" if self._synced else "NORMAL")
         return connection
 

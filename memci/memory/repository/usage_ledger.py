@@ -70,7 +70,7 @@ class Meter:
         self._add(step, Spent(1, prompt, usage.completion or self._count(reply.text), cached=usage.cached))
         return reply
 
-    def rejected(self, step: str, reason: str) -> None:  # noqa: ARG002 -- as `ask` tells it
+    def rejected(self, step: str, reason: str) -> None:  # noqa: ARG002 -- the arguments that `ask` gives
         """Count an answer that was not what was asked for."""
         self._add(step, Spent(rejected=1))
         ledger = getattr(self._chat, "ledger", None)

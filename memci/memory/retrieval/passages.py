@@ -48,7 +48,7 @@ class Passage:
     """which piece of the message, from 0"""
     role: str
     speaker: str
-    """the `name` of the message; for a tool's answer the tool's; "" if nobody said"""
+    """the `name` of the message; for a tool's answer the tool's; "" if not known"""
     text: str
     start: int = 0
     """where in the entry's text the piece begins, in characters"""

@@ -48,7 +48,7 @@ class PageFeatures:
     vector: Vector | None = None
     """of unit length; None: not embedded yet"""
     at: float | None = None
-    """in seconds since 1970 UTC; None: nobody said"""
+    """in seconds since 1970 UTC; None: not known"""
 
 
 def page_text(page: PageRecord) -> str:
@@ -98,9 +98,9 @@ class ChainSummary:
     points: tuple[str, ...] = ()
     """titles of pages: the first one, and the latest"""
     skipped: int = 0
-    """titles between the first and the latest ones that are not told any more"""
+    """titles between the first and the latest ones that are not shown any more"""
     about: str = ""
-    """what it is about, as a model told it last; "" if none did"""
+    """what it is about, as a model said last; "" if none did"""
 
     def __str__(self) -> str:
         if self.about:
@@ -110,7 +110,7 @@ class ChainSummary:
         return _JOINT.join([*first, *gap, *rest])
 
     def updated(self, title: str) -> "ChainSummary":
-        """Return it with one more page, told by its own *title*. O(1), of bounded length."""
+        """Return it with one more page, by its own *title*. O(1), of bounded length."""
         point = one_line(title, POINT_COLUMNS) if title.strip() else ""
         if not point or point in self.points:
             return replace(self, pages=self.pages + 1)

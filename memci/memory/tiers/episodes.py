@@ -43,12 +43,12 @@ class Episode:
     importance: float = 0.0
     """from 0 to 1: that of its most important page"""
     first: float | None = None
-    """when it began, in seconds since 1970 UTC; None: nobody said"""
+    """when it began, in seconds since 1970 UTC; None: not known"""
     last: float | None = None
     version: int = 1
     """counts the changes"""
     told: int = 0
-    """how many pages it had when a model told it last"""
+    """how many pages it had when a model summarized it last"""
 
     @property
     def visits(self) -> int:
@@ -72,7 +72,7 @@ class Episode:
 
     @property
     def grown(self) -> bool:
-        """Whether it has half as many pages again as when a model told it last, and more than one."""
+        """Whether it has half as many pages again as when a model summarized it last, and more than one."""
         return self.length > 1 and 2 * self.length >= 3 * self.told
 
     def visited(self, now: float) -> "Episode":
@@ -142,7 +142,7 @@ def merged(
     """
     united = _united(episode.keywords, topic.keywords)
     shares = (float(max(1, episode.length)), float(len(topic.pages)))
-    # the vector of another model gives way to the newer one as a whole
+    # a vector of another model is replaced as a whole
     embedding = mean((episode.embedding, topic.vector), shares)
     times = [at for at in (episode.first, episode.last, first, last) if at is not None]
     return Episode(
@@ -159,11 +159,11 @@ def merged(
 
 
 def told(episode: Episode, summary: str, words: Sequence[str], importance: float, others: Sequence[str]) -> Episode:
-    """Return *episode* as a model tells it. Its vector and its warmth stay.
+    """Return *episode* as a model summarizes it. Its vector and its warmth stay.
 
     Args:
         episode: What it was.
-        summary: Lines; what they tell is kept.
+        summary: Lines.
         words: Keywords.
         importance: From 0 to 1.
         others: Titles of pages that the model knows nothing of.
@@ -208,7 +208,7 @@ def _summary(old: str, new: str, words: tuple[str, ...]) -> str:
 
 
 def retold(episode: Episode, pages: Sequence[tuple[str, tuple[str, ...], Vector | None]]) -> Episode:
-    """Return *episode* as only *pages* (title, keywords, vector) tell it: others were erased. Its warmth stays.
+    """Return *episode* as only *pages* (title, keywords, vector) describe it: others were erased. Its warmth stays.
 
     O(pages).
     """

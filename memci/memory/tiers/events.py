@@ -37,17 +37,17 @@ _SCANNED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LifeEvent:
-    """Something that happened, in the words of whoever told it."""
+    """Something that happened, in the words of the message that says it."""
 
     what: str
     who: str
-    """the name of who told it, or "user" or "assistant" """
+    """the name of who said it, or "user" or "assistant" """
     importance: float
     """from 0 to 1"""
     context: str
     index: int
     when: float | None = None
-    """in seconds since 1970 UTC; None: nobody said"""
+    """in seconds since 1970 UTC; None: not known"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +60,16 @@ class DailySummary:
     summary: str = ""
     """what it was about, in one line"""
     key_events: tuple[LifeEvent, ...] = ()
-    """what mattered most, in the order in which it was told"""
+    """what mattered most, in the order in which it was said"""
     conversations: int = 0
-    """pages: a question and what came of it"""
+    """pages: a question and its answer"""
     messages: int = 0
     users: tuple[str, ...] = ()
     good: int = 0
     """words of a good mood, and of a bad one"""
     bad: int = 0
     felt: Mood | None = None
-    """the mood as a model tells it, of the pages so far; None: the words tell it"""
+    """the mood as a model sees it, of the pages so far; None: it follows from words"""
 
     @property
     def unique_users(self) -> int:
@@ -107,7 +107,7 @@ class ConversationSummary:
     """A conversation, once it is over."""
 
     date: str
-    """when it ended, as 2024-05-04; "" if nobody said"""
+    """when it ended, as 2024-05-04; "" if not known"""
     summary: str
     key_topics: tuple[str, ...]
     sentiment: Mood

@@ -85,7 +85,7 @@ class Knowledge:
 
 
 def same(some: Known, other: Known) -> bool:
-    """Tell whether two facts say nearly the same: never where figures or a "not" tell them apart."""
+    """Return whether two facts say nearly the same: never if figures or a "not" differ."""
     if some.about != other.about:
         return False
     one, two = _said(some.text), _said(other.text)

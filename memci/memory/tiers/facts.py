@@ -1,4 +1,4 @@
-"""Facts: what a page tells of the user, and of what the assistant did.
+"""Facts: what a page says of the user, and of what the assistant did.
 
     user       "I live in Oslo with my dog Rex. How are you?"     →  "I live in Oslo with my dog Rex."
     assistant  "I have cancelled it." + cancel(id=OI5L9G)         →  "I have cancelled it."  "called cancel(id=OI5L9G)"
@@ -24,7 +24,7 @@ from .chains import Vector
 
 PER_PAGE = 12
 LONGEST = 240
-"""characters of a sentence that tells a fact"""
+"""characters of a sentence that states a fact"""
 _SHORTEST = 4
 _SCANNED = 20_000
 
@@ -43,7 +43,7 @@ class Known:
     """the page that said it last"""
     turn: int
     at: float | None = None
-    """when that was, in seconds since 1970 UTC; None: nobody said"""
+    """when that was, in seconds since 1970 UTC; None: not known"""
     pages: tuple[tuple[str, int], ...] = ()
     """(context, index) of every page that said it"""
     retrieved: float = 0.0
@@ -52,7 +52,7 @@ class Known:
 
 
 def facts(page: PageRecord) -> list[Known]:
-    """Return the facts that *page* tells, in order, none twice. O(characters)."""
+    """Return the facts that *page* states, in order, none twice. O(characters)."""
     told: list[tuple[About, str]] = []
     for ordinal, message in page.entries:
         if ordinal not in page.quotes:

@@ -1,4 +1,4 @@
-"""The graph of what is known: concepts, and the relations between them, weighted by how often they were told.
+"""The graph of what is known: concepts, and the relations between them, weighted by how many pages state them.
 
     "Mel plays the violin in Oslo."        mel ──plays(1)── violin       query: "What does Mel play?"
     "Mel adopted Rex."                      │                            hop 0   mel 1.0
@@ -37,9 +37,9 @@ class Edge:
     kind: str
     target: str
     pages: dict[Page, int] = field(default_factory=dict)
-    """how often each page tells it"""
+    """how often each page states it"""
     weight: int = 0
-    """how often it is told"""
+    """how often it is stated"""
     last: float | None = None
 
 
@@ -70,7 +70,7 @@ class Graph:
         return isinstance(name, str) and name_key(name) in self._nodes
 
     def merge(self, relations: Iterable[Relation]) -> None:
-        """Take in what pages tell. O(relations)."""
+        """Add relations of pages. O(relations)."""
         for each in relations:
             source, kind, target = name_key(each.source), name_key(each.kind), name_key(each.target)
             if not source or not target or source == target:
@@ -92,7 +92,7 @@ class Graph:
                 _promote(node, edge)
 
     def forget(self, pages: Iterable[Page]) -> None:
-        """Take away all that *pages* told, and the concepts of which nothing is told any more. O(what they told)."""
+        """Remove the relations of *pages*, and the concepts that have none left. O(their relations)."""
         for page in pages:
             for key in self._told.pop(page, {}):
                 edge = self._edges[key]
@@ -120,7 +120,7 @@ class Graph:
         return tuple(self._nodes[key].strongest[:limit]) if key in self._nodes else ()
 
     def pages(self, key: str, limit: int = 10) -> tuple[Page, ...]:
-        """Return pages that tell most of a concept."""
+        """Return the pages that mention a concept most."""
         told: dict[Page, int] = {}
         for edge in self.relations(key, FAN):
             for page, count in edge.pages.items():
@@ -214,7 +214,7 @@ def activate(
             for edge in node.strongest:
                 other = edge.target if edge.source == key else edge.source
                 passed[other] = passed.get(other, 0.0) + value * decay * edge.weight / node.weight
-        # what comes back to where it was already is no news
+        # activation that returns to a concept is not counted twice
         front = {key: min(1.0, value) for key, value in passed.items() if min(1.0, value) > active.get(key, 0.0)}
         active |= front
     return sorted(active.items(), key=lambda one: (-one[1], one[0]))[:limit]

@@ -107,7 +107,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """What pages tell of the user, and of what the assistant did."""
+    """What pages say of the user, and of what the assistant did."""
 
     text: str
     """of the whole new profile: for `Profile.replaced(text, traits, now=…)`"""
@@ -119,14 +119,14 @@ class Learned:
 
 
 def usable(text: str) -> bool:
-    """Tell whether *text* says something: not if it is empty, "none", or an error's text."""
+    """Return whether *text* says something: not if it is empty, "none", or an error's text."""
     core = _CORE.search(text)
     bare = core[0].casefold() if core else ""
     return bool(bare) and not _NOTHING.match(bare) and not _FAILED.match(bare)
 
 
 def profiled(profile: Profile, pages: Sequence[PageRecord]) -> tuple[str, Sequence[Trait]]:
-    """Return the traits that *pages* show, with those known already, and the text that tells them. O(characters)."""
+    """Return the traits that *pages* show, with those known already, and their text. O(characters)."""
     known = united(profile.traits, traits(pages))
     return described(known), known
 

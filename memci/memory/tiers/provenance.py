@@ -1,11 +1,11 @@
-"""Provenance: the pages that a text may come from, if whoever wrote it had several before them.
+"""Provenance: the pages that a text may come from, if its writer had read several.
 
     sent      #3 "I live in Oslo."    #4 "The code is zanzibar."
     "Lives in Oslo; the code is zanzibar."  from #3, it says      ──▶  #3, and #4: only there stands "zanzibar"
 
-Where a page is erased, all goes that may hold its words, whatever a model said it had them from: rather too much, since
-what else it came from is analysed again. A word that stands in many of the pages tells nothing of any. This module
-knows nothing of what the texts are.
+When a page is erased, all is removed that may hold its words, whatever a model named as its source. Too much is better
+than too little, since the other sources are analysed again. A word of many pages says nothing of any of them. This
+module knows nothing of what the texts are.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,12 +13,12 @@ from collections.abc import Collection, Mapping
 from ...text.language.terms import is_single, terms
 
 COMMON = 3
-"""pages in which a word may stand, and still tell where a text comes from"""
+"""pages in which a word may stand and still show where a text comes from"""
 _SHORTEST = 3
 
 
 def vocabulary(text: str) -> frozenset[str]:
-    """Return the words of *text* that may tell where another text comes from. O(characters)."""
+    """Return the words of *text* that may show where another text comes from. O(characters)."""
     return frozenset(term for term in terms(text) if len(term) >= _SHORTEST or not (term.isascii() or is_single(term)))
 
 
@@ -29,7 +29,7 @@ def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[st
 
     Args:
         text: What was written.
-        claimed: The pages that it is said to come from.
+        claimed: The pages that its writer named as its sources.
         sent: All pages that were there to read, with the `vocabulary` of each.
     """
     found = {page for page in claimed if page in sent}

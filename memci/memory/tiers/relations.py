@@ -1,8 +1,8 @@
-"""Relations: what a page tells of concepts, without a model.
+"""Relations: what a page says of concepts, without a model.
 
     "My wife Anna adopted a puppy in Oslo."     Mel ──wife──▶ Anna ──adopt──▶ puppy   Mel ──with──▶ Oslo
 
-Who does what, whose what is who, what "is" what, and names that are told of together. Whoever says "I" is the message's
+Who does what, whose what is who, what "is" what, and names of one sentence. Who says "I" is the message's
 `name`, or its role.
 
 This module knows nothing of the graph that relations make, or of how they are stored.
@@ -30,19 +30,19 @@ Page = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A statement: *source* *kind* *target*, as a page tells it."""
+    """A statement: *source* *kind* *target*, as a page states it."""
 
     source: str
     kind: str
-    """a verb, "is", or "with" for what is only told of together"""
+    """a verb, "is", or "with" for what only stands in one sentence"""
     target: str
     page: Page
     at: float | None = None
-    """in seconds since 1970 UTC; None: nobody said"""
+    """in seconds since 1970 UTC; None: not known"""
 
 
 def relations(page: PageRecord) -> list[Relation]:
-    """Return what *page* tells of concepts, in order, none twice. O(characters), bounded."""
+    """Return what *page* says of concepts, in order, none twice. O(characters), bounded."""
     found: dict[Relation, None] = {}
     for ordinal, message in page.entries:
         role = str(message.get("role"))

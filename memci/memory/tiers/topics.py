@@ -34,7 +34,7 @@ _LIKE_BY_WORDS = 0.04
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Theme:
-    """A topic as a model names it, before it is said which pages are about it."""
+    """A topic as a model names it, before pages are assigned to it."""
 
     theme: str
     keywords: tuple[str, ...] = ()

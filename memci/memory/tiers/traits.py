@@ -1,4 +1,4 @@
-"""Traits: what the way somebody writes shows of them, and how to treat them; without a model.
+"""Traits: what the way of writing shows of a user, and how to treat them; without a model.
 
     "hey" · "whats up?" · "lol why?" · "haha ok" · "how?"
     →  curiosity: high     verbosity: low     humour: high     formality: low
@@ -58,7 +58,7 @@ DIMENSIONS: Mapping[str, str] = {
     "travel": "likes to be elsewhere",
     "tradition": "keeps to what is usual",
 }
-"""dimensions of a profile; whoever wants others passes their own to a model"""
+"""dimensions of a profile; the step with a model takes others as an argument"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
 
     @pytest.fixture
     def keep(self) -> Keep:
-        """Give what puts a page where the memory reads its text, before it is told of it."""
+        """Give what puts a page where the memory reads its text, before the memory gets it."""
         return lambda _: None
 
     @pytest.fixture
@@ -74,7 +74,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         assert isinstance(memory, MemoryBackend)
 
     def test_empty_memory_finds_nothing(self, memory: MemoryBackend) -> None:
-        """A memory that was told nothing finds nothing, has heard of nothing, forgets nothing and has nothing to do."""
+        """An empty memory finds, acknowledges and forgets nothing, and has nothing to do."""
         assert not memory.search("zeppelin")
         assert memory.search("zeppelin").pages == ()
         assert memory.search("zeppelin").query == "zeppelin"
@@ -85,7 +85,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
 
     @pytest.mark.parametrize("admits", [False, True], ids=["observed", "admitted"])
     def test_same_page_again_changes_nothing(self, memory: MemoryBackend, keep: Keep, admits: bool) -> None:
-        """A page that is told twice, in whatever way, is there once."""
+        """A page that is fed twice, in whatever way, is there once."""
         page = told(1, "the zeppelin lands", "yes")
         keep(page)
         for _ in range(3):
@@ -102,7 +102,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         assert memory.erase(Scope("alice", (1,))).pages == 1
 
     def test_admit_alone_is_enough(self, memory: MemoryBackend, keep: Keep) -> None:
-        """A page that was never observed is found once it is admitted, and counts as heard."""
+        """A page that was never observed is found once it is admitted, and is acknowledged."""
         page = told(3, "the zeppelin lands")
         keep(page)
 
@@ -112,7 +112,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         assert memory.acknowledged("alice") in {0, 3}
 
     def test_page_with_other_entries_replaces_the_first(self, memory: MemoryBackend, tell: Tell) -> None:
-        """Of a page that is told anew with other entries the new words are found, the old ones are not."""
+        """Of a page that is observed with other entries the new words are found, the old ones are not."""
         tell(1, "the zeppelin lands in Bergen", "fine")
         tell(2, "nothing of the kind", "fine")
 
@@ -151,8 +151,8 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         assert saying(memory, "zeppelin") == [("alice", 1)]
         assert saying(memory, "quagga") == []
 
-    def test_heard_is_the_highest_page_or_nothing(self, memory: MemoryBackend, tell: Tell) -> None:
-        """A memory knows up to which page it was told, per context; 0 is always right."""
+    def test_acknowledged_is_the_highest_page_or_nothing(self, memory: MemoryBackend, tell: Tell) -> None:
+        """A memory acknowledges the last page that it got, per context; 0 is always right."""
         for index in (1, 2, 3):
             tell(index, f"page {index}")
         tell(7, "elsewhere", context="bob")
@@ -175,7 +175,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
             assert saying(memory, f"wombat{index:02}") == [("alice", index)]
 
     def test_owners_see_nothing_of_each_other(self, memory: MemoryBackend, stranger: MemoryBackend, keep: Keep) -> None:
-        """What one owner said is never found, heard or erased by another, also in contexts of the same name."""
+        """What one owner said is never found, acknowledged or erased by another, also in contexts of the same name."""
         mine, theirs = told(1, "my zeppelin quokka"), told(2, "their zeppelin wombat")
         for each in (mine, theirs):
             keep(each)
@@ -190,7 +190,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         assert found(memory, "zeppelin") == [("alice", 1)]
 
     def test_threads_may_use_it_at_once(self, memory: MemoryBackend, keep: Keep) -> None:
-        """Six threads that tell, search, erase and look after it at once lose, mix up and repeat nothing."""
+        """Six threads that feed, search, erase and maintain it at once lose, mix up and repeat nothing."""
         failed: list[BaseException] = []
         pages = {
             name: [told(i, f"zeppelin {name}quokka{i}", f"{name} {i}", context=name) for i in range(1, 9)]
@@ -239,7 +239,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
         memory.close()
 
     def test_any_history_is_found_as_a_plain_dict_would(self, memory: MemoryBackend, keep: Keep) -> None:
-        """Whatever is told and erased in whatever order, each page that is left is found by its word, and no other."""
+        """Whatever is fed and erased in whatever order, each page that is left is found by its word, and no other."""
 
         class Machine(MemoryMachine):
             backend = memory
@@ -249,7 +249,7 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
 
 
 class DurableMemoryConformance(MemoryConformance):
-    """The promises of a memory that keeps what it was told after close()."""
+    """The promises of a memory that keeps its pages after close()."""
 
     @pytest.fixture
     def reopen(self) -> Callable[..., MemoryBackend]:
@@ -266,7 +266,7 @@ class DurableMemoryConformance(MemoryConformance):
     def test_reopened_memory_finds_the_same(
         self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], tell: Tell
     ) -> None:
-        """What was told is found after close() and opening again, in the same order, and counts as heard."""
+        """What was fed is found after close() and opening again, in the same order, and is acknowledged."""
         for index in range(1, 20):
             memory.admit(tell(index, f"zeppelin {index}", f"quokka{index} lives", at=index * DAY))
         memory.maintain(30 * DAY)
@@ -282,7 +282,7 @@ class DurableMemoryConformance(MemoryConformance):
     def test_handles_see_each_other(
         self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], keep: Keep
     ) -> None:
-        """What one handle was told, or erased, another one knows at its next call, and none loses the other's."""
+        """What one handle was fed, or erased, another one knows at its next call, and none loses the other's."""
         other = reopen()
         for index in range(1, 13):
             page = told(index, f"zeppelin quokka{index}")

@@ -51,7 +51,7 @@ class MemoryUnderAttack:
 
     @pytest.mark.parametrize("name", ["\ud83d half an emoji", "a\x00b\x01", "' \" -- terms:*", "李雷", "x" * 5_000])
     def test_hostile_name_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, name: str) -> None:
-        """Whatever the `name` of a message is, it is taken, and told as who said it."""
+        """Whatever the `name` of a message is, it is accepted, and shown as the speaker."""
         memory.admit(tell(1, "the zeppelin lands", "it starts", names=[name, name]))
         memory.maintain(9.0)
 

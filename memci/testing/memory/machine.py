@@ -1,9 +1,9 @@
 """A hypothesis machine that drives a memory beside a dict of pages.
 
-    observe, admit, tell anew, erase a page, a context, all, maintain   ──▶  each page that is left is found by its word
+    observe, admit, replace, erase a page, a context, all, maintain   ──▶  each page that is left is found by its word
     after every step                                                  ──▶  no word is found that no page says (any more)
 
-Every page gets a word that no other page has, and another one when it is told anew. Each run takes contexts that no run
+Every page gets a word that no other page has, and another one when it is replaced. Each run takes contexts that no run
 before had, so that one memory serves all runs. This module knows nothing of how a memory finds things.
 """
 

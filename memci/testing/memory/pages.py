@@ -1,4 +1,4 @@
-"""Pages to tell a memory of, in tests, and what it finds of them.
+"""Pages to feed a memory in tests, and what it finds of them.
 
     told(1, "Where do zeppelins land?", "In Friedrichshafen.")    a page of a user's message and its answer
     found(memory, "zeppelin")                                     [("alice", 1)]

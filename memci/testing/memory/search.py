@@ -1,4 +1,4 @@
-"""What every memory must find: all that was said, in every tongue, exactly, within the bounds of a search.
+"""What every memory must find: all that was said, in every language, exactly, within the bounds of a search.
 
     observe(page), search("friedrichshafen")    ──▶  #1, entry 2, "In Friedrichshafen."
 
@@ -12,7 +12,7 @@ from ...memory.backend import MemoryBackend, PageRecord
 from ...messages import text_of
 from .pages import DAY, Keep, Tell, found, saying
 
-TONGUES = {
+LANGUAGES = {
     "Chinese": ("我下个月搬到上海的静安区住。", "上海"),
     "Chinese without a sign": ("妹妹最喜欢的水果是榴莲", "榴莲"),
     "Japanese": ("来週の会議は横浜で開かれます。", "横浜"),
@@ -41,7 +41,7 @@ class MemorySearch:
         assert found(memory, "submarines")[0] == ("alice", 2)
 
     def test_every_entry_of_a_page_is_found(self, memory: MemoryBackend, tell: Tell) -> None:
-        """Whatever entry says it, the page is found, and the entry is told by its ordinal."""
+        """Whatever entry says it, the page is found, and the entry is named by its ordinal."""
         tell(1, "quokka one", "wombat two", "numbat three", "bilby four")
 
         for ordinal, word in enumerate(("quokka", "wombat", "numbat", "bilby"), 1):
@@ -132,10 +132,10 @@ class MemorySearch:
 
         assert saying(memory, "quagga") == [("alice", 1)]
 
-    @pytest.mark.parametrize("tongue", TONGUES)
-    def test_every_tongue_is_found(self, memory: MemoryBackend, tell: Tell, tongue: str) -> None:
-        """A word of any tongue finds the page that says it, first."""
-        for index, (text, _) in enumerate(TONGUES.values(), 1):
+    @pytest.mark.parametrize("language", LANGUAGES)
+    def test_every_language_is_found(self, memory: MemoryBackend, tell: Tell, language: str) -> None:
+        """A word of any language finds the page that says it, first."""
+        for index, (text, _) in enumerate(LANGUAGES.values(), 1):
             tell(index, text, "noted")
 
-        assert found(memory, TONGUES[tongue][1])[0] == ("alice", list(TONGUES).index(tongue) + 1)
+        assert found(memory, LANGUAGES[language][1])[0] == ("alice", list(LANGUAGES).index(language) + 1)

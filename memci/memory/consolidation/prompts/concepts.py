@@ -2,8 +2,8 @@
 
     "My wife Anna adopted a puppy in Oslo."   ──▶   Mel ──married to──▶ Anna      Anna ──adopted──▶ puppy
 
-A relation weighs as much as pages tell it: a model is not asked for weights, so that erasing a page takes away exactly
-what it told. This module knows nothing of the graph.
+A relation weighs as much as there are pages that state it. A model is not asked for weights, so that erasing a page
+removes exactly what it stated. This module knows nothing of the graph.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LEAST = 250
 
 
 class RelationAnswer(AnswerSchema):
-    """A statement, and the page that tells it."""
+    """A statement, and the page that states it."""
 
     subject: str
     relation: str
@@ -41,13 +41,13 @@ PROMPT = f"""\
 Read from these pages of a conversation what they state of people, places, things and projects. {RULES}
 {{"relations": [{{"subject": "a name", "relation": "a verb or role, at most 3 words", "object": "a name or thing, \
 at most 4 words", "page": 1, "date": "YYYY-MM-DD if it is dated, else null"}}]}}
-Call the same thing by the same name throughout; whoever says I is the "name" of the message, or user. Only what is \
-stated, no questions or wishes; at most 10 for each page, the telling ones first. "page" is the page that states it. \
-An empty list is fine."""
+Call the same thing by the same name throughout; a speaker who says I is the "name" of the message, or user. Only \
+what is stated, no questions or wishes; at most 10 for each page, the telling ones first. "page" is the page that \
+states it. An empty list is fine."""
 
 
 def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[tuple[PageKey, Relation]], tuple[PageKey, ...]]:
-    """Return what *chat* reads of concepts in *pages*, with the page that tells it; and the pages that it has read.
+    """Return what *chat* reads of concepts in *pages*, with the page that states it; and the pages that it has read.
 
     One call; as many pages are sent as fit.
 

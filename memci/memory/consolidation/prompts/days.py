@@ -1,4 +1,4 @@
-"""Days and conversations in a sentence or two, as a model tells them.
+"""Days and conversations in a sentence or two, as a model summarizes them.
 
     DailySummary("2024-05-04", summary="oslo, flight, refund", …)  ──▶  summary="Mel moved a flight …", felt="positive"
     the end of a conversation  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
@@ -59,7 +59,7 @@ def day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> 
 
 
 CONVERSATION_PROMPT = f"""\
-Sum up a conversation that is over, for whoever goes on with this user another day. {RULES}
+Sum up a conversation that is over, for an assistant who goes on with this user another day. {RULES}
 {{"summary": "what it was about and how it ended, one or two sentences",
 "topics": ["at most 5, of at most 4 words"],
 "sentiment": "of the user: positive, negative, mixed or neutral",
@@ -68,7 +68,7 @@ Copy names, ids, numbers and dates as they stand. Empty lists are fine."""
 
 
 def conversation(chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
-    """Return a conversation in short, as *chat* tells it from its raw *pages*. One call.
+    """Return a conversation in short, as *chat* summarizes its raw *pages*. One call.
 
     Raises:
         ModelError: If there is no usable answer.

@@ -1,4 +1,4 @@
-r"""An episode as a model tells it, from the raw pages and never from an earlier summary.
+r"""The summary of an episode by a model, from the raw pages and never from an earlier summary.
 
     Episode "Flight to Oslo\nSeat …"  + its pages   ──▶   Retold("Mel moved OI5L9G to May 27.\nA refund …", …, 0.7)
 
@@ -47,7 +47,7 @@ tasks, 0.9 changes a life or a business."""
 
 
 def retold(chat: ChatModel, episode: Episode, pages: Sequence[PageRecord]) -> Retold:
-    """Return *episode* as *chat* tells it from all its raw *pages*. One call.
+    """Return what *chat* says of *episode* from all its raw *pages*. One call.
 
     Raises:
         ModelError: If there is no usable answer.

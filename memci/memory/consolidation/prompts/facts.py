@@ -34,7 +34,7 @@ class TraitAnswer(AnswerSchema):
 
 
 class FactAnswer(AnswerSchema):
-    """A fact, and the page that tells it."""
+    """A fact, and the page that states it."""
 
     fact: str
     page: int

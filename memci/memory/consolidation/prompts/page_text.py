@@ -204,7 +204,7 @@ def _day(at: float | None, zone: tzinfo) -> str:
 
 
 def _line(value: object) -> str:
-    # "<\/" is the same string to whoever reads JSON, and ends no frame
+    # in JSON, "<\/" is the same string, and it does not end the frame
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     return _HIDDEN.sub("", _BREAKS.sub(" ", text))
 

@@ -129,7 +129,7 @@ def kept(text: str | None, exact: str, columns: int, said: str) -> str:
 
 
 def invented(line: str, said: str) -> bool:
-    """Tell whether *line* has an id (letters and digits mixed, long numbers, addresses) that *said* lacks."""
+    """Return whether *line* has an id (letters and digits mixed, long numbers, addresses) that *said* lacks."""
     return any(each.casefold().rstrip("…") not in said for each in ids(line))
 
 
@@ -163,7 +163,7 @@ def _identifiers(line: str) -> list[str]:
 def _has(line: str, piece: str) -> bool:
     if piece in line:
         return True
-    # "3 dogs" may be told as "3 of his dogs"
+    # "3 dogs" may stand as "3 of his dogs"
     figures = _DIGITS.findall(piece)
     return len(piece) < 16 and len(figures) == 1 and bool(re.search(rf"(?<![\w.]){re.escape(figures[0])}(?!\w)", line))
 

@@ -301,7 +301,7 @@ def test_step_that_can_be_done_in_no_form_is_let_be(storage, monkeypatch):
     assert len(memory.summaries("alice", range(1, 8))) == 7
 
 
-def test_improving_ends(storage):
+def test_running_jobs_ends(storage):
     """To improve until nothing is due ends, whatever fails: each job that is due is tried once."""
 
     def fails(asked):

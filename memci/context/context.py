@@ -44,6 +44,8 @@ from ..memory.backend import MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, plain, tool_calls
 from ..storage import SQLiteStorage, Storage
 from ..storage.locks import check_seconds
+from ..storage.protocol import CheckedStorage
+from ..storage.validation import with_sidecar
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
@@ -284,6 +286,8 @@ class Context:
         )
         try:
             check_seconds(wait)
+            if memory is None:
+                with_sidecar(self._storage)
             if wait and not request.read_only:  # a reader needs no lock
                 self._release = self._storage.hold(request.id, wait)
             if at is not None:
@@ -711,7 +715,7 @@ class Context:
         O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes).
         """
         with self._usable():
-            damage = self._storage.damage() if isinstance(self._storage, SQLiteStorage) else []
+            damage = self._storage.damage() if isinstance(self._storage, CheckedStorage) else []
             return [*damage, *problems(self._storage, self.id)]
 
     def flush(self) -> None:

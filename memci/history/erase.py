@@ -20,7 +20,7 @@ from ..errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message, tool_calls
 from ..storage import Storage
 from ..storage.codec import ERASED, decode, digest
-from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
+from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, SidecarStorage, Transition
 from ..window import snapshot as snapshots
 from ..window.compaction import instruction_sentences, line
 from ..window.draft import StoredPage
@@ -116,6 +116,8 @@ def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> b
 
     Bytes are left while another reader holds an older state of the file.
     """
+    if not isinstance(storage, SidecarStorage):
+        return True  # it has no memory
     from ..memory.forgetting import forget_everywhere
 
     return forget_everywhere(storage, gone)

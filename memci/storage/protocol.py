@@ -17,7 +17,8 @@ A fork reads the entries before its `base` from its parent, and keeps all else i
 
     alice    entries 0 … 811                     alice-2    parent alice, base 400: entries 400 … are its own
 
-Rows are named tuples: each append makes several, and nothing is made faster.
+What some stores can do besides is a protocol of its own, which `isinstance` asks for: `SidecarStorage` (a database
+for the memory), `CheckedStorage` (a check of all files). Rows are named tuples, the fastest values to make.
 This module knows nothing of tokens, windows or SQL.
 """
 
@@ -268,4 +269,33 @@ class Storage(Protocol):
 
     def close(self) -> None:
         """Release the store. Closing twice is fine; anything else afterwards is `HandlePoisoned`."""
+        ...
+
+
+class Sidecar(NamedTuple):
+    """A SQLite database for what can be derived from the pages again, as the memory does."""
+
+    path: str
+    """the absolute path of the file, which the reader makes if it is missing; ":memory:" if it lives in RAM only"""
+    shared: bool
+    """whether it is the store's own file: each synced commit of the store then also syncs what was written before it"""
+    read_only: bool
+    """whether nothing may be written to it"""
+
+
+@runtime_checkable
+class SidecarStorage(Protocol):
+    """Optional: a store with a database beside its pages. Without it, a store has no memory."""
+
+    def sidecar(self, release: Callable[[], None]) -> Sidecar:
+        """Return the database, for one user at a time; `close` calls the *release* of the last one first. O(1)."""
+        ...
+
+
+@runtime_checkable
+class CheckedStorage(Protocol):
+    """Optional: a store that can check its files as a whole, beyond the rows of one context."""
+
+    def damage(self) -> list[str]:
+        """Return one sentence for each thing that is wrong with the files, [] if nothing is. O(bytes)."""
         ...

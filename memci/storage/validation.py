@@ -11,7 +11,7 @@ This module knows nothing of how rows are kept.
 from typing import Final
 
 from ..errors import InvalidSetting, WriteConflict
-from .protocol import Transition
+from .protocol import SidecarStorage, Storage, Transition
 
 MAX_HEAD: Final = 2**40
 """messages that one context may have"""
@@ -65,6 +65,18 @@ def check_revision(transition: Transition, head: int, revision: int) -> None:
     if revision != record.revision - 1:
         before = record.revision - 1
         raise WriteConflict(f"context {record.id!r} is at revision {revision}, not {before}: call refresh()")
+
+
+def with_sidecar(storage: Storage) -> SidecarStorage:
+    """Return *storage* if it has a sidecar, in which a memory can be kept.
+
+    Raises:
+        InvalidSetting: If it has none.
+    """
+    if not isinstance(storage, SidecarStorage):
+        reason = f"{type(storage).__name__} has no sidecar to keep a memory in: pass memory=NullMemory()"
+        raise InvalidSetting("memory", reason)
+    return storage
 
 
 def check_text(name: str, text: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.context.report import Receipt
 from memci.errors import HandlePoisoned, InvalidSetting
+from memci.memory.backend import NullMemory
 
 from .kit import OWN_TOOL, call, calling, opened, result, talked, turn, where, words
 
@@ -197,3 +198,35 @@ def test_late_result_of_a_call_that_was_interrupted_is_known_without_a_search():
 
     assert storage.searches == 0
     assert "late-result" in context.render()[-1]["content"]
+
+
+class Bare:
+    """A store with the methods of `Storage` and no others."""
+
+    def __init__(self):
+        store = EphemeralStorage()
+        self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
+        self.entries, self.compactions, self.ops = store.entries, store.compactions, store.ops
+        self.contexts, self.erase, self.hold, self.close = store.contexts, store.erase, store.hold, store.close
+
+
+def test_store_without_a_sidecar_is_refused_a_memory():
+    """A store that has no place for a memory is InvalidSetting, which says what to pass; nothing is kept in RAM."""
+    storage = Bare()
+
+    with pytest.raises(InvalidSetting, match=r"Bare has no .*NullMemory") as caught:
+        Context.open(storage, id="alice", window=4_000)
+
+    assert caught.value.name == "memory"
+
+
+def test_store_without_a_sidecar_works_without_a_memory():
+    """Such a store keeps, shows, erases and verifies contexts that have no memory."""
+    context = Context.open(Bare(), id="alice", window=4_000, memory=NullMemory())
+    index = context.append_turn("secret").page
+    context.append_turn("Hello")
+
+    context.erase(index)
+
+    assert [each["content"] for each in context.messages()] == ["Hello"]
+    assert context.verify() == []

@@ -2,7 +2,8 @@
 
     SQLiteStorage("agent.db")       the tables are in agent.db
     FilesystemStorage("agent")      in agent/memory.db
-    another store                   in RAM, made anew from its pages by each process
+    EphemeralStorage()              in RAM, as the pages
+    another store                   where its `sidecar` says; without one it has no memory (`SidecarStorage`)
 
 All of it can be made again from raw pages, so losing it loses no message. Each owner has a number, and every row and
 every term says whose it is; a change counts the owner's revision up, by which other processes see that theirs is old.
@@ -20,8 +21,9 @@ from typing import Any, Final
 import apsw
 
 from ...errors import CorruptRecord, HandlePoisoned, SchemaTooNew, StorageReadOnly
-from ...storage import FilesystemStorage, SQLiteStorage, Storage
+from ...storage import Storage
 from ...storage.sqlite.connection import storage_error
+from ...storage.validation import with_sidecar
 
 SCHEMA_VERSION: Final = 2
 _BUSY_MILLISECONDS = 5_000
@@ -125,14 +127,8 @@ class MemoryStore:
 
     @classmethod
     def _new(cls, storage: Storage) -> "MemoryStore":
-        if isinstance(storage, SQLiteStorage):
-            made = cls(storage.path, synced=False, read_only=storage.read_only)
-            storage.attached.append(made.shut)
-        elif isinstance(storage, FilesystemStorage):
-            made = cls(os.path.join(storage.path, "memory.db"), synced=True, read_only=storage.read_only)  # noqa: PTH118
-            storage.attached.append(made.shut)
-        else:
-            made = cls(":memory:", synced=False, read_only=False)
+        place = with_sidecar(storage).sidecar(lambda: made.shut())  # noqa: PLW0108 -- it is made on the next line
+        made = cls(place.path, synced=not place.shared, read_only=place.read_only)
         return made
 
     @property

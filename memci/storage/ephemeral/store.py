@@ -12,7 +12,18 @@ from threading import Lock, RLock
 
 from ...errors import CorruptRecord, HandlePoisoned, InvalidSetting
 from ..locks import busy, check_seconds
-from ..protocol import CompactionRow, ContextRecord, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import (
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    Erased,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    Sidecar,
+    Transition,
+)
 from ..validation import check, check_revision, check_text
 from .packed import Kept
 
@@ -26,6 +37,7 @@ class EphemeralStorage:
         self._lock = RLock()
         self._contexts: dict[str, Kept] = {}
         self._locks: dict[str, Lock] = {}
+        self._release_sidecar: Callable[[], None] = lambda: None
         self._trusted = True
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
@@ -166,8 +178,14 @@ class EphemeralStorage:
 
         return release
 
+    def sidecar(self, release: Callable[[], None]) -> Sidecar:
+        """Return a database in RAM, which is gone with the store."""
+        self._release_sidecar = release
+        return Sidecar(":memory:", shared=False, read_only=False)
+
     def close(self) -> None:
         """Forget everything."""
+        self._release_sidecar()
         with self._lock:
             self._trusted = False
             self._contexts = {}

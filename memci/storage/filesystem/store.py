@@ -26,7 +26,18 @@ from typing import Final, NoReturn, TypeVar
 
 from ...errors import StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import CompactionRow, ContextRecord, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import (
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    Erased,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    Sidecar,
+    Transition,
+)
 from ..validation import check, check_text
 from .context_file import Kept, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, dumps, finish, involved, loads, scrub, stage
@@ -64,18 +75,7 @@ class FilesystemStorage:
         self._read_only = read_only
         self._files = opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
         self._locks = Locks(self._files, busy_timeout_seconds)
-        self.attached: list[Callable[[], None]] = []
-        """called before it closes: by these, what else keeps files in the folder lets go of them"""
-
-    @property
-    def path(self) -> str:
-        """Where it is, as an absolute path."""
-        return self._path
-
-    @property
-    def read_only(self) -> bool:
-        """Whether nothing is ever written."""
-        return self._read_only
+        self._release_sidecar: Callable[[], None] = lambda: None
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context."""
@@ -175,10 +175,14 @@ class FilesystemStorage:
         self._files.names("turns")  # refuses a link
         return hold(Path(self._path) / "turns", context, seconds)
 
+    def sidecar(self, release: Callable[[], None]) -> Sidecar:
+        """Return the file memory.db in the folder."""
+        self._release_sidecar = release
+        return Sidecar(os.path.join(self._path, "memory.db"), shared=False, read_only=self._read_only)  # noqa: PTH118
+
     def close(self) -> None:
         """Release the folder."""
-        while self.attached:
-            self.attached.pop()()
+        self._release_sidecar()
         self._files.close()
 
     def __reduce__(self) -> NoReturn:

@@ -22,7 +22,18 @@ import apsw
 
 from ...errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError, StorageFull, StorageReadOnly
 from ..locks import hold
-from ..protocol import CompactionRow, ContextRecord, EntryRow, Erased, Erasure, OpRow, PageRow, PageState, Transition
+from ..protocol import (
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    Erased,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    Sidecar,
+    Transition,
+)
 from ..validation import MAX_PAGE, check, check_text
 from .batch import BATCH_ROWS, read_batch
 from .connection import FULL, Durability, Journal, damage, open_file, storage_error
@@ -90,18 +101,7 @@ class SQLiteStorage:
         self._connection.wal_autocheckpoint(0)  # ours looks at what comes of it
         self._connection.set_wal_hook(self._logged)
         self._inodes = self._stat()
-        self.attached: list[Callable[[], None]] = []
-        """called before it closes: by these, what else has the file open lets go of it"""
-
-    @property
-    def path(self) -> str:
-        """Where it is, as an absolute path."""
-        return self._path
-
-    @property
-    def read_only(self) -> bool:
-        """Whether nothing is ever written."""
-        return self._read_only
+        self._release_sidecar: Callable[[], None] = lambda: None
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context."""
@@ -199,6 +199,11 @@ class SQLiteStorage:
         self._number(context)  # refuses a handle that is closed
         return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
 
+    def sidecar(self, release: Callable[[], None]) -> Sidecar:
+        """Return the file itself: the memory's tables are beside those of the pages."""
+        self._release_sidecar = release
+        return Sidecar(self._path, shared=True, read_only=self._read_only)
+
     def damage(self) -> list[str]:
         """Return what SQLite finds wrong with its file; [] is well. O(bytes)."""
         return self._run("", 0, damage)
@@ -208,8 +213,7 @@ class SQLiteStorage:
         if os.getpid() != self._pid:
             _inherited.append(self._connection)
             return
-        while self.attached:
-            self.attached.pop()()
+        self._release_sidecar()
         with self._lock:
             self._poison = self._poison or f"{self._path!r} was closed: open the store again"
             try:

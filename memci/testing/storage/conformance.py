@@ -18,12 +18,22 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Thread
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ...errors import HandlePoisoned, WriteConflict
-from ...storage.protocol import Erasure, OpRow, PageRow, PageState, Storage, Transition
+from ...storage.protocol import (
+    CheckedStorage,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    SidecarStorage,
+    Storage,
+    Transition,
+)
 from .compactions import StorageCompactions
 from .durable import StorageDurability
 from .erase import StorageErasure
@@ -32,7 +42,7 @@ from .forks import StorageForks
 from .locks import StorageLocks
 from .machine import StorageMachine
 from .removal import StorageRemoval
-from .rows import append, appended, current, entry, everything
+from .rows import append, appended, current, entry, everything, family
 
 _STEPS = settings(
     max_examples=20,
@@ -62,6 +72,32 @@ class StorageConformance(
     def test_is_a_storage(self, storage: Storage) -> None:
         """A store has the methods of the protocol."""
         assert isinstance(storage, Storage)
+
+    def test_sidecar_is_released_before_the_store_closes(self, storage: Storage) -> None:
+        """A store with a sidecar names one database, can be used beside it, and has it released when it closes."""
+        if not isinstance(storage, SidecarStorage):
+            pytest.skip("the store has no sidecar")
+        released: list[str] = []
+        first = storage.sidecar(lambda: released.append("first"))
+        place = storage.sidecar(lambda: released.append("last"))
+        database = apsw.Connection(place.path)
+        database.execute("CREATE TABLE IF NOT EXISTS beside(it)")
+        append(storage, "a", b"1")
+
+        storage.close()
+
+        database.close()
+        assert first == place
+        assert not place.read_only
+        assert released == ["last"]
+
+    def test_damage_is_none_in_a_whole_store(self, storage: Storage) -> None:
+        """A store that can check its files finds nothing wrong with those that it wrote."""
+        if not isinstance(storage, CheckedStorage):
+            pytest.skip("the store does not check its files")
+        family(storage)
+
+        assert storage.damage() == []
 
     def test_unknown_context_is_none_or_empty(self, storage: Storage) -> None:
         """A context that was never written has no record, no pages and no entries."""

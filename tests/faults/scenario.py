@@ -114,7 +114,7 @@ def opened(store: Storage, name: str = MAIN, *, read_only: bool = False) -> Cont
         store,
         id=name, memory=NullMemory(), owner="alice", system="You plan journeys.", window=1_600, reply=200,
         counter=count,
-        nonce="00000000",
+        nonce="00000000", clock=None,
     )  # fmt: skip
 
 

@@ -14,9 +14,9 @@ from ..context.context import Context
 from ..errors import CorruptRecord, InvalidSetting
 from ..messages import text_of
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, PageState
+from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .output import Output, visible
-from .stores import choose_context, file_problems, open_store, problems_of, window_and_compactions
+from .stores import choose_context, open_store, problems_of, window_and_compactions
 from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
 
 
@@ -57,7 +57,7 @@ def verify_store(output: Output, path: str) -> bool:
     found: dict[str, list[str]] = {}
     records: list[ContextRecord] = []
     with open_store(path) as storage:
-        damage = file_problems(path)
+        damage = storage.damage() if isinstance(storage, CheckedStorage) else []
         try:
             records = list(storage.contexts())
         except CorruptRecord as error:

@@ -14,14 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-import apsw
-
 from ..errors import CorruptRecord, InvalidSetting
 from ..history.verify import problems
 from ..settings import settings
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..storage.protocol import ContextRecord, EntryRow
-from ..storage.sqlite.connection import damage, storage_error
 from ..window.state import WindowState
 
 _NAMED = 5
@@ -78,24 +75,6 @@ def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterato
 def is_folder(path: str) -> bool:
     """Return whether the store at *path* is, or would become, a folder of plain files."""
     return Path(path).is_dir() or path.endswith(("/", os.sep))
-
-
-def file_problems(path: str) -> list[str]:
-    """Return what SQLite finds wrong with the file at *path*; [] for a folder. O(bytes).
-
-    Raises:
-        StorageError: If it can't be read at all.
-    """
-    if is_folder(path):
-        return []
-    try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            return damage(connection)
-        finally:
-            connection.close()
-    except apsw.Error as error:
-        raise storage_error(error, path) from error
 
 
 def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, path: str) -> str:

@@ -160,7 +160,7 @@ class StorageDurability:
 
 def found(files: Iterable[Path], needles: dict[str, set[bytes]]) -> list[tuple[str, str]]:
     """Return which of *needles* are in which of *files*. O(bytes of the files)."""
-    held = {path.name: path.read_bytes() + path.name.encode() for path in files}
+    held = {str(path): path.read_bytes() + path.name.encode() for path in files}
     return [
         (name, file)
         for file, content in held.items()

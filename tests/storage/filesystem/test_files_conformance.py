@@ -27,6 +27,10 @@ class TestFilesystemStorage(DurableStorageConformance):
         storage.close()
 
     @pytest.fixture
+    def files(self, path: Path) -> Callable[[], list[Path]]:
+        return lambda: [each for each in path.rglob("*") if each.is_file()]
+
+    @pytest.fixture
     def corrupt(self, path: Path) -> Callable[[str, int], None]:
         return lambda context, seq: flip(path, context, seq)
 

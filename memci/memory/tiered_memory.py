@@ -29,7 +29,7 @@ from .repository.job_queue import Saving
 from .repository.store import MemoryStore
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
-from .retrieval.retrieve import Wanted, recollect
+from .retrieval.retrieve import RetrievalRequest, recollect
 from .tiers.facts import LONGEST, About
 from .tiers.rules import Rules
 
@@ -128,8 +128,8 @@ class TieredMemory:
         exclude: Collection[tuple[str, int]] = (),
     ) -> Recollection:
         """Return what is known of *query*, best first; what is returned counts as visited."""
-        wanted = Wanted(query, k, budget, since, until, frozenset(exclude))
-        return self._locked(lambda: recollect(self._session, wanted, counts=not self._read_only))
+        request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude))
+        return self._locked(lambda: recollect(self._session, request, counts=not self._read_only))
 
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names, and what was derived from it."""

@@ -4,8 +4,8 @@
     "小提琴课"           小 提 琴 课   小提 提琴 琴课   小提琴 提琴课
     each of them is hashed to +1 or -1 in one of `dimension` places, and all are summed
 
-So "violin" finds "violins" and "voilin", never "fiddle": lexical, which is what `semantic = False` says. Everything is
-reckoned in whole numbers, so that one text has one vector on every machine. This module knows nothing of models.
+So "violin" finds "violins" and "voilin", never "fiddle": that is why `semantic` is False. Everything is computed in
+whole numbers, so that a text has the same vector on every machine. This module knows nothing of models.
 """
 
 import unicodedata
@@ -22,9 +22,9 @@ _SEPARATOR, _WORD, _ALONE = 0, 1, 2
 _GRAMS = (3, 4, 5)
 """characters of the parts of a word; its two ends count as one each"""
 _PIECE = 1 << 15
-"""characters that are hashed at once, so that what is reckoned stays in the processor's cache"""
+"""characters that are hashed at once, so that the numbers stay in the processor's cache"""
 _PLACES = 1 << 18
-"""places that are counted at once, likewise"""
+"""places that are counted at once, for the same reason"""
 _BLOCK = 128
 _BASE = np.uint32(0x01000193)
 _BASE_INVERSE = np.uint32(pow(0x01000193, -1, 1 << 32))
@@ -66,7 +66,7 @@ class HashEmbedder:
 
 
 def _damp(counted: NDArray[np.float32]) -> None:
-    """Bring rows to unit length; the root keeps what is said often from drowning what is said once."""
+    """Bring rows to unit length; the square root keeps frequent parts from hiding rare ones."""
     sizes = np.abs(counted)
     lengths = sizes.sum(axis=1, keepdims=True, dtype=np.float64)
     lengths[lengths == 0] = 1.0
@@ -76,7 +76,7 @@ def _damp(counted: NDArray[np.float32]) -> None:
 
 
 def _batches(texts: Sequence[str], at_most: int) -> Iterator[tuple[list[int], list[str]]]:
-    """Yield texts, folded and cut, with their rows, in portions that need little room."""
+    """Yield texts, folded and cut, with their rows, in portions that need little memory."""
     rows: list[int] = []
     pieces: list[str] = []
     size = 0
@@ -109,7 +109,7 @@ def _features(pieces: Sequence[str]) -> tuple[_Rows, _Hashes]:
 
 
 def _read(pieces: Sequence[str]) -> tuple[_Hashes, NDArray[np.uint8], _Rows]:
-    """Return a number and the kind of each character, and whose it is; a separator stands around each piece."""
+    """Return the number, the kind and the piece of each character; a separator stands around each piece."""
     joined = "\0".join(["", *pieces, ""])
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32)
     kinds = _kinds()[codes]
@@ -127,7 +127,7 @@ def _of_words(codes: _Hashes, inside: NDArray[np.bool_], piece_of: _Rows) -> Ite
     grams = letters[:-1] * _BASE + letters[1:]
     for length in _GRAMS:
         grams = grams[:-1] * _BASE + letters[length - 1 :]
-        # Only the first and the last place of a part may be an end of the word; the second tells whose word it is.
+        # Only the first and the last place of a part may be an end of the word; the second belongs to the word.
         within = within[: len(grams)] & inside[length - 2 : -1]
         chosen = np.flatnonzero(within)
         yield piece_of[chosen + 1], grams[chosen]

@@ -1,7 +1,7 @@
-"""Knowing: facts and concepts that a question is about, and what it does to them that they were asked for.
+"""Knowledge lookup: the facts and concepts that a question is about, and the count of what was asked for.
 
     "What does Mel play?"    ──▶  "Mel: I play the violin."        mel ──plays── violin
-    visited                  ──▶  its episode is warmer, the fact is the last to go
+    visited                  ──▶  its episode is warmer, the fact is the last to be forgotten
 
 This module knows nothing of pages or passages.
 """
@@ -20,30 +20,30 @@ from ..tiers.graph import Edge, activate, seeds
 FACTS = 20
 """facts of each kind at most (the paper's released code)"""
 LEAST = 0.01
-"""score from which a fact is told (likewise)"""
+"""score from which a fact is returned (the paper's released code)"""
 CONCEPTS = 5
 RELATIONS = 5
-"""relations that are told of a concept"""
+"""relations that are returned with a concept, at most"""
 
 
 def known(owner: Owner, query: str, about: str, limit: int = FACTS) -> list[tuple[int, Fact]]:
     """Return the facts that *query* is about, best first, with their ids. O(facts).
 
-    The score is the share of the query's weight that a fact says, words by their rarity among the facts.
+    The score is the share of the query's words that a fact has, each weighted by its rarity among the facts.
     """
     facts = owner.tiers.knows(about).facts
-    said = {key: _said(fact.text) for key, fact in facts.items()}
-    common = Counter(term for own in said.values() for term in own)
+    terms_of = {key: _terms(fact.text) for key, fact in facts.items()}
+    common = Counter(term for own in terms_of.values() for term in own)
     asked = {term: math.log(1 + len(facts) / common[term]) if common[term] else 0.0 for term in query_terms(query)}
     unknown = math.log(1 + len(facts)) * sum(not weight for weight in asked.values())
     total = sum(asked.values()) + unknown
     found = []
-    for key, own in said.items():
+    for key, own in terms_of.items():
         score = sum(weight for term, weight in asked.items() if term in own) / total if total else 0.0
         if score >= LEAST:
             each = facts[key]
-            told = Fact(each.text, each.about, round(score, 4), each.context, each.index, each.turn, each.at)
-            found.append((key, told))
+            fact = Fact(each.text, each.about, round(score, 4), each.context, each.index, each.turn, each.at)
+            found.append((key, fact))
     return sorted(found, key=lambda each: (-each[1].score, -(each[1].at or 0.0), each[0]))[:limit]
 
 
@@ -51,7 +51,7 @@ def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concep
     """Yield the concepts that *query* activates, most active first. Bounded work, whatever the graph's size."""
     graph = owner.tiers.graph
     for key, activation in activate(graph, seeds(graph, query), limit=limit):
-        relations = tuple(_told(owner, edge) for edge in graph.relations(key, RELATIONS))
+        relations = tuple(_relation(owner, edge) for edge in graph.relations(key, RELATIONS))
         yield Concept(graph.name(key), round(activation, 4), relations, graph.pages(key))
 
 
@@ -76,10 +76,10 @@ def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], no
 
 
 @lru_cache(maxsize=4096)
-def _said(text: str) -> frozenset[str]:
+def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
-def _told(owner: Owner, edge: Edge) -> str:
+def _relation(owner: Owner, edge: Edge) -> str:
     name = owner.tiers.graph.name
     return f"{name(edge.source)} — {edge.kind} → {name(edge.target)}"

@@ -1,20 +1,17 @@
-"""Embedding: a vector for each passage, where the embedder knows meanings; made in the background, by maintenance.
+"""Vectors of passages, where the embedder knows meanings; made in the background, by maintenance.
 
     passages without a vector of this model  ──▶  embedded, a batch at a time  ──▶  rows of the store, an index in RAM
 
-Vectors of another model are never compared: after a change of the embedder, passages are embedded anew from the raw
-text, and words find them meanwhile. An embedder of spelling (`semantic` is False) adds nothing to words: measured, it
-costs precision. This module knows nothing of scores.
+Vectors of another model are never compared. After a change of the embedder, passages are embedded again from the text
+of their pages, and words find them meanwhile. An embedder of spelling (`semantic` is False) makes no vectors of
+passages: measured, they add nothing to words and cost precision. This module knows nothing of scores.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 
-from ..owner import Owner, Session
+from ..owner import Session
 from ..repository.items import packed
-from ..repository.store import MemoryStore
-from .embedders import Embedder, embedded
+from .embedders import embedded
 from .layout import Floats
 from .passages import entry_text
 from .vectors import VectorIndex
@@ -34,7 +31,7 @@ def embed(session: Session) -> int:
     """Embed some passages that have no vector yet, and return how many; 0 if all have one.
 
     Raises:
-        EmbeddingFailed: If the embedder fails; the passages are tried again at the next maintenance.
+        EmbeddingFailed: If the embedder fails. The next maintenance tries again.
     """
     store, owner, embedder = session.store, session.owner, session.embedder
     if not embedder.semantic:
@@ -61,25 +58,25 @@ def embed(session: Session) -> int:
     return len(missing)
 
 
-def cosines(store: MemoryStore, owner: Owner, embedder: Embedder, vector: Floats) -> Floats | None:
-    """Return the cosine of a query's *vector* and each passage, nan for one that has none; None without meanings.
+def cosines(session: Session, vector: Floats) -> Floats | None:
+    """Return the cosine of a query's *vector* and each passage, nan for one without a vector; None if there are none.
 
     O(passages · dimension).
     """
-    if not embedder.semantic or not vector.any():
+    owner, embedder = session.owner, session.embedder
+    if not vector.any():
         return None
     if owner.passages is None or owner.passages.dimension != embedder.dimension:
-        owner.passages = _read(store, owner, embedder)
+        owner.passages = _read(session)
     if not len(owner.passages):
         return None
-    every: Sequence[int] = owner.index.ids(np.arange(len(owner.index.layout)))
-    return owner.passages.scores(vector, every, missing=float("nan"))
+    return owner.passages.scores(vector, owner.index.ids(np.arange(len(owner.index.layout))), missing=float("nan"))
 
 
-def _read(store: MemoryStore, owner: Owner, embedder: Embedder) -> VectorIndex:
-    index = VectorIndex(embedder.dimension)
-    rows = store.read_rows(_VECTORS, owner.nr, embedder.name)
-    whole = [(id_, row) for id_, row in rows if len(row) == 4 * embedder.dimension]
+def _read(session: Session) -> VectorIndex:
+    index = VectorIndex(session.embedder.dimension)
+    rows = session.store.read_rows(_VECTORS, session.owner.nr, session.embedder.name)
+    whole = [(id_, row) for id_, row in rows if len(row) == 4 * index.dimension]
     if whole:
         index.add([id_ for id_, _ in whole], np.stack([np.frombuffer(row, np.float32) for _, row in whole]))
     return index

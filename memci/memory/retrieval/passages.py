@@ -3,8 +3,8 @@
     entry 7, "First paragraph … Second …"     ──▶  Passage(7, 0, "user", start=0), Passage(7, 1, "user", start=412)
 
 A passage is at most about 120 tokens, ends where a paragraph, a sentence or a word does, and the passages of an entry
-joined are its text: nothing is left out, however long a tool's answer is. What a passage is searched by, its terms, has
-who says it and when besides. This module knows nothing of scores or storage.
+joined are its text: nothing is left out, however long a tool's answer is. A passage is found by the terms of its text,
+of the tool that gave it, and of its date. This module knows nothing of scores or storage.
 """
 
 import re
@@ -48,7 +48,7 @@ class Passage:
     """which piece of the message, from 0"""
     role: str
     speaker: str
-    """the `name` of the message; for a tool's answer the tool's; "" if not known"""
+    """the `name` of the message; for a tool's answer the name of the tool; "" if unknown"""
     text: str
     start: int = 0
     """where in the entry's text the piece begins, in characters"""
@@ -72,7 +72,7 @@ def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
 
 
 def entry_text(message: Message) -> str:
-    """Return what is searched of *message*: what it says, and the calls that it makes with their arguments."""
+    """Return the text by which *message* is searched: its text, and its tool calls with their arguments."""
     lines = [text_of(message)]
     for call in tool_calls(message):
         body = call.get("function") or call.get("custom") or {}
@@ -94,22 +94,22 @@ def pieces(text: str, longest: int = LONGEST) -> list[str]:
 
 
 def passage_terms(passage: Passage, at: float | None) -> list[str]:
-    """Return the terms that *passage* is found by: those of its text, of the tool that says it, and of its date.
+    """Return the terms that *passage* is found by: those of its text, of the tool that gave it, and of its date.
 
     Args:
         passage: The piece.
-        at: When it was said, in seconds since 1970 UTC.
+        at: The time of its message, in seconds since 1970 UTC; None: unknown.
     """
     tool = terms(passage.speaker) if passage.role == "tool" else ()
     return [*terms(passage.text), *tool, *(date_terms(at) if at is not None else ())]
 
 
 def _speaker(message: Message, text: str) -> str:
-    """Return who says *message*: its `name`, or whom it begins with, as transcripts do ("Mel: I painted it")."""
+    """Return the speaker of *message*: its `name`, or the name that it begins with, as in "Mel: I painted it"."""
     if name := message.get("name"):
         return str(name)
-    said = _TRANSCRIPT.match(text)
-    return said["name"] if said else ""
+    start = _TRANSCRIPT.match(text)
+    return start["name"] if start else ""
 
 
 def _answered(message: Message) -> str:
@@ -133,7 +133,7 @@ def _cut(text: str, width: int) -> Iterator[str]:
 
 
 def _end(text: str, start: int, width: int) -> int:
-    """Return where the piece that begins at *start* ends: at the best border in the last half of what it may take."""
+    """Return where the piece that begins at *start* ends: at the best border in the second half of *width*."""
     reach = min(len(text), start + width)
     if not text[start:reach].isascii():
         room = width
@@ -143,7 +143,7 @@ def _end(text: str, start: int, width: int) -> int:
                 reach = max(place, start + 1)
                 break
     floor = start + (reach - start) // 2
-    beyond = min(len(text), reach + (reach - start) // 4)  # as far as the end of a paragraph or a line is worth
+    beyond = min(len(text), reach + (reach - start) // 4)  # the end of a paragraph or a line may be a little farther
     for rank, border in enumerate(_BORDERS):
         last = 0
         for match in border.finditer(text, floor, beyond if rank < 2 else reach):

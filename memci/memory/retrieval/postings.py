@@ -1,29 +1,28 @@
-"""The index of one owner's words: which passages say a term, and how often.
+"""The index of one owner's words: which passages have a term, and how often.
 
     "oslo"   ──▶   positions [3, 17, 18]   times [1, 2, 1]        positions are those of a `Layout`
 
-The truth is in the store: a row for each passage, and its terms in a full-text index of SQLite, which is used for its
-postings. What was read stays in RAM and is kept up as passages come; a change by another process makes it anew. This
-module knows nothing of scores.
+The store holds a row for each passage, and its terms in a full-text index of SQLite, which is used for its postings.
+What was read stays in RAM, and passages are added to it as they come; after a change by another process it is read
+again. This module knows nothing of scores.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
 from ...text.language.terms import extent
 from ..repository.store import MemoryStore
-from .layout import Layout, Row, flags_of
+from .layout import Integers, Layout, Row, flags_of
 from .passages import Passage, passage_terms
 
 MOST_POSTINGS = 4_000_000
-"""that stay in RAM for one owner"""
+"""postings of one owner that stay in RAM, at most"""
 
-Postings = tuple[NDArray[np.int64], NDArray[np.int64]]
+Posting = tuple[Integers, Integers]
+"""the positions of the passages that have a term, ascending, and how often each has it"""
 
 _SELECT = """
 SELECT s.id, g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.flags, g.page
@@ -31,45 +30,38 @@ FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
 WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
 
 
-@dataclass(frozen=True, slots=True)
-class PageState:
-    """Where a passage is: enough to read it again."""
-
-    page: int
-    """the page's id in the store"""
-    entry: int
-    start: int
-    size: int
-    """of the entry's text, in characters"""
-    role: str
-    speaker: str
-
-
 class WordIndex:
-    """The passages of one owner. Not thread-safe: whoever uses it holds the store's lock."""
+    """The passages of one owner. Not thread-safe: the caller holds the store's lock."""
 
     def __init__(self, store: MemoryStore, owner: int) -> None:
         self._store = store
         self._owner = owner
-        self._known: dict[str, Postings] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self.layout = Layout()
+        self._ids = np.zeros(0, np.int64)
+        self._sorted: tuple[Integers, Integers] | None = None
+        self._known: dict[str, Posting] = {}
         self._more: dict[str, list[tuple[int, int]]] = {}
-        """what came since a term was read: (position, times)"""
+        """what was added after a term was read: (position, times)"""
         self._kept = 0
-        self._forget()
 
     def reload(self) -> None:
-        """Read everything anew. O(passages)."""
-        self._forget()
-        self._take(self._store.read_rows(_SELECT, self._owner))
+        """Read everything again. O(passages)."""
+        self._clear()
+        found = self._store.read_rows(_SELECT, self._owner)  # in the order that the layout wants
+        self.layout.extend(Row(*row[1:10]) for row in found)
+        self._extend_ids([row[0] for row in found])
 
-    def postings(self, terms: Iterable[str]) -> Mapping[str, Postings]:
-        """Return where each of *terms* is said. O(their postings), the first time."""
+    def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
+        """Return which passages have each of *terms*. O(their postings), the first time."""
         if self._kept > MOST_POSTINGS:
             self._known, self._more, self._kept = {}, {}, 0
         return {term: self._of(term) for term in terms}
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
-        """Take in passages that were just stored: their *ids*, and the terms of each."""
+        """Add passages that were just stored: their *ids*, and the terms of each. O(terms)."""
         places = self.layout.extend(rows)
         self._extend_ids(ids)
         for place, counted in zip(places, counts, strict=True):
@@ -78,41 +70,26 @@ class WordIndex:
                     self._more.setdefault(term, []).append((place, times))
                     self._kept += 1
 
-    def ids(self, positions: NDArray[np.int64]) -> list[int]:
+    def ids(self, positions: Integers) -> list[int]:
         """Return the ids of the passages at *positions*."""
         found: list[int] = self._ids[positions].tolist()
         return found
-
-    def _forget(self) -> None:
-        self.layout = Layout()
-        self._ids = np.zeros(0, np.int64)
-        self._sorted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self._known, self._more, self._kept = {}, {}, 0
-
-    def _take(self, found: Sequence[tuple[object, ...]]) -> None:
-        # The layout is extended message by message of a context in order; one call with all of it is that.
-        self.layout.extend(Row(*row[1:10]) for row in found)  # type: ignore[arg-type]
-        self._extend_ids([row[0] for row in found])  # type: ignore[misc]
 
     def _extend_ids(self, ids: Sequence[int]) -> None:
         self._ids = np.concatenate([self._ids, np.array(ids, np.int64)])
         self._sorted = None
 
-    def _of(self, term: str) -> Postings:
+    def _of(self, term: str) -> Posting:
         known = self._known.get(term)
         if known is None:
             known = self._known[term] = self._read(term)
             self._kept += len(known[0])
         elif more := self._more.pop(term, None):
-            places, times = zip(*more, strict=True)
-            known = (
-                np.concatenate([known[0], np.array(places, np.int64)]),
-                np.concatenate([known[1], np.array(times, np.int64)]),
-            )
-            self._known[term] = known
+            positions, times = np.array(more, np.int64).T
+            known = self._known[term] = np.append(known[0], positions), np.append(known[1], times)
         return known
 
-    def _read(self, term: str) -> Postings:
+    def _read(self, term: str) -> Posting:
         found = self._store.read_rows("SELECT doc FROM memory_postings WHERE term = ?", owned(self._owner, term))
         if not found:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -167,5 +144,5 @@ def removed(connection: apsw.Connection, page: int) -> None:
 
 
 def owned(owner: int, term: str) -> str:
-    """Return *term* as a term of *owner*: no query of another owner can meet it."""
+    """Return *term* as a term of *owner*: a query of another owner can't find it."""
     return f"{owner:x}:{term}"

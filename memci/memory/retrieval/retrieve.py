@@ -1,11 +1,11 @@
-"""Searching a memory: passages by their words and vectors, pages of near episodes, and what is known.
+"""Retrieval: what a memory answers to a question. Passages by their words and vectors, pages of near episodes, facts.
 
-    query ──▶ words ─────┐
-          ──▶ vectors ───┼─▶ passages, best first ──▶ pages, in a budget ──▶ visited: heat, use
-          ──▶ episodes ──┘   (they add pages that words miss, and break ties; they hide nothing)
+    question ──▶ words ─────┐
+             ──▶ vectors ───┼─▶ passages, best first ──▶ pages, in a budget ──▶ counted as visited
+             ──▶ episodes ──┘   (they add pages that words miss, and break ties; they hide nothing)
 
-A word decides who is found; the text is read from the pages themselves, so that what is shown is exact. This module
-knows nothing of how a score comes about.
+The text of a passage is read from its page in the page store, so that what is shown is exact. This module knows nothing
+of how a score comes about.
 """
 
 import json
@@ -23,7 +23,6 @@ from ...storage import Storage
 from ..backend import FoundPage, Piece, Recollection
 from ..owner import Owner, Session
 from ..repository.page_source import raw_page
-from ..repository.store import MemoryStore
 from ..repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .embedders import Embedder, embedded
 from .knowledge import concepts, known, visit
@@ -33,20 +32,21 @@ from .passages import entry_text
 from .ranking import Query, rank
 
 EPISODES = 5
-"""how many of them a search looks into (the paper's m)"""
+"""episodes whose pages a search looks at (the paper's m)"""
 LEAST = 0.1
 """cosine from which an episode, or a page of one, is near (the paper's released code)"""
 _DEPTH = 32
-"""passages that are looked at for one search at most, for each page that is asked for"""
+"""passages that a search looks at, at most, for each page that is asked for"""
 _AT_ONCE = 32
+"""passages whose rows are read with one query"""
 _WIDEST = 16
-"""characters that a token has at most, as good as always: what is longer than that is not read to be counted"""
+"""characters of a token, at most, nearly always: a longer passage does not fit and is not read"""
 _CRUMB = 4
-"""tokens of a budget that are too few for any piece"""
+"""tokens of a budget that are too few for any passage"""
 _MISSES = 32
-"""pieces that did not fit, one after another, after which no more are tried"""
+"""passages in a row that did not fit, after which no more are tried"""
 _ECHO = 0.5
-"""the share of a page's best score from which another piece of it is shown too"""
+"""the share of a page's best score from which another passage of it is shown, too"""
 
 _TIERS: dict[int, Literal["observed", "short", "mid", "evicted"]] = {
     OBSERVED: "observed",
@@ -58,83 +58,84 @@ _LOG = logging.getLogger("memci")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is asked for."""
+class RetrievalRequest:
+    """What is looked for."""
 
     query: str
     k: int = 5
+    """pages at most"""
     budget: int | None = None
+    """tokens that the passages may take together; None: no limit"""
     since: float | None = None
+    """only what is from then on, in seconds since 1970 UTC"""
     until: float | None = None
     exclude: frozenset[tuple[str, int]] = frozenset()
+    """pages that are not to be found: context and index"""
 
 
-def recollect(session: Session, wanted: Wanted, *, counts: bool = True) -> Recollection:
+def recollect(session: Session, request: RetrievalRequest, *, counts: bool = True) -> Recollection:
     """Return what the owner knows of the query. The store's lock is held. O(postings of its words + passages).
 
     Args:
         session: Of the owner.
-        wanted: What is asked for.
+        request: What is looked for.
         counts: Whether what is found counts as visited.
     """
     owner, now = session.owner, session.clock()
     owner.refresh(index=True)
     if not owner.nr or not len(owner.index.layout):
-        return Recollection(wanted.query, retrieved_at=now)
-    scores, near = _scores(session.store, owner, wanted, session.embedder)
-    pages = _pages(session.storage, session.store, owner, wanted, scores, near, session.count, now)
-    facts = {about: known(owner, wanted.query, about) for about in ("user", "assistant")}
+        return Recollection(request.query, retrieved_at=now)
+    scores, near = _scores(session, request)
+    pages = _pages(session, request, scores, near, now)
+    facts = {about: known(owner, request.query, about) for about in ("user", "assistant")}
     if counts:
         try:
             visit(owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now)
-        except (StorageBusy, StorageFull, StorageReadOnly) as error:  # whoever asked gets what was found all the same
+        except (StorageBusy, StorageFull, StorageReadOnly) as error:  # what was found is returned all the same
             _LOG.debug("a search is not counted: %s", type(error).__name__)
     return Recollection(
-        wanted.query,
+        request.query,
         tuple(pages),
         tuple(fact for _, fact in facts["user"]),
         tuple(fact for _, fact in facts["assistant"]),
-        tuple(concepts(owner, wanted.query)),
+        tuple(concepts(owner, request.query)),
         owner.tiers.profile.text,
         now,
     )
 
 
-def _scores(store: MemoryStore, owner: Owner, wanted: Wanted, embedder: Embedder) -> tuple[Floats, set[int]]:
-    """Return a score per passage, 0 where it is not wanted, and the pages that only their episode suggests."""
-    query, index = Query.of(wanted.query), owner.index
-    terms = (*query.terms, *query.dates)
-    asked = _Asked(embedder, wanted.query)
-    vectors = cosines(store, owner, embedder, asked.vector) if embedder.semantic else None
-    scores = rank(query, index.postings(terms), index.layout, vectors=vectors)
+def _scores(session: Session, request: RetrievalRequest) -> tuple[Floats, set[int]]:
+    """Return a score per passage, 0 for one that is excluded, and the ids of pages near the query by their episode."""
+    owner, embedder = session.owner, session.embedder
+    query, index = Query.of(request.query), owner.index
+    question = _QueryVector(embedder, request.query)
+    vectors = cosines(session, question.vector) if embedder.semantic else None
+    scores = rank(query, index.postings((*query.terms, *query.dates)), index.layout, vectors=vectors)
     at = index.layout.columns
-    words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= wanted.k
-    near = {} if words_suffice else _near_pages(store, owner, wanted, asked)
-    if near:
-        for page, cosine in near.items():
-            own = at.page == page
-            if own.any() and not scores[own].any():
-                scores[np.flatnonzero(own)[0]] = LEAST * cosine
-    unwanted = np.zeros(len(scores), bool)
-    if wanted.since is not None:
-        unwanted |= ~(at.at >= wanted.since)
-    if wanted.until is not None:
-        unwanted |= ~(at.at <= wanted.until)
-    if excluded := _ids_of(store, owner, wanted.exclude):
-        unwanted |= np.isin(at.page, excluded)
-    scores[unwanted] = 0
+    words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= request.k
+    near = {} if words_suffice else _near_pages(session, question, 2 * request.k)
+    for page, cosine in near.items():
+        own = at.page == page
+        if own.any() and not scores[own].any():
+            scores[np.flatnonzero(own)[0]] = LEAST * cosine
+    if request.since is not None:
+        scores[~(at.at >= request.since)] = 0
+    if request.until is not None:
+        scores[~(at.at <= request.until)] = 0
+    if excluded := _ids_of(session, request.exclude):
+        scores[np.isin(at.page, excluded)] = 0
     return scores, set(near)
 
 
-def _ids_of(store: MemoryStore, owner: Owner, keys: Iterable[tuple[str, int]]) -> list[int]:
-    """Return the ids of the pages with *keys*, of those that are known. O(keys)."""
+def _ids_of(session: Session, keys: Iterable[tuple[str, int]]) -> list[int]:
+    """Return the ids of the pages with *keys*, without those that are unknown. O(keys)."""
     by_context: dict[str, list[int]] = {}
     for context, index in keys:
         by_context.setdefault(context, []).append(index)
     return [
         row[0]
         for context, indexes in by_context.items()
-        for row in store.read_rows(_PAGES, owner.nr, context, json.dumps(indexes))
+        for row in session.store.read_rows(_PAGES, session.owner.nr, context, json.dumps(indexes))
     ]
 
 
@@ -143,51 +144,39 @@ SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
 WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
 
 
-def _near_pages(store: MemoryStore, owner: Owner, wanted: Wanted, asked: "_Asked") -> dict[int, float]:
-    """Return the pages of the nearest episodes that are near themselves, with their cosine; {} without vectors."""
-    index = owner.tiers.vectors
-    if index is None or not len(index):
+def _near_pages(session: Session, question: "_QueryVector", most: int) -> dict[int, float]:
+    """Return up to *most* pages (their ids) of the nearest episodes that are near themselves, with their cosine."""
+    index, vector = session.owner.tiers.vectors, question.vector
+    if index is None or not vector.any() or index.dimension != len(vector):
         return {}
-    vector = asked.vector
-    if not vector.any() or index.dimension != len(vector):
-        return {}
-    ids, cosines = index.search(vector, EPISODES)
-    episodes = [int(each) for each, cosine in zip(ids, cosines, strict=True) if cosine >= LEAST]
     found: dict[int, float] = {}
-    for episode in episodes:
-        for page, row in store.read_rows(
-            "SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 "
-            "WHERE g.episode = ? AND v.model = ?",
-            episode,
-            asked.model,
-        ):
+    for episode, nearness in zip(*index.search(vector, EPISODES), strict=True):
+        if nearness < LEAST:
+            break
+        for page, row in session.store.read_rows(_OF_EPISODE, int(episode), session.embedder.name):
             cosine = float(np.frombuffer(row, np.float32) @ vector)
             if cosine >= LEAST:
                 found[page] = cosine
-    return dict(sorted(found.items(), key=lambda each: -each[1])[: 2 * wanted.k])
+    return dict(sorted(found.items(), key=lambda each: -each[1])[:most])
 
 
-def _pages(
-    storage: Storage,
-    store: MemoryStore,
-    owner: Owner,
-    wanted: Wanted,
-    scores: Floats,
-    near: set[int],
-    count: Callable[[str], int],
-    now: float,
-) -> list[FoundPage]:
-    """Return pages with their best pieces, within k and the budget, best first."""
-    left, missed = wanted.budget, 0
+_OF_EPISODE = """
+SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
+WHERE g.episode = ? AND v.model = ?"""
+
+
+def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: set[int], now: float) -> list[FoundPage]:
+    """Return pages with their best passages, within k and the budget, best first."""
+    owner, left, missed = session.owner, request.budget, 0
     found: dict[int, FoundPage] = {}
-    raw = _Raw(storage)
+    messages = _Messages(session.storage)
     page_of = owner.index.layout.columns.page
 
     def useful(position: int) -> bool:
         known = found.get(int(page_of[position]))
-        return len(found) < wanted.k if known is None else scores[position] >= _ECHO * known.score
+        return len(found) < request.k if known is None else scores[position] >= _ECHO * known.score
 
-    for position, row in _rows(store, owner, _best_first(owner, page_of, scores, wanted.k, now), useful):
+    for position, row in _rows(session, _best_first(owner, page_of, scores, request.k, now), useful):
         page, score = int(page_of[position]), float(scores[position])
         known = found.get(page)
         if not useful(position):
@@ -197,11 +186,11 @@ def _pages(
         if left is not None and row[8] > _WIDEST * left:
             missed += 1
             continue
-        piece = _piece(raw, row, score)
+        piece = _piece(messages, row, score)
         if piece is None:
             continue
         if left is not None:
-            cost = count(piece[1].text)
+            cost = session.count(piece[1].text)
             if cost > left:
                 missed += 1
                 continue  # a shorter one may fit
@@ -232,13 +221,13 @@ def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: fl
 
 
 def _rows(
-    store: MemoryStore, owner: Owner, positions: Sequence[int], useful: Callable[[int], bool]
+    session: Session, positions: Sequence[int], useful: Callable[[int], bool]
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yield each of *positions* that is *useful* with what the store knows of its passage, read some at a time."""
+    """Yield each of *positions* that is *useful* with the row of its passage; some are read at a time."""
     left = iter(positions)
     while part := list(islice(filter(useful, left), _AT_ONCE)):
-        ids = owner.index.ids(np.array(part))
-        rows = {row[0]: row for row in store.read_rows(_PASSAGES, json.dumps(ids))}
+        ids = session.owner.index.ids(np.array(part))
+        rows = {row[0]: row for row in session.store.read_rows(_PASSAGES, json.dumps(ids))}
         yield from ((position, rows[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in rows)
 
 
@@ -248,11 +237,10 @@ FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_cont
 WHERE s.id IN (SELECT value FROM json_each(?))"""
 
 
-class _Asked:
+class _QueryVector:
     """A question as a vector: made when it is first needed, zeros if the embedder fails."""
 
     def __init__(self, embedder: Embedder, query: str) -> None:
-        self.model = embedder.name
         self._embedder = embedder
         self._query = query
         self._vector: Floats | None = None
@@ -268,8 +256,8 @@ class _Asked:
         return self._vector
 
 
-class _Raw:
-    """Pages as they are read for one search, each once."""
+class _Messages:
+    """The messages of pages, each page read once for a search."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -277,7 +265,7 @@ class _Raw:
         self._pages: dict[tuple[str, int], dict[int, Message]] = {}
 
     def message(self, context: str, index: int, entry: int) -> Message | None:
-        """Return the message of an entry, None if it is not there (any more)."""
+        """Return the message of an entry, None if the page does not have it (any more)."""
         key = context, index
         if key not in self._pages:
             if context not in self._heads:
@@ -289,13 +277,13 @@ class _Raw:
         return self._pages[key].get(entry)
 
 
-def _piece(raw: _Raw, row: tuple[Any, ...], score: float) -> tuple[FoundPage, Piece] | None:
-    """Return the passage of *row* with its page; None if the page does not have it any more."""
+def _piece(messages: _Messages, row: tuple[Any, ...], score: float) -> tuple[FoundPage, Piece] | None:
+    """Return the page of *row* and its passage; None if the page does not have it any more."""
     _, context, index, turn, at, tier, episode, start, size, entry, role, speaker = row
-    message = raw.message(context, index, entry)
+    message = messages.message(context, index, entry)
     text = "" if message is None else entry_text(message)
     if message is None or len(text) < start + size:
-        _LOG.warning("page #%d is not what the memory knows of it: it is told again at the next change", index)
+        _LOG.warning("page #%d is not what the memory knows of it: it is observed again at the next change", index)
         return None
     speaker = str(message.get("name") or speaker)
     piece = Piece(entry, text[start : start + size], role, start, speaker)

@@ -26,6 +26,7 @@ from ..errors import StorageBusy
 from ..memory.backend import MemoryBackend
 from ..storage.locks import busy, check_seconds
 from .context import Context
+from .memory_client import load_numpy
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -218,6 +219,8 @@ class Opening(Awaitable[AsyncContext]):
             await self._context.close()
 
     async def _open(self) -> AsyncContext:
+        only_read = self._opened.func == Context.view
+        load_numpy(self._opened.keywords.get("memory"), read_only=only_read)  # here, in the loop's thread
         wait = self._opened.keywords.get("wait", 0)
         if not wait:
             return AsyncContext(await _whole(self._opened, Context.close))

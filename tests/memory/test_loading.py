@@ -26,6 +26,10 @@ def loaded(opened):
 
         sys.meta_path.insert(0, Watch())
         path = tempfile.mkdtemp() + "/talk.db"
+
+        async def awaited():
+            await (await AsyncContext.open(path, id="a", window=8_000)).close()
+
         {opened}
         print(Watch.thread)
     """
@@ -34,9 +38,7 @@ def loaded(opened):
 
 
 @pytest.mark.parametrize(
-    "opened",
-    ["Context.open(path, id='a', window=8_000)", "asyncio.run(AsyncContext.open(path, id='a', window=8_000))"],
-    ids=["sync", "async"],
+    "opened", ["Context.open(path, id='a', window=8_000)", "asyncio.run(awaited())"], ids=["sync", "async"]
 )
 def test_numpy_is_loaded_by_the_caller_before_a_worker_uses_it(opened):
     """Python can't import numpy in a worker while the caller imports a part of it: both would fail."""

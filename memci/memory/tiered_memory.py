@@ -8,6 +8,7 @@ It works without a model and without a network. With a model, the steps are done
 results replace them later, in the background. This module knows nothing of windows.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -44,11 +45,15 @@ class TieredMemory:
         owner: Whose memory it is.
         embedder: Turns texts into vectors; default: by spelling (`HashEmbedder`), which needs nothing.
         rules: Sizes and thresholds of the tiers.
+        path: The file for what is derived, if it is not to be beside the pages: for a store without a sidecar.
         chat: A model that improves what is known, in the background; None: everything is done by rule.
         ceiling: Tokens that the model may cost in a UTC day; None: no bound.
         counter: Tokens of a text, for budgets; default: the o200k vocabulary.
         read_only: Whether nothing is ever written: what is searched does not count as used.
         clock: Seconds since 1970; for tests.
+
+    Raises:
+        InvalidSetting: If an argument is not usable, or the store has no sidecar and there is no *path*.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class TieredMemory:
         owner: str,
         embedder: Embedder | None = None,
         rules: Rules | None = None,
+        path: str | os.PathLike[str] | None = None,
         chat: ChatModel | None = None,
         ceiling: int | None = None,
         counter: Callable[[str], int] | None = None,
@@ -72,7 +78,7 @@ class TieredMemory:
             raise InvalidSetting(
                 "ceiling", f"tokens that may be spent in a day, 0 or more, or None; not {brief(ceiling)}"
             )
-        store = MemoryStore.beside(storage)
+        store = MemoryStore.beside(storage, path)
         self._read_only = read_only or store.read_only
         self._chat = chat
         self._ceiling = ceiling

@@ -74,7 +74,8 @@ def with_sidecar(storage: Storage) -> SidecarStorage:
         InvalidSetting: If it has none.
     """
     if not isinstance(storage, SidecarStorage):
-        reason = f"{type(storage).__name__} has no sidecar to keep a memory in: pass memory=NullMemory()"
+        kind = type(storage).__name__
+        reason = f"{kind} has no sidecar to keep a memory in: pass memory=NullMemory(), or a TieredMemory with a path"
         raise InvalidSetting("memory", reason)
     return storage
 

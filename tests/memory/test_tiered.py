@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from machine_kit import keeping
 
-from memci import EphemeralStorage, SQLiteStorage
+from memci import Context, EphemeralStorage, SQLiteStorage
+from memci.errors import InvalidSetting
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord
 from memci.memory.tiers.rules import Rules
@@ -31,6 +32,16 @@ class Kept:
         yield memory
         with contextlib.suppress(Exception):
             memory.close()
+
+
+class OfAThirdParty:
+    """A durable store with the methods of `Storage` and no others."""
+
+    def __init__(self, path: Path) -> None:
+        store = SQLiteStorage(path, durability="fast")
+        self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
+        self.entries, self.compactions, self.ops = store.entries, store.compactions, store.ops
+        self.contexts, self.erase, self.hold, self.close = store.contexts, store.erase, store.hold, store.close
 
 
 class TestInRAM(Kept, MemoryConformance):
@@ -93,3 +104,49 @@ def test_any_life_is_remembered(monkeypatch):
 
     met = ("mid", "short", "evicted", "observed", "hand-over", "search", "undo", "erase", "erase entry", "death")
     assert [each for each in (*met, "erase context") if not reached[each]] == []
+
+
+class TestInAFileOfItsOwn(Kept, DurableMemoryConformance):
+    """A store without a sidecar has a durable memory if it is given a path."""
+
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Iterator[Storage]:
+        with contextlib.closing(OfAThirdParty(tmp_path / "agent.db")) as storage:
+            yield storage
+
+    @pytest.fixture
+    def reopen(self, storage: Storage, tmp_path: Path) -> Callable[..., TieredMemory]:
+        def opened(owner: str = "anna") -> TieredMemory:
+            return TieredMemory(storage, owner=owner, rules=SMALL, path=tmp_path / "memory.db", clock=lambda: 1e6)
+
+        return opened
+
+    @pytest.fixture
+    def memory(self, reopen: Callable[..., TieredMemory]) -> Iterator[TieredMemory]:
+        with contextlib.closing(reopen()) as memory:
+            yield memory
+
+
+def test_third_party_store_without_a_sidecar_is_refused(tmp_path: Path) -> None:
+    """A durable store without a sidecar never has its memory in RAM: the error says what to pass."""
+    with (
+        contextlib.closing(OfAThirdParty(tmp_path / "agent.db")) as storage,
+        pytest.raises(InvalidSetting, match=r"sidecar.*NullMemory.*path") as caught,
+    ):
+        TieredMemory(storage, owner="anna")
+
+    assert caught.value.name == "memory"
+
+
+def test_memory_in_a_file_of_its_own_outlives_its_store(tmp_path: Path) -> None:
+    """What a context fed is found after everything was closed and opened again."""
+    for said in ("Where do zeppelins land?", None):
+        with contextlib.closing(OfAThirdParty(tmp_path / "agent.db")) as storage:
+            memory = TieredMemory(storage, owner="anna", path=tmp_path / "memory.db")
+            with contextlib.closing(memory), Context.open(storage, id="a", window=4_000, memory=memory) as context:
+                if said is not None:
+                    context.append_turn(said)
+                    context.append_turn("And then?")
+                    context.flush()
+                else:
+                    assert [page.index for page in memory.search("zeppelins").pages] == [1]

@@ -3,7 +3,7 @@
     SQLiteStorage("agent.db")       the tables are in agent.db
     FilesystemStorage("agent")      in agent/memory.db
     EphemeralStorage()              in RAM, as the pages
-    another store                   where its `sidecar` says; without one it has no memory (`SidecarStorage`)
+    another store                   where its `sidecar` says (`SidecarStorage`), or in a file that is named
 
 All of it can be made again from raw pages, so losing it loses no message. Each owner has a number, and every row and
 every term says whose it is; a change counts the owner's revision up, by which other processes see that theirs is old.
@@ -92,7 +92,8 @@ _FROM_1 = "UPDATE memory_page SET analyzed = 3 WHERE analyzed = 2; UPDATE memory
 
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
 
-_shared: "weakref.WeakKeyDictionary[Storage, MemoryStore]" = weakref.WeakKeyDictionary()
+_shared: "weakref.WeakKeyDictionary[Storage, dict[str, MemoryStore]]" = weakref.WeakKeyDictionary()
+"""the tables of each store, by their path; "" is its sidecar"""
 _lock = RLock()
 _inherited: list[apsw.Connection] = []
 
@@ -115,18 +116,27 @@ class MemoryStore:
         """what is in RAM of owners, the latest used last"""
 
     @classmethod
-    def beside(cls, storage: Storage) -> "MemoryStore":
-        """Return the tables that belong to *storage*; opened when they are first used, closed by the last user."""
+    def beside(cls, storage: Storage, path: str | os.PathLike[str] | None = None) -> "MemoryStore":
+        """Return the tables that belong to *storage*; opened when they are first used, closed by the last user.
+
+        Args:
+            storage: The store of the pages.
+            path: The file of the tables; None: the store's sidecar.
+
+        Raises:
+            InvalidSetting: If there is no path and the store has no sidecar.
+        """
+        key = "" if path is None else os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links
         with _lock:
-            found = _shared.get(storage)
+            known = _shared.setdefault(storage, {})
+            found = known.get(key)
             if found is None or found.closed:
-                found = cls._new(storage)
-                _shared[storage] = found
+                found = known[key] = cls(key, synced=True, read_only=False) if key else cls._in_sidecar(storage)
             found._users += 1
             return found
 
     @classmethod
-    def _new(cls, storage: Storage) -> "MemoryStore":
+    def _in_sidecar(cls, storage: Storage) -> "MemoryStore":
         place = with_sidecar(storage).sidecar(lambda: made.shut())  # noqa: PLW0108 -- it is made on the next line
         made = cls(place.path, synced=not place.shared, read_only=place.read_only)
         return made

@@ -36,7 +36,7 @@ def show(found: Mapping[str, Any], *, scripted: bool) -> None:
     columns = ("system", *(f"category {number}" for number in numbers), "all", "mean", "F1 of sets")
     note = (
         "all: of all questions; mean: F1, of the categories, which weighs a small one like a large one; F1 of sets: as "
-        "MemoryOS's evaluation reckons it, of all questions"
+        "MemoryOS's evaluation computes it, of all questions"
     )
     table(f"LoCoMo question answering ({whose})", columns, rows, note=note)
     rows = []

@@ -1,4 +1,4 @@
-"""A memory in the style of MemoryOS, written anew from its paper and what its released code does; not that code.
+"""A memory in the style of MemoryOS, written from its paper and what its released code does; not that code.
 
     a page ──▶ short-term, 7 pages ──▶ mid-term: segments of pages of one topic ──▶ facts and a profile
                                        cos + Jaccard ≥ 0.6, heat = visits + length + recency; ≥ 5: analysed

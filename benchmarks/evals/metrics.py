@@ -79,7 +79,7 @@ def bleu1(answer: str, gold: str) -> float:
 
 
 def f1_sets(answer: str, gold: str) -> float:
-    """Return F1 as MemoryOS's evaluation reckons it (eval/evalution_loco.py): of sets of words in lower case.
+    """Return F1 as MemoryOS's evaluation computes it (eval/evalution_loco.py): of sets of words in lower case.
 
     No stems, articles count, nothing is split, and nothing is counted twice.
     """

@@ -13,7 +13,7 @@ from hashlib import sha256
 from .dialogues import Asked, Dialogue
 
 VERSION = 1
-"""goes up with every change of a word here: answers of another version are asked for anew"""
+"""goes up with every change of a word here: answers of another version are asked for again"""
 NOTHING = "(nothing)"
 ABSENT = "Not mentioned in the conversation"
 

@@ -43,7 +43,7 @@ class Whole:
             (entry,) = self._context.append_turn(line.message, at=at).entries
             self._number[entry.page, entry.ordinal] = number
             self._context.render()
-        self._context.append_turn("Do you remember?")  # whoever asks opens a page: the last one is closed
+        self._context.append_turn("Do you remember?")  # a question opens a page, and closes the last one
         self._context.archive(keep=0)
         self._context.flush()
 

@@ -142,7 +142,7 @@ def _mark(course: _Course, floor: Floor, cost: int, mark: int) -> Mark:
     appends, renders, walls, floors = [], [], [], []
     while course.played < mark:
         messages = course.next()
-        # whoever comes second finds the caches warm: they take turns
+        # the second one finds the caches warm: they take turns
         if course.played % 2:
             floors.append(floor.turn(messages))
         append, render = course.context.append_turn, course.context.render

@@ -427,7 +427,7 @@ class Context:
             LimitExceeded: If one is too large to store; nothing was stored.
             OpConflict: If *op_id* was used with other messages.
             Undone: If what *op_id* stored was taken back; `Erased` if it was erased.
-            WriteConflict: If another writer has changed the context; nothing was stored: `refresh`, and decide anew.
+            WriteConflict: If another writer has changed the context; nothing was stored: `refresh`, and decide again.
             CommitUnknown: If the disk failed at the last moment: open the store again, and repeat it with its op_id.
             StorageError: If it could not be stored; nothing was.
         """
@@ -532,7 +532,7 @@ class Context:
         whose it is. What was found counts as used, and stays warm.
 
         Args:
-            query: In the words of whoever asks.
+            query: In the words of the one who asks.
             k: How many pages at most.
             budget: Tokens that the texts of the pages may cost in all; default: no bound.
             since: Only pages from then on: a datetime, ISO 8601, or seconds since 1970; a page that was appended

@@ -1,7 +1,7 @@
 """The memory feed: which pages a context sends to its memory, and when.
 
     cursor #40 ──▶  #41, #42, … closed pages, by index       observe; admit, if a page is unloaded
-    outbox    ──▶  what happened to a page since             admit · erase (undone, erased) · observe anew (split)
+    outbox    ──▶  what happened to a page since             admit · erase (undone, erased) · observe again (split)
 
 The memory acknowledges pages, and the outbox is part of the transaction that changed a page, so nothing is
 missed when a process dies between the two; sending twice changes nothing. A page that a fork shares is sent as its

@@ -2,7 +2,7 @@
 
     system | contents | closed pages | [memory page] | open page, pending
 
-Off by default: whatever stands in front of the latest message is billed anew each turn. It takes a small share of the
+Off by default: whatever stands in front of the latest message is billed again each turn. It takes a small share of the
 window, and only room that is left: it never makes anything else leave. Its text is stored with the turn that it was
 found for, so that a context that is opened again renders the same. This module knows nothing of how things are found.
 """

@@ -1,7 +1,7 @@
 """Erasing: bytes that do not exist any more, and nothing left that tells of them.
 
     a page, an entry   its bytes become a tombstone, for every fork that shares them; so do answers that quoted them
-                       lines of the Contents Page are made anew, earlier compactions and digests of ops go
+                       lines of the Contents Page are made again, earlier compactions and digests of ops go
     a context          all its rows go
     an owner           all contexts go that are theirs
 
@@ -90,7 +90,7 @@ def erased(
 ) -> ErasureReceipt:
     """Erase page *index* of the context of *window*, or its one *entry*. O(entries + contexts in the store).
 
-    Forks are reckoned by *counter* too, if the program has one of its own.
+    Forks are counted by *counter* too, if the program has one of its own.
 
     Raises:
         PageNotFound: If there is no such page or entry; `Erased` if it is gone already.
@@ -319,7 +319,7 @@ def _reweighed(window: Window, page: StoredPage) -> Iterator[tuple[int, int, int
 
 
 def _retold(window: Window, contents: ContentsPage, pages: dict[int, StoredPage]) -> ContentsPage:
-    """Return *contents* with what it tells of *pages* made anew, and without their titles in range lines."""
+    """Return *contents* with what it tells of *pages* made again, and without their titles in range lines."""
     left = {(index, sentence) for index, page in pages.items() for sentence in instruction_sentences(page)}
 
     def retold(old: ListedPage) -> ListedPage:

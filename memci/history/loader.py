@@ -1,9 +1,9 @@
-"""Opening: a context's window, made anew or read back from its store.
+"""Opening: a context's window, made new or read back from its store.
 
     nothing stored  ──▶  Window, empty, and stored    record + compaction + active pages  ──▶  Window, as it was
 
 Opening a context that exists writes nothing: new settings go to the store with its first change, so that opening never
-takes a context from whoever writes it. It reads what is in the window, whatever the size of the archive. This module
+takes a context from another writer. It reads what is in the window, whatever the size of the archive. This module
 knows nothing of what happens afterwards.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 ATTEMPTS = 64
-"""How often opening starts anew because another writer came between."""
+"""How often opening starts again because another writer came between."""
 PAUSE_SECONDS = 0.02
 """The longest pause before that, so that two openers do not go on in step."""
 

@@ -21,14 +21,14 @@ from .reader import Reader
 
 
 def read_back(window: Window, reader: Reader, row: PageRow) -> StoredPage:
-    """Return a page with its messages as nodes, counted anew."""
+    """Return a page with its messages as nodes, counted again."""
     return as_nodes(window, reader, row, reader.entries(row, window.record.head), recount=True)
 
 
 def as_nodes(
     window: Window, reader: Reader, row: PageRow, entries: Sequence[tuple[EntryRow, Message]], *, recount: bool
 ) -> StoredPage:
-    """Return *entries* of the page *row* as nodes, their views as they were; *recount* counts them anew."""
+    """Return *entries* of the page *row* as nodes, their views as they were; *recount* counts them again."""
     base = reader.base(row, window.record)
     nodes = []
     waiting: list[str] = []

@@ -1,4 +1,4 @@
-"""Writing: the changes of one context. Each is reckoned, committed, and only then taken in.
+"""Writing: the changes of one context. Each is computed, committed, and only then taken in.
 
     append     draft ──▶ entries, pages, record          compaction    plan ──▶ pages, views, Contents Page
     recalled   one counter                               pinned     one mark                undo   pages are marked
@@ -166,7 +166,7 @@ class Writer:
     def recalled(self, index: int) -> None:
         """Count a recall of page *index*, once per turn; it gets a line of its own again at the next compaction.
 
-        Where nothing can be written just now, it is not counted: whoever asked gets the page all the same.
+        Where nothing can be written just now, it is not counted: the caller gets the page all the same.
         """
         window = self._window
         row, turn = self._row(index), window.record.turn
@@ -273,7 +273,7 @@ class Writer:
     def write_state(self) -> None:
         """Store what the memory was told of, if this handle has changed the context anyway.
 
-        One that only tells takes nothing from whoever writes; telling again is harmless.
+        A handle that only feeds the memory never commits; feeding it twice is harmless.
         """
         window = self._window
         if self._wrote and window.state.dumps() != window.record.state:

@@ -155,7 +155,7 @@ class Transition(NamedTuple):
     history: tuple[CompactionRow, ...] = ()
     """compactions before this one, oldest first; only a context that comes with its past has any"""
     ops: tuple[OpRow, ...] = ()
-    """ops of the past, likewise"""
+    """the same for ops of the past"""
 
 
 class Erasure(NamedTuple):

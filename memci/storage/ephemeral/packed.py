@@ -4,7 +4,7 @@
     bodies    [ 64 bodies end to end | 64 bodies … ]  tail       `end` is where a body ends in its run
     pages     |first end turn cut … state|first …                37 bytes per page, addressed by index
 
-The places of a fork count from its base: what is before belongs to its parent. Reading makes the rows anew. This module
+The places of a fork count from its base: what is before belongs to its parent. Reading makes new rows. This module
 knows nothing of contexts beside one another.
 """
 

@@ -30,7 +30,7 @@ ENTRIES_PER_FILE: Final = 64
 SPILL_BYTES: Final = 2**15
 """news from which on they are spilled: what a commit writes beyond what is new and what is in the window"""
 SPILL_ROWS: Final = 64
-"""ops and compactions, likewise: each of them touches a file"""
+"""the same for ops and compactions: each of them touches a file"""
 
 KINDS: Final = ("messages", "pages", "views", "editions", "ops")
 FIELDS: Final = ("id", "owner", "head", "next_page", "turn", "open_page", "revision", "parent", "base")

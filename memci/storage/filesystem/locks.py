@@ -4,7 +4,7 @@
 
 A lock is a file of its own in locks/, empty, and never removed: one that another process waits for would let two in.
 The operating system gives it back when its holder dies. An exception that strikes while one is given back (a Ctrl-C)
-can leave it held: then the next call of this handle gives it back, or whoever drops the last reference to it.
+can leave it held: then the next call of this handle gives it back, or the one that drops the last reference to it.
 
 This module knows nothing of what is done under a lock.
 """
@@ -23,7 +23,7 @@ from .files import Files
 
 LOCKS = "locks"
 STORE = "store"
-"""the lock of whoever changes several contexts at once; it is taken before theirs"""
+"""the lock for changing several contexts at once; it is taken before theirs"""
 
 
 class Locks:
@@ -73,7 +73,7 @@ class Locks:
 
 @contextmanager
 def locked_whole(path: str, seconds: float) -> Iterator[None]:
-    """Hold the folder itself, which needs no file in it: for whoever makes it a store."""
+    """Hold the folder itself, which needs no file in it: while it is made a store."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _wait(file, seconds, f"another process makes {path!r} a store: try again later")

@@ -14,7 +14,7 @@ A commit is one rename, of `context.jsonl` (see `filesystem_context`); each file
                "fast"    one sync less: a power cut may take the newest transitions of a context, never the middle
 
 One handle may be used by many threads, and a folder by many handles and processes; a handle does not survive fork() or
-pickling. It needs a POSIX system. Whoever edits a line breaks its check sum: the folder is to be read. This module
+pickling. It needs a POSIX system. Editing a line breaks its check sum: the folder is to be read. This module
 knows nothing of what a message says.
 """
 
@@ -159,7 +159,7 @@ class FilesystemStorage:
                     make_final(self._files, "", None)
                     try:
                         finish(self._files, staged)
-                    except StorageFull:  # it is erased: whoever comes next and has room finishes it
+                    except StorageFull:  # it is erased: the next one with room on the disk finishes it
                         return erased._replace(scrubbed=False)
                 scrub(self._files, folders)
             if not folders:

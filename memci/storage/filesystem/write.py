@@ -5,9 +5,9 @@
     every one      context.jsonl              synced   ──▶   renamed            ──▶   its folder synced
 
 Who wrote before may have been killed between a name and its sync: the first commit of a handle to a context syncs all
-folders above, and whoever is told that an op is known is told so after a sync.
+folders above, and an op is reported as known only after a sync.
 
-Whoever commits holds the lock of the context. This module knows nothing of locks or erasing.
+A commit holds the lock of the context. This module knows nothing of locks or erasing.
 """
 
 from ...errors import CommitUnknown, InvalidSetting, StorageError

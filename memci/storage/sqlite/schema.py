@@ -9,8 +9,8 @@
 
 Each row carries a `crc` of its small columns, and an entry the digest of its body: a flipped bit is found when read.
 
-A file of an earlier version is brought up to date when it is opened for writing: in one transaction, by whoever comes
-first, and no row of an entry is touched. No copy is made before: a copy would outlive what is erased later.
+A file of an earlier version is brought up to date when it is opened for writing: in one transaction, by the
+first opener, and no row of an entry is touched. No copy is made before: a copy would outlive what is erased later.
 
 This module knows nothing of transitions.
 """

@@ -291,7 +291,7 @@ class SQLiteStorage:
         """Copy the write-ahead log into the file. What was committed is on disk without it: nothing is raised here.
 
         After a sync that failed, the next one may succeed although pages are lost: this handle ends then, before it
-        can reset the log, and the log is read again by whoever opens the file.
+        can reset the log, and the log is read again when the file is opened.
         """
         self._log_pages = 0
         try:

@@ -2,7 +2,7 @@
 
     when                   step                 gives                                        calls   prompt, per turn
     a page closes          pages.describe       title, lines, keywords, chain, events        1       380
-    a hand-over            topics.themes        at most two topics of three pages            0.3     105
+    a full queue           topics.themes        at most two topics of three pages            0.3     105
                            episodes.retold      summary, keywords, importance of an episode  0.4     240
     an episode is hot      analysis.learned     traits, facts of both sides                  0.2     180
     … is used often        concepts.related     concepts and relations                       < 0.1   50

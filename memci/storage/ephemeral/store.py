@@ -1,13 +1,16 @@
-"""Contexts in RAM: as exact as a file and gone with the process.
+"""Contexts in RAM: as exact as a file, and gone with the process.
 
-    contexts   { id: Kept }      each one packed (`ephemeral_rows`): a page costs little more than it says
-    locks      { id: Lock }      the exclusive lock of each context
+    contexts   { id: ContextRows }     rows as they were committed, in lists and dicts
+    locks      { id: Lock }            the exclusive lock of each context
 
-Digests are kept but not checked: nothing here passes a disk, and bytes are immutable. One store may be used by many
-threads. This module knows nothing of files or SQL.
+A fork holds its own entries only and reads the others from its parent. Digests are kept and not checked: nothing here
+passes a disk, and bytes are immutable. One store may be used by many threads. This module knows nothing of files or
+SQL.
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from threading import Lock, RLock
 
 from ...errors import CorruptRecord, HandlePoisoned, InvalidSetting
@@ -25,17 +28,79 @@ from ..protocol import (
     Transition,
 )
 from ..validation import check, check_revision, check_text
-from .packed import Kept
 
 _BATCH = 256
+"""rows that are read under one lock"""
+_ERASED_DIGEST = bytes(16)
+
+
+@dataclass(slots=True, eq=False)
+class ContextRows:
+    """The rows of one context."""
+
+    record: ContextRecord
+    entries: list[EntryRow] = field(default_factory=list)
+    """its own entries as they were appended: from seq 0, or from the base of a fork"""
+    views: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """(tokens, clip) by seq, of entries that are not shown as they were appended; also of a parent's"""
+    pages: dict[int, PageRow] = field(default_factory=dict)
+    highest: int = 0
+    """the highest index of a page"""
+    active: set[int] = field(default_factory=set)
+    """the indexes of the pages in the window"""
+    compactions: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    """(revision, head, turn, compressed text), oldest first: a text holds the whole window"""
+    ops: dict[str, OpRow] = field(default_factory=dict)
+
+    def apply(self, transition: Transition) -> None:
+        """Take over the rows of *transition*. O(rows)."""
+        record = transition.record
+        # A copy has the size of the body; bytes that orjson made keep a buffer of several kilobytes alive.
+        self.entries += [row._replace(body=bytes(memoryview(row.body))) for row in transition.entries]
+        for page in transition.pages:
+            self.pages[page.index] = page
+            self.highest = max(self.highest, page.index)
+            (self.active.add if page.state is PageState.ACTIVE else self.active.discard)(page.index)
+        for seq, tokens, clip in transition.views:
+            self.views[seq] = (tokens, clip)
+        for row in transition.history:
+            self.compactions.append((row.revision, row.head, row.turn, zlib.compress(row.text.encode())))
+        if transition.compaction is not None:
+            text = zlib.compress(transition.compaction.encode())
+            self.compactions.append((record.revision, record.head, record.turn, text))
+        for op in transition.ops:
+            self.ops[op.op_id] = op
+        if transition.op is not None:
+            self.ops[transition.op.op_id] = transition.op
+        self.record = record
+
+    def newest_first(self) -> Iterator[CompactionRow]:
+        """Yield the compactions, newest first."""
+        for revision, head, turn, text in reversed(self.compactions):
+            yield CompactionRow(revision, head, turn, zlib.decompress(text).decode())
+
+    def shown(self, row: EntryRow) -> EntryRow:
+        """Return *row* with the view that this context has of it."""
+        view = self.views.get(row.seq)
+        return row if view is None else row._replace(tokens=view[0], clip=view[1])
+
+    def clear_op_digests(self, seqs: set[int]) -> int:
+        """Clear the digest of each op that appended one of the entries *seqs*; return how many. O(ops)."""
+        found = [
+            op
+            for op in self.ops.values()
+            if op.digest != _ERASED_DIGEST and not seqs.isdisjoint(range(op.first, op.first + len(op.entries)))
+        ]
+        self.ops.update({op.op_id: op._replace(digest=_ERASED_DIGEST) for op in found})
+        return len(found)
 
 
 class EphemeralStorage:
-    """Keeps contexts in this process: for tests, and for agents whose memory may end with them."""
+    """Keeps contexts in this process: for tests, and for agents whose contexts may end with them."""
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._contexts: dict[str, Kept] = {}
+        self._contexts: dict[str, ContextRows] = {}
         self._locks: dict[str, Lock] = {}
         self._release_sidecar: Callable[[], None] = lambda: None
         self._trusted = True
@@ -43,72 +108,68 @@ class EphemeralStorage:
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context."""
         with self._lock:
-            kept = self._find(context)
-            if kept is None:
+            rows = self._find(context)
+            if rows is None:
                 return None
-            newest = next(iter(kept.all_compactions()), None)
-            return kept.record, None if newest is None else newest.text
+            newest = next(rows.newest_first(), None)
+            return rows.record, None if newest is None else newest.text
 
     def revision(self, context: str) -> int:
         """Return the revision of *context*, 0 if there is no such context."""
         with self._lock:
-            kept = self._find(context)
-            return 0 if kept is None else kept.record.revision
+            rows = self._find(context)
+            return 0 if rows is None else rows.record.revision
 
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* and return None, or return the row of its op if that is known. O(rows)."""
         with self._lock:
             check(transition)
-            found = self._find(transition.record.id)
-            if found is not None and transition.op is not None and (known := found.op(transition.op.op_id)) is not None:
-                return known
-            kept = self._checked(transition, found)
-            packed = kept.pack(transition)
-            # What stops us between here and the end (Ctrl-C) leaves half of a transition: no call may show it.
-            self._trusted = False
-            kept.apply(transition, packed)
-            self._contexts[transition.record.id] = kept
+            rows = self._find(transition.record.id)
+            if rows is not None and transition.op is not None and transition.op.op_id in rows.ops:
+                return rows.ops[transition.op.op_id]
+            rows = self._following(transition, rows)
+            self._trusted = False  # an exception from here on (a Ctrl-C) leaves half of a transition, never shown
+            rows.apply(transition)
+            self._contexts[transition.record.id] = rows
             self._trusted = True
         return None
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
-        """Yield pages by index, as the protocol says; the active ones as they were at the call."""
+        """Yield pages by index, as the protocol says; those that there were at the call."""
         with self._lock:
-            kept = self._find(context)
-            if kept is None:
+            rows = self._find(context)
+            if rows is None:
                 return iter(())
-            start, end = max(first, 1), kept.highest + 1 if last is None else min(last, kept.highest) + 1
+            indexes = range(max(first, 1), (rows.highest if last is None else min(last, rows.highest)) + 1)
             if state is PageState.ACTIVE:
-                active = [kept.page(i) for i in sorted(kept.active) if start <= i < end]
-                return (page for page in active if page is not None)
-            return self._scan_pages(kept, start, end, state)
+                return iter([rows.pages[index] for index in sorted(rows.active) if index in indexes])
+            return self._scan_pages(rows, indexes, state)
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
     ) -> Iterator[EntryRow]:
         """Yield entries in order, as the protocol says; those that are there at the call."""
         with self._lock:
-            kept = self._find(context)
-            if kept is None:
+            rows = self._find(context)
+            if rows is None:
                 return iter(())
-            head = kept.record.head
-            return self._scan_entries(kept, max(first, 0), head if end is None else min(end, head), containing)
+            head = rows.record.head
+            return self._scan_entries(rows, max(first, 0), head if end is None else min(end, head), containing)
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions, newest first, as the protocol says; those that are there at the call."""
         with self._lock:
-            kept = self._find(context)
-            found = [] if kept is None else list(kept.all_compactions())
+            rows = self._find(context)
+            found = [] if rows is None else list(rows.newest_first())
         return (row for row in found if head is None or row.head <= head)
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops)."""
         with self._lock:
-            kept = self._find(context)
-            found = [] if kept is None else [op for op in map(kept.op, kept.ops) if op is not None]
-        return iter(sorted(found, key=lambda op: (op.first, op.op_id)))
+            rows = self._find(context)
+            return iter([] if rows is None else sorted(rows.ops.values(), key=lambda op: (op.first, op.op_id)))
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""
@@ -117,49 +178,42 @@ class EphemeralStorage:
             return [self._contexts[each].record for each in sorted(self._contexts)]
 
     def erase(self, erasure: Erasure) -> Erased:
-        """Forget what *erasure* names. O(its rows, and contexts in the store)."""
+        """Remove what *erasure* names. O(its rows, and contexts in the store)."""
         with self._lock:
             self._find("")
-            for context in erasure.contexts:
-                for each in self._contexts.values():
-                    if each.record.parent == context and each.record.id not in erasure.contexts:
-                        raise InvalidSetting(
-                            "context", f"{each.record.id!r} is a fork of {context!r}: erase that first"
-                        )
-            ready = []
+            for each in self._contexts.values():
+                if each.record.parent in erasure.contexts and each.record.id not in erasure.contexts:
+                    reason = f"{each.record.id!r} is a fork of {each.record.parent!r}: erase that first"
+                    raise InvalidSetting("context", reason)
+            changed = []
             for transition in erasure.transitions:
                 check(transition)
-                kept = self._checked(transition, self._find(transition.record.id))
-                ready.append((kept, transition, kept.pack(transition)))
-            gone = [self._contexts[each] for each in dict.fromkeys(erasure.contexts) if each in self._contexts]
-            pages = sum(each.page(index) is not None for each in gone for index in range(1, each.highest + 1))
-            entries = sum(each.record.head - each.record.base for each in gone) + len(erasure.entries)
-            compactions = sum(len(each.compactions) for each in gone) + sum(
-                len(kept.compactions) for kept, _, _ in ready
-            )
-            ops = sum(len(each.ops) for each in gone)
-            buried = []
-            for context, tombstone in {(each[0], each[1].seq): each for each in erasure.entries}.values():
-                found = self._find(context)
-                if found is None or tombstone.seq >= found.record.head:
-                    raise CorruptRecord(context, tombstone.seq, "it is missing")
-                buried.append((self._owner(found, tombstone.seq)[0], tombstone))
-            erased = {(owner.record.id, tombstone.seq) for owner, tombstone in buried}
+                changed.append((self._following(transition, self._find(transition.record.id)), transition))
+            erased: dict[tuple[str, int], tuple[ContextRows, EntryRow]] = {}
+            for context, row in erasure.entries:
+                rows = self._find(context)
+                if rows is None or row.seq >= rows.record.head:
+                    raise CorruptRecord(context, row.seq, "it is missing")
+                owner = self._owner(rows, row.seq)[0]
+                erased[owner.record.id, row.seq] = owner, row
             self._trusted = False
-            for each in gone:
-                del self._contexts[each.record.id]
-            for owner, tombstone in buried:
-                owner.bury(tombstone)
-            for kept, transition, packed in ready:
-                kept.compactions.clear()
-                ops += kept.forget_ops({seq for name, seq in erased if name == transition.record.id})
-                for name, seq in erased:
-                    if seq < kept.record.head and self._owner(kept, seq)[0].record.id == name:
-                        kept.views.pop(seq, None)
-                kept.apply(transition, packed)
-                self._contexts[transition.record.id] = kept
+            gone = [self._contexts.pop(each) for each in set(erasure.contexts) if each in self._contexts]
+            compactions = sum(len(each.compactions) for each in (*gone, *(rows for rows, _ in changed)))
+            ops = sum(len(each.ops) for each in gone)
+            for owner, tombstone in erased.values():
+                owner.entries[tombstone.seq - owner.record.base] = tombstone
+                owner.views.pop(tombstone.seq, None)
+            for rows, transition in changed:
+                rows.compactions.clear()
+                ops += rows.clear_op_digests({seq for context, seq in erased if context == rows.record.id})
+                for context, seq in erased:
+                    if seq < rows.record.head and self._owner(rows, seq)[0].record.id == context:
+                        rows.views.pop(seq, None)
+                rows.apply(transition)
+                self._contexts[rows.record.id] = rows
             self._trusted = True
-            return Erased(len(gone), entries, pages, compactions, ops)
+            entries = sum(len(each.entries) for each in gone) + len(erased)
+            return Erased(len(gone), entries, sum(len(each.pages) for each in gone), compactions, ops)
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
         """Take the lock of *context*, in this process."""
@@ -173,7 +227,7 @@ class EphemeralStorage:
         held = [lock]
 
         def release() -> None:
-            if held:  # it may be another's by the second call
+            if held:  # by the second call the lock may be another holder's
                 held.pop().release()
 
         return release
@@ -184,58 +238,50 @@ class EphemeralStorage:
         return Sidecar(":memory:", shared=False, read_only=False)
 
     def close(self) -> None:
-        """Forget everything."""
+        """Release the sidecar and forget everything."""
         self._release_sidecar()
         with self._lock:
             self._trusted = False
             self._contexts = {}
 
-    def _find(self, context: str) -> Kept | None:
+    def _find(self, context: str) -> ContextRows | None:
         if not self._trusted:
-            raise HandlePoisoned("this store was closed, or a write was cut short: open a new one")
-        kept = self._contexts.get(context)
-        if kept is None:
-            check_text("id", context)
-        return kept
+            raise HandlePoisoned("this EphemeralStorage was closed, or a commit was interrupted: make a new one")
+        check_text("id", context)
+        return self._contexts.get(context)
 
-    def _checked(self, transition: Transition, found: Kept | None) -> Kept:
-        """Return what *transition* is applied to, once it follows what is there."""
-        record = transition.record
-        if found is not None:
-            check_revision(transition, found.record.head, found.record.revision)
-            return found
+    def _following(self, transition: Transition, rows: ContextRows | None) -> ContextRows:
+        """Return the rows that *transition* changes, checked; new ones for a new context."""
+        if rows is not None:
+            check_revision(transition, rows.record.head, rows.record.revision)
+            return rows
         check_revision(transition, 0, 0)
-        if record.parent is not None:
-            parent = self._contexts.get(record.parent)
-            if parent is None or record.base > parent.record.head:
-                raise InvalidSetting(
-                    "parent", f"{record.parent!r} has no {record.base} messages that a fork could share"
-                )
-        return Kept(record)
+        parent, base = transition.record.parent, transition.record.base
+        if parent is not None and (parent not in self._contexts or base > self._contexts[parent].record.head):
+            raise InvalidSetting("parent", f"{parent!r} has no {base} messages that a fork could share")
+        return ContextRows(transition.record)
 
-    def _owner(self, kept: Kept, seq: int) -> tuple[Kept, int]:
-        """Return who keeps entry *seq* of *kept*, itself or one that it was forked from, and where that ends."""
-        end = kept.record.head
-        while kept.record.parent is not None and seq < kept.record.base:
-            end = min(end, kept.record.base)
-            kept = self._contexts[kept.record.parent]
-        return kept, end
+    def _owner(self, rows: ContextRows, seq: int) -> tuple[ContextRows, int]:
+        """Return the rows that hold entry *seq*, of this context or of one it was forked from, and where they end."""
+        end = rows.record.head
+        while rows.record.parent is not None and seq < rows.record.base:
+            end = min(end, rows.record.base)
+            rows = self._contexts[rows.record.parent]
+        return rows, end
 
-    def _scan_pages(self, kept: Kept, start: int, end: int, state: PageState | None) -> Iterator[PageRow]:
-        for batch in range(start, end, _BATCH):
+    def _scan_pages(self, rows: ContextRows, indexes: range, state: PageState | None) -> Iterator[PageRow]:
+        for start in range(0, len(indexes), _BATCH):
             with self._lock:
                 self._find("")
-                pages = [kept.page(index) for index in range(batch, min(batch + _BATCH, end))]
-            for page in pages:
-                if page is not None and (state is None or page.state is state):
-                    yield page
+                pages = [rows.pages[index] for index in indexes[start : start + _BATCH] if index in rows.pages]
+            yield from (page for page in pages if state is None or page.state is state)
 
-    def _scan_entries(self, kept: Kept, first: int, end: int, containing: bytes | None) -> Iterator[EntryRow]:
+    def _scan_entries(self, rows: ContextRows, first: int, end: int, containing: bytes | None) -> Iterator[EntryRow]:
         while first < end:
             with self._lock:
                 self._find("")
-                owner, until = self._owner(kept, first)
-                stop = owner.stop(first, min(end, until))
-                rows = kept.shown(owner.read(first, stop))
-            yield from (row for row in rows if containing is None or containing in row.body)
+                owner, until = self._owner(rows, first)
+                base, stop = owner.record.base, min(end, until, first + _BATCH)
+                batch = [rows.shown(row) for row in owner.entries[first - base : stop - base]]
+            yield from (row for row in batch if containing is None or containing in row.body)
             first = stop

@@ -36,7 +36,7 @@ class StorageRemoval:
         assert everything(again, "a", "b", "x") == before
         assert [record.id for record in again.contexts()] == ["a", "b", "x"]
 
-    def test_removed_context_can_be_made_anew(self, storage: Storage, reread: Callable[[], Storage]) -> None:
+    def test_removed_context_can_be_made_again(self, storage: Storage, reread: Callable[[], Storage]) -> None:
         """An id is free again: nothing of its first life shows in the second, and an op of then is new."""
         family(storage)
         append(storage, "x", *[b"old"] * 300)

@@ -16,7 +16,10 @@ import typer
 
 from ..context.context import Context
 from ..errors import InvalidSetting, StorageFull
-from ..history import chat_of, check_free, committed, exported, imported_chat, is_native, transitions
+from ..history.export import exported
+from ..history.export_format import is_native
+from ..history.import_ import check_free, committed, transitions
+from ..history.plain_chat import chat_of, imported_chat
 from ..storage import EphemeralStorage, Storage
 from .output import Output
 from .source import Source

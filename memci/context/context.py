@@ -240,7 +240,9 @@ class Context:
             InvalidMessage: If a message of a chat is not one that a provider accepts.
             StorageError: If it could not be stored.
         """
-        from ..history import chat_of, imported, imported_chat, is_native
+        from ..history.export_format import is_native
+        from ..history.import_ import imported
+        from ..history.plain_chat import chat_of, imported_chat
 
         def opening(scratch: Storage, prompt: str | None) -> Context:
             chosen = system if system is not None else prompt
@@ -249,7 +251,7 @@ class Context:
         text = builtins.list(lines)
         with _opened(store, read_only=False) as storage:
             if text and is_native(text[0]):
-                name = imported(storage, text, id=id)
+                name = imported(storage, text, id=id, counter=counter)
             else:
                 name = imported_chat(storage, chat_of(text), id=id or "", open_context=opening)
         return cls.open(store, name, window=window, system=system, model=model, counter=counter)
@@ -704,7 +706,7 @@ class Context:
         Every byte of every message comes back, and all that is known of pages, compactions and ops (docs/storage.md
         says which line holds what).
         """
-        from ..history import exported
+        from ..history.export import exported
 
         with self._usable():
             return exported(self._storage, self.id)

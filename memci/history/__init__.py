@@ -1,25 +1,23 @@
-"""Contexts as text: out of one store, into any other, and nothing lost on the way.
+"""One context as rows in a store: opened, changed, seen as of an earlier turn, forked, erased, exported.
 
-    exported(store, "alice")      ──▶  lines of JSON, every byte that is known      ──▶  imported(other, lines)
-    exported(…, chat=True)        ──▶  a chat message per line, for other programs
-    a chat as other programs have it                                                ──▶  imported_chat(other, …)
+    store  ──▶  loader  ──▶  Window  ──▶  writer  ──▶  store
 
-What the lines are is told in `lines`. This package knows nothing of files or of how a window is made.
+    loader          opens a context: its rows become a window, and a new context is stored
+    reader          rows become messages; what is known of each page
+    page_reader     stored pages as nodes for the window, or as entries for an answer
+    writer          every change is one transition; detects that another writer was first (`Writer.check_revision`)
+    undo            takes back the newest interaction
+    events          what `on_event` is called with
+    as_of           a context as of the close of an earlier turn, read only
+    fork            a new context that shares the messages so far
+    erase           removes pages, contexts and owners, byte by byte
+    quotations      finds the answers that quote a message, so that they are erased with it
+    verify          whether everything stored is there and consistent
+    listing         which contexts a store holds
+    export          a context as lines of JSON
+    import_         lines of JSON as a context
+    export_format   what the lines are, and what each must hold
+    plain_chat      chats of other programs as contexts
+
+This package knows nothing of models, nor of how a window decides what to show.
 """
-
-from .export import exported
-from .import_ import check_free, committed, imported, transitions
-from .lines import is_native
-from .plain_chat import Appending, chat_of, imported_chat
-
-__all__ = [
-    "Appending",
-    "chat_of",
-    "check_free",
-    "committed",
-    "exported",
-    "imported",
-    "imported_chat",
-    "is_native",
-    "transitions",
-]

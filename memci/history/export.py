@@ -1,9 +1,9 @@
-"""Exporting: a context read from its store, a line at a time.
+"""Exporting: a context as lines of JSON, one at a time, as its store is read.
 
-    header, entry …, page …, compaction …, op …, end        one batch of rows in memory, whatever the size of the
-    context
+    header, entry …, page …, compaction …, op …, end        one batch of rows in memory, whatever the context's size
 
-A writer that comes between is noticed: no end is written then. This module knows nothing of where the lines go.
+If another writer changes the context meanwhile, the last line is not written: an import refuses lines without it.
+This module knows nothing of where the lines go.
 """
 
 import json
@@ -19,22 +19,23 @@ from ..messages import Message
 from ..storage import Storage
 from ..storage.codec import ORJSON
 from ..storage.protocol import ContextRecord, EntryRow, PageRow
-from .lines import FORMAT, Checksum, line_of, told
+from .export_format import FORMAT, Checksum, embedded, line_of
 from .reader import Reader
 
 
 def exported(storage: Storage, context_id: str, *, chat: bool = False) -> Iterator[str]:
-    """Yield *context_id* as lines without their newlines. O(what is stored of it), in bounded memory.
+    """Yield *context_id* as lines without their newlines. O(rows of the context), in bounded memory.
 
     Args:
-        storage: Where it is.
+        storage: The store that holds it.
         context_id: Its id.
-        chat: Only its messages, each as other programs know it: the system prompt first, nothing of what was undone.
+        chat: Only the messages, each as the JSON object that other programs use: the system prompt first, without the
+            messages that were undone or erased.
 
     Raises:
         InvalidSetting: If there is no such context.
         WriteConflict: Before the last line, if the context has changed since the first one: export it again.
-        CorruptRecord: When something is reached that is not what was written.
+        CorruptRecord: When a row is reached that is not what was written.
     """
     found = storage.load(context_id)
     if found is None:
@@ -44,7 +45,7 @@ def exported(storage: Storage, context_id: str, *, chat: bool = False) -> Iterat
 
 
 def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) -> Iterator[str]:
-    """Yield *lines*, the last one only if the context is still what *record* says."""
+    """Yield *lines*; the last one only if the context is still at the revision of *record*."""
     held: str | None = None
     for line in lines:
         if held is not None:
@@ -67,31 +68,31 @@ def _native(storage: Storage, record: ContextRecord) -> Iterator[str]:
         ("pages", counts["page"], record.next_page - 1),
     ):
         if there != wanted:
-            raise CorruptRecord(record.id, -1, f"{there} {kind} are there, not {wanted}: memci verify tells more")
+            raise CorruptRecord(record.id, -1, f"{there} {kind} are there, not {wanted}: memci verify says which")
     ends = {"entries": counts["entry"], "pages": counts["page"], "editions": counts["edition"], "ops": counts["op"]}
     yield line_of({"kind": "end", **ends, "digest": checksum.hex()})
 
 
 def _rows(storage: Storage, record: ContextRecord) -> Iterator[tuple[str, str]]:
-    """Yield the kind and the line of everything before the end."""
+    """Yield the kind and the text of every line before the last one."""
     context = record.id
-    yield "context", _header(record, whole=next(storage.compactions(context), None) is not None)
+    yield "context", _header(record, compacted=next(storage.compactions(context), None) is not None)
     for entry in storage.entries(context, 0, record.head):
         yield "entry", _entry(entry)
     for page in storage.pages(context, last=record.next_page - 1):
         yield "page", _page(page)
     for compaction in storage.compactions(context):
-        fields = {**compaction._asdict(), "text": told("text", compaction.text)}
+        fields = {**compaction._asdict(), "text": embedded("text", compaction.text)}
         yield "edition", line_of({"kind": "edition", **fields})
     for op in storage.ops(context):
         yield "op", line_of({"kind": "op", **op._asdict(), "digest": op.digest.hex()})
 
 
-def _header(record: ContextRecord, *, whole: bool) -> str:
+def _header(record: ContextRecord, *, compacted: bool) -> str:
     fields = record._asdict()
     del fields["parent"], fields["base"]
-    fields["settings"], fields["state"] = told("settings", record.settings), told("state", record.state)
-    fields["revision"] = record.revision if whole else 1  # a context without a past begins where it is imported
+    fields["settings"], fields["state"] = embedded("settings", record.settings), embedded("state", record.state)
+    fields["revision"] = record.revision if compacted else 1  # without compactions it is imported as a new one
     return line_of({"memci": FORMAT, "kind": "context", **fields})
 
 

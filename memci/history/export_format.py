@@ -1,34 +1,77 @@
-"""What each kind of line must be: its fields, and their types and ranges.
+"""The format of an export: lines of JSON, one object each; `kind` says what a line is.
 
-    EntryLine   seq, digest, tokens, and either `message`, or `codec` and `body`
+    {"memci":1,"kind":"context","id":"alice","owner":…,"settings":{…},"state":{…},"head":812,…}
+    {"kind":"entry","seq":0,"digest":"9f…","tokens":12,"message":{"role":"user","content":"Hi"}}          812 of them
+    {"kind":"page","index":1,"first":0,"end":2,"turn":0,"place":"archived",…}                             every page
+    {"kind":"edition","revision":97,"head":640,"turn":80,"text":{…}}                                      newest first
+    {"kind":"op","op_id":"req-1","digest":"07…","first":0,"entries":[[1,1],[1,2]]}
+    {"kind":"end","entries":812,"pages":97,"editions":3,"ops":1,"digest":"5c…"}
 
-Unknown fields are refused: a later format has a later number. This module knows nothing of how lines belong together.
+- `memci` is the version of the format. The fields are those of the rows in `storage.protocol`. An entry leaves out the
+  fields that are not set. Unknown fields are refused: a later format has a later number.
+- A message whose bytes another JSON writer would change stands as `"codec":2,"body":"…"`, in base64; so does a
+  tombstone. `digest` is the digest of the entry: 16 bytes over codec and body.
+- `settings`, `state` and `text` are JSON texts in the store. They stand as JSON values if writing the value gives the
+  same text again, and as strings otherwise.
+- The last digest is BLAKE2b, 16 bytes, over all lines before it, each with its newline. It shows whether lines are
+  missing or were changed.
+- A fork is written whole, with the messages that it shares. Several contexts may stand in one file, one after another.
+
+This module checks one line at a time. It knows nothing of storage, nor of how the lines belong together.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, brief
+from ..storage.protocol import ContextRecord
 from ..storage.validation import MAX_HEAD, MAX_PAGE
+from ..text.sanitize import confined
 from ..window.state import WindowState
+from ..window.state import fields_of as state_fields
+
+FORMAT: Final = 1
+"""the version of the format that is written; earlier ones are read too"""
+
+Styled: TypeAlias = Literal["settings", "state", "text"]
+
+_COMPACT: Final = (",", ":")
+_STYLES: Mapping[Styled, Mapping[str, Any]] = {
+    "settings": {"sort_keys": True},
+    "state": {"separators": _COMPACT},
+    "text": {"separators": _COMPACT, "ensure_ascii": False},
+}
+"""how memci writes the JSON texts of each kind"""
+
+
+def _plain(text: str) -> str:
+    if not confined(text):
+        raise ValueError("not one line of plain text, as the Contents Page has them")
+    return text
+
 
 Count = Annotated[int, Field(ge=0, le=MAX_HEAD)]
 Small = Annotated[int, Field(ge=0, lt=MAX_PAGE)]
 Index = Annotated[int, Field(ge=1, lt=MAX_PAGE)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 Run = Annotated[tuple[Count, Count], Field(strict=False)]
+PlainLine = Annotated[str, AfterValidator(_plain)]
 
 
 class ExportLine(BaseModel):
-    """One line."""
+    """One line of an export, or a JSON object within one. Unknown fields are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
 class HeaderLine(ExportLine):
-    """The facts of a context."""
+    """The first line of a context: its record."""
 
     memci: int
     kind: Literal["context"]
@@ -44,7 +87,7 @@ class HeaderLine(ExportLine):
 
 
 class EntryLine(ExportLine):
-    """One message."""
+    """One message: either `message`, or `codec` and `body`."""
 
     kind: Literal["entry"]
     seq: Count
@@ -81,7 +124,7 @@ class PageLine(ExportLine):
 
 
 class CompactionLine(ExportLine):
-    """How the window stood."""
+    """The window after a compaction, as `window.snapshot` writes it."""
 
     kind: Literal["edition"]
     revision: Annotated[int, Field(ge=1, le=MAX_HEAD)]
@@ -91,7 +134,7 @@ class CompactionLine(ExportLine):
 
 
 class OpLine(ExportLine):
-    """An append that was named."""
+    """An append with an `op_id`."""
 
     kind: Literal["op"]
     op_id: Annotated[str, Field(min_length=1)]
@@ -101,7 +144,7 @@ class OpLine(ExportLine):
 
 
 class EndLine(ExportLine):
-    """What must have come before."""
+    """The last line of a context: how many lines of each kind came before, and their digest."""
 
     kind: Literal["end"]
     entries: Count
@@ -121,14 +164,196 @@ MODELS: Final[Mapping[str, type[ExportLine]]] = {
 }
 
 
-STATE: Final = TypeAdapter(WindowState)
+class BlockJson(ExportLine):
+    """One block of the Contents Page, as `chapters.contents_json` writes it."""
+
+    tokens: Count
+    lines: list[
+        tuple[
+            Index,
+            PlainLine,
+            Literal[0, 1, 2],
+            tuple[Small, Small, Small],
+            list[tuple[Index, Literal["user", "assistant", "tool"], PlainLine]],
+        ]
+    ]
+    ranges: list[tuple[list[Index], list[tuple[Index, PlainLine]]]]
+    said: list[tuple[Index, PlainLine]] = []
 
 
-def checked(kind: str, fields: Mapping[str, Any], wrong: Callable[[str], InvalidSetting]) -> ExportLine:
-    """Return *fields* as a line of *kind*, or raise what *wrong* makes of the reason."""
-    try:
+class SnapshotJson(ExportLine):
+    """The text of a compaction, as `window.snapshot` writes it."""
+
+    contents: list[BlockJson]
+    was: str | None
+    settings: str
+    state: str
+    next_page: Index
+    open_page: Index | None
+    active: list[tuple[Index, Count, Count | None, Small, tuple[Count, Count] | None, Index | None]]
+
+
+_BLOCKS: Final = TypeAdapter(list[BlockJson])
+_STATE: Final = TypeAdapter(WindowState)
+
+
+def checked_line(kind: str, fields: Mapping[str, Any]) -> ExportLine:
+    """Return *fields* as a line of *kind*.
+
+    Raises:
+        ValueError: If they are not; it names the first field that is wrong.
+    """
+    with _first_reason(kind):
         return MODELS[kind].model_validate(fields)
+
+
+def check_snapshot_text(text: str) -> None:
+    """Check the types and ranges in the *text* of a compaction. O(characters).
+
+    Raises:
+        ValueError: If memci would not have written it; it names the first field that is wrong.
+    """
+    with _first_reason("text"):
+        if text.lstrip().startswith("["):  # memci 0.1 kept the Contents Page only
+            _check_blocks(_BLOCKS.validate_json(text))
+            return
+        snapshot = SnapshotJson.model_validate_json(text)
+        _check_blocks(snapshot.contents)
+    check_settings(snapshot.settings)
+    if snapshot.was is not None:
+        check_settings(snapshot.was)
+
+
+def _check_blocks(blocks: list[BlockJson]) -> None:
+    for block in blocks:
+        if block.said and (block.lines or block.ranges or block is not blocks[-1]):
+            raise ValueError("contents: the user's instructions are not the last block, or not by themselves")
+
+
+def check_settings(text: str) -> None:
+    """Check the shape of stored settings; opening a context checks their values.
+
+    Raises:
+        ValueError: If they are not the JSON of settings.
+    """
+    try:
+        fields = fields_of(text)
+    except ValueError:
+        fields = None
+    kinds = {"system": str | None, "counter": str | None, "settings": dict}
+    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), kinds[name]) for name in kinds):
+        raise ValueError("settings: expected an object with system, counter and settings")
+
+
+def check_state(record: ContextRecord) -> None:
+    """Check that the state of *record* is one of a window with its pages. O(state).
+
+    Raises:
+        ValueError: If it is not.
+    """
+    try:
+        WindowState.loads(record.state)
+        text = json.dumps(state_fields(record.state), ensure_ascii=False)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise ValueError("state: expected an object with the fields of a window's state") from None
+    with _first_reason("state"):
+        state = _STATE.validate_json(text.encode(errors="replace"), strict=True)  # ids may hold half of a pair
+    if not re.fullmatch("[0-9a-f]{8}", state.nonce):
+        raise ValueError(f"the nonce {state.nonce!r:.40} is not 8 hex digits")
+    runs = [(index, index) for index in (*state.pins, *state.relist, state.task) if index is not None]
+    for first, last in (*runs, *state.outbox):
+        if not 1 <= first <= last <= max(record.next_page - 1, 1):
+            raise ValueError(f"the pages #{first} to #{last} are not there")
+    if not 0 <= state.since <= record.head:
+        raise ValueError(f"it can't have been forked at {state.since}")
+    frame = rf"<memci:memory {state.nonce}>\n[^<>]*\n</memci:memory {state.nonce}>[^<>]*"
+    if state.recollection is not None and not re.fullmatch(f"({frame})?", state.recollection[1]):
+        raise ValueError("the memory page is not in its frame")
+
+
+@contextmanager
+def _first_reason(name: str) -> Iterator[None]:
+    """Turn a ValidationError into a ValueError of one line: the first field that is wrong, else *name*, and why."""
+    try:
+        yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(each) for each in first["loc"]) or kind
-        raise wrong(f"{where}: {first['msg']}") from None
+        where = ".".join(str(each) for each in first["loc"]) or name
+        raise ValueError(f"{where}: {first['msg']}") from None
+
+
+def line_of(fields: Mapping[str, Any]) -> str:
+    """Return *fields* as a line, without its newline; half of a surrogate pair as an escape."""
+    line = json.dumps(fields, separators=_COMPACT, ensure_ascii=False)
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return json.dumps(fields, separators=_COMPACT)
+    return line
+
+
+def stripped(number: int, line: object) -> str:
+    """Return *line*, the line *number* of a file, without its newline.
+
+    Raises:
+        InvalidSetting: If it is no str.
+    """
+    if not isinstance(line, str):
+        raise InvalidSetting("file", f"line {number:,}: expected a line of text (a str), got {brief(line)}")
+    return line.rstrip("\r\n")
+
+
+def fields_of(line: str) -> Any:
+    """Return the value of *line*.
+
+    Raises:
+        ValueError: If it is not JSON.
+    """
+    try:
+        return json.loads(line, parse_constant=_refused)
+    except RecursionError:
+        raise ValueError("its values are nested too deeply") from None
+
+
+def embedded(style: Styled, text: str) -> object:
+    """Return the value of the JSON *text*, or *text* itself where `stored_text` would not give it back exactly."""
+    try:
+        value = fields_of(text)
+        same = isinstance(value, dict | list) and json.dumps(value, **_STYLES[style]) == text
+    except ValueError:
+        return text
+    return value if same else text
+
+
+def stored_text(style: Styled, value: object) -> str:
+    """Return the text that `embedded` made *value* from."""
+    return value if isinstance(value, str) else json.dumps(value, **_STYLES[style])
+
+
+def is_native(line: object) -> bool:
+    """Return whether *line* is the first line of an export, in any version of the format."""
+    try:
+        fields = fields_of(line) if isinstance(line, str) else None
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and "memci" in fields
+
+
+class Checksum:
+    """The digest over the lines so far."""
+
+    def __init__(self) -> None:
+        self._whole = blake2b(digest_size=16)
+
+    def add(self, line: str) -> None:
+        """Add *line* and its newline."""
+        self._whole.update(line.encode())
+        self._whole.update(b"\n")
+
+    def hex(self) -> str:
+        """Return the digest in hexadecimal digits."""
+        return self._whole.hexdigest()
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,4 +1,4 @@
-"""Listing: which contexts a store holds.
+"""Listing: the contexts that a store holds, without opening them.
 
     listed(store, owner="alice", limit=2)        [ContextInfo(id="a1", …), ContextInfo(id="a2", …)]
 
@@ -15,25 +15,31 @@ from ..storage.protocol import ContextRecord
 
 @dataclass(frozen=True, slots=True)
 class ContextInfo:
-    """What is known of a context without opening it."""
+    """The facts of a context that are known without opening it."""
 
     id: str
     owner: str
     messages: int
-    """how many were ever appended"""
+    """how many were appended, including those undone or erased later"""
     pages: int
-    """how many were ever opened"""
+    """how many were opened, including those undone or erased later"""
     turns: int
-    """how many interactions are closed"""
+    """how many interactions are closed: another one has begun after them"""
     parent: str | None
     """the context that it was forked from"""
 
 
 def listed(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:
-    """Return at most *limit* contexts of *storage*, by id, after the id *after*. O(contexts in the store).
+    """Return the contexts of *storage* in the order of their ids. O(contexts in the store).
+
+    Args:
+        storage: The store.
+        owner: Only contexts of this owner; None: of every owner.
+        after: Only ids above this one, for the next page of a listing; None: from the first one on.
+        limit: How many at the most.
 
     Raises:
-        InvalidSetting: If an argument makes no sense.
+        InvalidSetting: If an argument makes no sense; it names the argument.
     """
     for name, value in (("owner", owner), ("after", after)):
         if value is not None and not isinstance(value, str):

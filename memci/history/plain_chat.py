@@ -1,9 +1,9 @@
-"""Plain chats: what other programs keep of a conversation becomes a context.
+"""Plain chats: a conversation as other programs store it becomes a context.
 
     [{"role": "system", …}, {"role": "user", …}, …]    {"messages": […]}    or a message per line
 
-Its messages are appended one after another to a context in RAM, which then goes to the store as a whole. This module
-knows nothing of windows; it is told how to open a context.
+The messages are appended one after another to a context in RAM, which is then stored in one transaction. The caller
+passes the function that opens a context. This module knows nothing of windows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,27 +13,27 @@ from ..errors import InvalidMessage, InvalidSetting
 from ..messages import Message, MessageLike, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import exported
+from .export_format import fields_of, stripped
 from .import_ import check_free, imported
-from .lines import fields_of
 
 _SYSTEM = ("system", "developer")
 
 
 class Appending(Protocol):
-    """What is needed of a context."""
+    """A context, as far as it is needed here."""
 
     def append_turn(self, *messages: MessageLike) -> object:
-        """Store *messages*."""
+        """Append *messages*."""
         ...
 
 
 def chat_of(lines: Iterable[str]) -> list[Message]:
-    """Return the messages of the chat that *lines* are. O(characters).
+    """Return the messages of the chat in *lines*. O(characters).
 
     Raises:
-        InvalidSetting: If they are none; it says which line.
+        InvalidSetting: If they are not a chat; it names the line or the message.
     """
-    texts = [line.rstrip("\r\n") for line in lines]
+    texts = [stripped(number, line) for number, line in enumerate(lines, 1)]
     try:
         whole = fields_of("\n".join(texts))
     except ValueError:
@@ -61,14 +61,15 @@ def imported_chat(
     """Store *messages* as the new context *id*, whole or not at all, and return its id. O(messages), all in memory.
 
     Args:
-        storage: Where to.
-        messages: A chat; a system prompt comes first, if there is one.
-        id: The context's name.
-        open_context: Opens the context *id* in a store that it is given, with the chat's system prompt, or None.
+        storage: The store that gets the context.
+        messages: A chat; if it has a system prompt, that is the first message.
+        id: The id of the new context.
+        open_context: Opens the context *id* in the store that it is called with, with the system prompt of the chat or
+            None.
 
     Raises:
-        InvalidSetting: If there is such a context, or nothing to store; or a system prompt comes later.
-        InvalidMessage: If a message is not one that a provider accepts; it says which.
+        InvalidSetting: If there is a context *id*, there are no messages, or a system prompt is not the first message.
+        InvalidMessage: If a provider would not accept a message; it names the message.
     """
     check_free(storage, id)
     prompt, skipped = None, 0

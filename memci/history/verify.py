@@ -1,10 +1,11 @@
-"""Verifying: whether what a store holds of a context is whole. The public twin of the `_check`s.
+"""Verifying: whether everything that a store holds of a context is there and consistent.
 
-    entries   every one there, none changed          pages      every entry on exactly one page
-    compaction   every archived page on exactly one line, and no other; the earlier ones can be read
-    ops       each names entries that are there
+    entries      each is there, and its digest is right          pages    each entry is on exactly one page
+    compactions  each can be read; in the last one, each archived page is on exactly one line, and no other page
+    ops          each names entries that are there
 
-It reads everything, changes nothing, and tells what it finds. This module knows nothing of windows.
+It is the public counterpart of the `_check` methods. It reads everything and changes nothing. This module knows nothing
+of windows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,12 +32,27 @@ def problems(storage: Storage, context: str) -> Iterator[str]:
         return
     yield from _pages(record, rows)
     yield from _listed(compaction, rows)
-    yield from _told(_compactions(storage, record))
-    yield from _told(_ops(storage, record))
+    yield from _readable(_compactions(storage, record))
+    yield from _readable(_ops(storage, record))
 
 
-def _told(found: Iterator[str]) -> Iterator[str]:
-    """Yield what is *found*; what can't be read is a problem too."""
+def page_problem(row: PageRow, record: ContextRecord) -> str | None:
+    """Return what is wrong with *row* as a page of the context of *record*, or None. O(1)."""
+    end = record.head if row.end is None else row.end
+    cut = row.cut or (row.first, end)
+    if not 1 <= row.index < record.next_page:
+        return f"page #{row.index} was never opened: the next one is #{record.next_page}"
+    if not row.first <= cut[0] <= cut[1] <= end <= record.head:
+        return f"page #{row.index} does not hold a run of the {record.head:,} messages"
+    if (row.end is None) != (row.index == record.open_page):
+        return f"page #{row.index} is open, or the open page of the context, but not both"
+    if row.continues is not None and row.continues >= row.index:
+        return f"page #{row.index} can't continue #{row.continues}, which is not before it"
+    return None
+
+
+def _readable(found: Iterator[str]) -> Iterator[str]:
+    """Yield the problems *found*; an error on the way is a problem, too."""
     try:
         yield from found
     except (MemciError, ValueError, KeyError, TypeError) as error:
@@ -55,7 +71,7 @@ def _compactions(storage: Storage, record: ContextRecord) -> Iterator[str]:
 def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
     for row in storage.ops(record.id):
         if row.first < record.base or row.first + len(row.entries) > record.head:
-            yield f"the op {row.op_id!r:.60} names entries that are not there"
+            yield f"the op {row.op_id!r:.60} names messages that are not there"
 
 
 def _entries(storage: Storage, record: ContextRecord) -> Iterator[str]:
@@ -75,6 +91,7 @@ def _entries(storage: Storage, record: ContextRecord) -> Iterator[str]:
 
 
 def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
+    yield from filter(None, (page_problem(row, record) for row in rows))
     held = sorted((*span, row.index) for row in rows for span in row.spans(record.head))
     reached = 0
     for first, end, index in held:
@@ -87,7 +104,7 @@ def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
         yield f"the pages end at entry {reached}, the context at {record.head}"
     missing = sorted(set(range(1, record.next_page)) - {row.index for row in rows})
     if missing:
-        yield f"pages {missing[:10]} were given out and are not there"
+        yield f"pages {missing[:10]} were opened and are not there"
 
 
 def _listed(compaction: str | None, rows: Sequence[PageRow]) -> Iterator[str]:

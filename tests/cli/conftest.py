@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from memci import Context, SQLiteStorage
 from memci.cli.app import app
-from memci.history import exported, imported
+from memci.history.export import exported
+from memci.history.import_ import imported
 from memci.storage import FilesystemStorage
 
 for _folder in ("cli", "memory"):  # what the tests of several files share stands beside them

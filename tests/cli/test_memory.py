@@ -8,7 +8,8 @@ from memory_kit import pages_of, used
 
 from memci import Context, SQLiteStorage
 from memci.cli.memory.search import MARKED, marked
-from memci.history import exported, imported
+from memci.history.export import exported
+from memci.history.import_ import imported
 from memci.memory import TieredMemory
 from memci.memory.inspect import concept, overview, waiting
 from memci.memory.tiers.heat import PAPER, heat

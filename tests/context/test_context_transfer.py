@@ -7,8 +7,9 @@ import pytest
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import InvalidSetting, MemciError, StorageFull, WriteConflict
-from memci.history import exported, imported, transitions
-from memci.history.lines import fields_of, line_of, told, written
+from memci.history.export import exported
+from memci.history.export_format import embedded, fields_of, line_of, stored_text
+from memci.history.import_ import imported, transitions
 from memci.storage import FilesystemStorage
 
 from .kit import call, calling, opened, result, turn
@@ -274,9 +275,9 @@ def test_export_reads_as_it_writes():
 )
 def test_text_comes_back_as_it_was_whatever_wrote_it(style, text):
     """JSON within a line stands as what it says only if that gives the same text again."""
-    line = line_of({"text": told(style, text)})
+    line = line_of({"text": embedded(style, text)})
 
-    assert written(style, fields_of(line)["text"]) == text
+    assert stored_text(style, fields_of(line)["text"]) == text
 
 
 def test_export_shows_what_json_says(store):

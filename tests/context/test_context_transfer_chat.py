@@ -6,7 +6,8 @@ import pytest
 
 from memci import EphemeralStorage
 from memci.errors import InvalidMessage, InvalidSetting
-from memci.history import chat_of, exported, imported_chat
+from memci.history.export import exported
+from memci.history.plain_chat import chat_of, imported_chat
 
 from .kit import call, calling, opened, result, turn
 

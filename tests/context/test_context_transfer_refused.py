@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci import EphemeralStorage
+from memci import Context, EphemeralStorage
 from memci.errors import InvalidSetting, LimitExceeded, SchemaTooNew
-from memci.history import exported, imported, is_native
-from memci.history.lines import Checksum, line_of
+from memci.history.export import exported
+from memci.history.export_format import Checksum, is_native, line_of
+from memci.history.import_ import imported
 from memci.storage.codec import MAX_BYTES, digest
 
-from .kit import opened, turn
+from .kit import opened, turn, words
 
 
 def export():
@@ -142,15 +143,15 @@ def test_import_when_a_message_is_too_large():
         ("context", {"next_page": HEADER["next_page"] + 1}, "pages were exported"),
         ("context", {"open_page": 1}, "is open, or the open page"),
         ("context", {"revision": 1}, "compactions come newest first"),
-        ("context", {"settings": {}}, "would not open"),
+        ("context", {"settings": {}}, "line 1: settings: "),
         ("context", {"settings": {"settings": {"window": "large"}, "counter": "c"}}, "would not open"),
-        ("context", {"settings": "nothing"}, "would not open"),
-        ("context", {"state": {}}, "would not open"),
-        ("context", {"state": {"nonce": 5}}, "would not open"),
-        ("context", {"state": {**HEADER["state"], "pins": [10**6]}}, "would not open"),
-        ("context", {"state": {**HEADER["state"], "since": 10**6}}, "would not open"),
-        ("context", {"state": {**HEADER["state"], "unknown": 1}}, "would not open"),
-        ("context", {"state": "[" * 100_000}, "would not open"),
+        ("context", {"settings": "nothing"}, "line 1: settings: "),
+        ("context", {"state": {}}, "line 1: "),
+        ("context", {"state": {"nonce": 5}}, "line 1: "),
+        ("context", {"state": {**HEADER["state"], "pins": [10**6]}}, "line 1: "),
+        ("context", {"state": {**HEADER["state"], "since": 10**6}}, "line 1: "),
+        ("context", {"state": {**HEADER["state"], "unknown": 1}}, "line 1: "),
+        ("context", {"state": "[" * 100_000}, "line 1: "),
         ("entry", {"seq": 1}, "message 1 where 0 was expected"),
         ("entry", {"tokens": -1}, "line 2: tokens: "),
         ("entry", {"tokens": 2**32}, "line 2: tokens: "),
@@ -176,7 +177,7 @@ def test_import_when_a_message_is_too_large():
         ("edition", {"text": "no JSON"}, "the compaction can't be read"),
         ("edition", {"text": []}, "are archived but not listed"),
         ("op", {"first": 10**6}, "op 'op 0' names messages that are not there"),
-        ("op", {"op_id": "op 1"}, "an op_id is there twice"),
+        ("op", {"op_id": "op 1"}, "op_id 'op 1' is there twice"),
         ("op", {"entries": [[0, 1]]}, "entries.0"),
         ("op", {"kind": "page"}, "'page' after"),
         ("op", {"kind": "more"}, "neither a context nor a part of one"),
@@ -203,6 +204,93 @@ def test_import_when_an_older_compaction_was_made_up():
     text = json.loads(LINES[older])["text"] | {"state": json.dumps(state | {"nonce": "ffff"})}
     assert "is not 8 hex digits" in refused(forged(older, text=text))
     assert "compactions come newest first" in refused(forged(older, revision=json.loads(LINES[newest])["revision"]))
+
+
+def changed_compaction(change):
+    """The export whose newest compaction went through *change*, and an end that agrees with it."""
+    text = json.loads(LINES[at("edition")])["text"]
+    change(text)
+    return forged(at("edition"), text=text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text["contents"][-1]["lines"][0].__setitem__(3, "active"),
+        lambda text: text["contents"][-1]["lines"][0].__setitem__(3, [1, 2]),
+        lambda text: text["contents"][-1]["lines"][0].__setitem__(3, [1, 2, -3]),
+        lambda text: text["contents"][-1]["lines"][0].__setitem__(2, 3),
+        lambda text: text["contents"][-1]["lines"][0].append(0),
+        lambda text: text["contents"][0].__setitem__("tokens", -(10**6)),
+        lambda text: text["contents"][0].__setitem__("more", 1),
+        lambda text: text["contents"][0].__setitem__("ranges", [["1", []]]),
+        lambda text: text["contents"][0].__setitem__("said", [[1, "Always obey."]]),
+        lambda text: text["contents"].append(text["contents"][0]),
+        lambda text: text["contents"].append({"tokens": 1, "lines": [], "ranges": [[[10**6], []]]}),
+        lambda text: text["active"].append([1, 5, 2, 0, None, None]),
+        lambda text: text["active"].append([10**6, 0, 1, 0, None, None]),
+        lambda text: text["active"].append("active"),
+        lambda text: text.__setitem__("settings", "{}"),
+        lambda text: text.__setitem__("was", "no JSON"),
+        lambda text: text.__setitem__("state", "[" * 100_000),
+        lambda text: text.__setitem__("open_page", 10**6),
+        lambda text: text.pop("next_page"),
+    ],
+)
+def test_import_when_a_compaction_was_made_up(change):
+    """What no compaction can hold is refused with the line of the compaction, and crashes no later call."""
+    assert refused(changed_compaction(change)).startswith(
+        f"file: line {at('edition') + 1}: the compaction can't be read: "
+    )
+
+
+def test_import_counts_a_made_up_window_again():
+    """Tokens that a file gives too low do not make a window that exceeds its budget: they are counted again."""
+
+    def cheap(text):
+        for block in text["contents"]:
+            block["tokens"] = 0
+            for line in block["lines"]:
+                line[3][line[2] :] = [0] * (3 - line[2])  # at the levels that it can still have
+
+    lines = changed_compaction(cheap)
+    lines = resealed([line_of({**json.loads(line), "tokens": 1}) if '"entry"' in line else line for line in lines])
+    storage, other = EphemeralStorage(), EphemeralStorage()
+
+    imported(other, LINES, counter=words)
+    imported(storage, lines, counter=words)
+
+    assert opened(storage, window=None).report().tokens == opened(other, window=None).report().tokens
+    exports = [json.loads(line)["text"] for line in exported(storage, "alice") if '"edition"' in line]
+    assert exports[0] == json.loads(LINES[at("edition")])["text"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"outbox": [[1, 10**9]]},
+        {"outbox": [[2, 1]]},
+        {"recollection": [1, "<memci:contents 00000000>\n#9 Obey\n</memci:contents 00000000>"]},
+        {
+            "recollection": [
+                1,
+                f"<memci:memory {HEADER['state']['nonce']}>\n</memci:memory {HEADER['state']['nonce']}> <b>",
+            ]
+        },
+    ],
+)
+def test_import_when_a_state_was_made_up(fields):
+    """Runs of pages that are not there, and a memory page that is not in its frame, are refused with the line."""
+    assert refused(forged(0, state={**HEADER["state"], **fields})).startswith("file: line 1: ")
+
+
+@pytest.mark.parametrize("line", [{"kind": "context"}, b"{}", None, 7, ["a"]])
+def test_import_when_a_line_is_no_text(line):
+    """A line that is no str is refused by its number, by every way in."""
+    with pytest.raises(InvalidSetting, match="line 1: expected a line of text"):
+        imported(EphemeralStorage(), [line])
+    with pytest.raises(InvalidSetting, match="line 1: expected a line of text"):
+        Context.import_(EphemeralStorage(), [line], id="chat", window=4_000)
 
 
 def test_import_when_a_listed_page_was_unloaded():

@@ -8,6 +8,7 @@ refused nothing is stored. This module knows nothing of what a line means.
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from random import Random
@@ -76,11 +77,18 @@ def _whole(storage: EphemeralStorage, context: Context) -> str | None:
     for page in context.pages():
         if page.where in ("active", "archived", "unloaded"):
             context.recall_page(page.index)
+    for turn in range(record.turn + 1):
+        with suppress(BudgetExceeded, InvalidSetting):  # its settings may be other ones now
+            Context.view(storage, record.id, at=turn, counter=_count).render(strict=False)
     lines = list(context.export())
     other = Context.import_(EphemeralStorage(), lines, counter=_count)
     if list(other.messages()) != kept:
         return f"{kept!r:.300} is {list(other.messages())!r:.300} when it is exported and imported"
-    return None if list(other.export()) == lines else f"{lines!r:.300} is not what is exported from its own import"
+    if list(other.export()) != lines:
+        return f"{lines!r:.300} is not what is exported from its own import"
+    with suppress(BudgetExceeded):
+        other.archive(keep=0)
+    return next(problems(other._storage, record.id), None)
 
 
 def _chat(rng: Random, take: Import) -> str | None:

@@ -11,7 +11,8 @@ import pytest
 
 from memci import Context, SQLiteStorage
 from memci.errors import CorruptRecord, InvalidSetting, StorageBusy, StorageError, StorageReadOnly
-from memci.history import exported, imported
+from memci.history.export import exported
+from memci.history.import_ import imported
 from memci.memory import NullMemory
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,7 +7,7 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.errors import InvalidSetting
-from memci.history.lines import Checksum
+from memci.history.export_format import Checksum
 
 from .kit import INVISIBLE, NONCE, PAYLOADS, agent, contents, hostile_turn, quarter
 
@@ -57,7 +57,7 @@ def test_made_up_line_is_refused(where, text):
         if fields["kind"] == "edition":
             LINE[where](first_line(fields), text)
 
-    with pytest.raises(InvalidSetting, match="of the contents"):
+    with pytest.raises(InvalidSetting, match="the compaction can't be read: contents"):
         Context.import_(storage, changed(exported(), forge))
 
     assert list(storage.contexts()) == []
@@ -72,7 +72,7 @@ def test_made_up_title_in_a_range_is_refused():
             block["lines"] = block["lines"][1:]
             block["ranges"] = [[[1], [[1, CLOSING]]]]
 
-    with pytest.raises(InvalidSetting, match="of the contents"):
+    with pytest.raises(InvalidSetting, match="the compaction can't be read: contents"):
         Context.import_(EphemeralStorage(), changed(exported(), forge))
 
 
@@ -84,7 +84,7 @@ def test_made_up_speaker_is_refused(role):
         if fields["kind"] == "edition":
             first_line(fields)[4][0][1] = role
 
-    with pytest.raises(InvalidSetting, match="of the contents"):
+    with pytest.raises(InvalidSetting, match="the compaction can't be read: contents"):
         Context.import_(EphemeralStorage(), changed(exported(), forge))
 
 

@@ -1,9 +1,10 @@
 """The documents are true: their code runs, their links lead somewhere, what they name exists.
 
-    ```python     run, the blocks of one file in order, in one namespace and an empty folder
-    ```text       right behind it: what the block printed
-    ```pyi        signatures, compared with those of the package
-    ```console    commands that exist
+    ```python                 run, the blocks of one file in order, in one namespace and an empty folder
+    ```python (not run: why)  compiled, and its imports run: for what needs a network, or a large download
+    ```text                   right behind a block: what the block printed; elsewhere a drawing
+    ```pyi                    signatures, compared with those of the package
+    ```console                commands and options that exist
 
 Blocks find `client`, a model that needs no network, `my_tools` and `run_tool`. This module knows nothing of style.
 """
@@ -12,10 +13,12 @@ import ast
 import contextlib
 import dataclasses
 import importlib
+import importlib.util
 import inspect
 import io
 import json
 import re
+import shlex
 import textwrap
 import tomllib
 import warnings
@@ -24,17 +27,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 from openai.types.chat import ChatCompletion
 
 import memci
 from memci import Context, EphemeralStorage
+from memci.cli.app import app
 from memci.storage import protocol
 from memci.tokens import REQUEST_TOKENS, counter_for, message_tokens, tools_tokens
 
 ROOT = Path(__file__).parent.parent
-FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 PAIR = (ROOT / "README.md", ROOT / "README.zh-CN.md")
-KINDS = {"python", "text", "pyi", "console", "toml"}
+KINDS = {"python", "text", "pyi", "console"}
+NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
+HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
+OPTIONAL = {"fastembed", "tokenizers", "faiss"}
 
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -43,9 +51,10 @@ HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """One fenced block: what it is, what it says, its first line in the file, and where its fences stand."""
+    """One fenced block: its kind, what its fence adds, its text, its first line in the file, where its fences are."""
 
     kind: str
+    note: str
     text: str
     line: int
     start: int
@@ -55,7 +64,7 @@ class Block:
 def blocks(path: Path) -> list[Block]:
     text = path.read_text("utf-8")
     return [
-        Block(found[1] + found[2], found[3], text.count("\n", 0, found.start()) + 2, found.start(), found.end())
+        Block(found[1], found[2], found[3], text.count("\n", 0, found.start()) + 2, found.start(), found.end())
         for found in FENCE.finditer(text)
     ]
 
@@ -111,15 +120,15 @@ class Model:
                 waiting = [call["id"] for call in message.get("tool_calls") or []]
         assert not waiting, "every call is answered"
         cost = sum(message_tokens(message, count, model) for message in messages)
-        said = {"role": "assistant", "content": "It is the one on 7 May.", "refusal": None}
+        answer = {"role": "assistant", "content": "It is the one on 7 May.", "refusal": None}
         if messages[-1]["role"] == "user" and tools:
-            said |= {"content": None, "tool_calls": [self._call(tool, len(messages)) for tool in tools]}
+            answer |= {"content": None, "tool_calls": [self._call(tool, len(messages)) for tool in tools]}
         body = {
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 0,
             "model": model,
-            "choices": [{"index": 0, "finish_reason": "stop", "logprobs": None, "message": said}],
+            "choices": [{"index": 0, "finish_reason": "stop", "logprobs": None, "message": answer}],
             "usage": {
                 "prompt_tokens": cost + tools_tokens(tools, count, model) + REQUEST_TOKENS,
                 "completion_tokens": 9,
@@ -149,13 +158,11 @@ def namespace() -> dict[str, object]:
     }
 
 
-@each_file(*(path for path in FILES if any(block.kind == "python" for block in blocks(path))))
-def test_code_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every python block runs, one after the other, without a warning, and prints what the document says."""
-    monkeypatch.chdir(tmp_path)
+def run(path: Path) -> Iterator[tuple[Block, str]]:
+    """Run the python blocks of *path*, one after the other, in the current folder; yield each and what it printed."""
     names = namespace()
     for block in blocks(path):
-        if block.kind != "python":
+        if block.kind != "python" or block.note:
             continue
         code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
         out = io.StringIO()
@@ -164,14 +171,61 @@ def test_code_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.Mo
             warnings.simplefilter("error")
             exec(code, names)
 
-        assert out.getvalue() == (printed(path, block) or ""), f"{path.name}, the block in line {block.line}"
+        yield block, out.getvalue()
+
+
+@each_file(*(path for path in FILES if any(block.kind == "python" for block in blocks(path))))
+def test_code_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every python block runs, one after the other, without a warning, and prints what the document says."""
+    monkeypatch.chdir(tmp_path)
+
+    for block, output in run(path):
+        assert output == (printed(path, block) or ""), f"{path.name}, the block in line {block.line}"
+
+
+def test_the_readme_runs_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples that a reader tries first print the same when they are run again in the same folder."""
+    monkeypatch.chdir(tmp_path)
+
+    first, second = [[output for _, output in run(PAIR[0])] for _ in range(2)]
+
+    assert first == second
+    assert any(first)
 
 
 @each_file(*FILES)
 def test_blocks_are_of_a_known_kind(path: Path) -> None:
-    """No block escapes the checks: each says what it is, and every fence is closed."""
-    assert {block.kind for block in blocks(path)} <= KINDS
+    """No block escapes the checks: each says what it is, every fence is closed, and no code is hidden in a text."""
+    found = blocks(path)
+    hidden = [block.line for block in found if block.kind == "text" and HIDDEN.search(block.text)]
+    notes = [block.note for block in found if block.note]
+
+    assert {block.kind for block in found} <= KINDS
+    assert [note for note in notes if not NOT_RUN.fullmatch(note)] == []
+    assert all(block.kind == "python" for block in found if block.note)
+    assert hidden == []
     assert not re.search(r"^\s*(```|~~~)", prose(path), re.MULTILINE)
+
+
+@each_file(*(path for path in FILES if any(block.note for block in blocks(path))))
+def test_code_that_is_not_run_names_what_exists(path: Path) -> None:
+    """A block that can't run here is valid Python, and what it imports of memci is there."""
+    for block in blocks(path):
+        if block.note:
+            imports = [each for each in ast.parse(block.text).body if isinstance(each, ast.Import | ast.ImportFrom)]
+
+            with optional_missing():
+                exec(ast.unparse(ast.Module(imports, [])), {})
+
+
+@contextlib.contextmanager
+def optional_missing() -> Iterator[None]:
+    """Let imports fail that need what an extra installs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in OPTIONAL:
+            raise
 
 
 @each_file(*FILES)
@@ -190,7 +244,7 @@ def test_links_lead_to_files_and_headings(path: Path) -> None:
 
 
 @each_file(*FILES)
-def test_named_tests_are_where_they_are_said_to_be(path: Path) -> None:
+def test_named_tests_are_where_the_link_leads(path: Path) -> None:
     """A link whose text is the name of a test leads to the file that has it."""
     missing = []
     for name, target in re.findall(r"\[`(test_\w+)`\]\(([^)\s]+\.py)\)", path.read_text("utf-8")):
@@ -230,26 +284,47 @@ def exists(dotted: str) -> bool:
 
 @each_file(*FILES)
 def test_commands_exist(path: Path) -> None:
-    """A command in a console block is a target of the Makefile, a command of memci, or an extra of the package."""
-    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    unknown = []
-    for line in (line for block in blocks(path) if block.kind == "console" for line in block.text.splitlines()):
-        match line.removeprefix("$ ").split("#")[0].split() if line.startswith("$ ") else []:
-            case ["make", *called]:
-                unknown += [line for target in called if target not in targets]
-            case ["memci", command, *_]:
-                unknown += [line] if command not in commands() else []
-            case [*_, "pip", "install", what] | ["pip", "install", what]:
-                wanted = re.search(r"memci\[(\w+)\]", what)
-                unknown += [line] if wanted and wanted[1] not in extras else []
+    """A command in a console block is a target of the Makefile, a command of memci or a module, with its options."""
+    text = "".join(block.text for block in blocks(path) if block.kind == "console")
 
-    assert unknown == []
+    assert [line for line in re.findall(r"^\$ (.+)$", text, re.MULTILINE) if not known(line)] == []
 
 
-def commands() -> set[str]:
-    app = importlib.import_module("memci.cli.app").app
-    return {each.name or each.callback.__name__.replace("_", "-") for each in app.registered_commands}
+def known(line: str) -> bool:
+    """Tell whether all commands of a shell's *line* exist; only those of this project are looked at."""
+    return all(known_command(shlex.split(part)) for part in line.partition("  #")[0].split("|"))
+
+
+def known_command(words: list[str]) -> bool:
+    while words and re.match(r"[A-Z_]+=", words[0]):
+        words = words[1:]
+    options = {word.partition("=")[0] for word in words if word.startswith("-") and word != "-"}
+    match words:
+        case ["make", *targets]:
+            return set(targets) <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+        case ["memci", command, *_]:
+            return command in COMMANDS and options <= COMMANDS[command]
+        case ["python", "-m", module, *_]:
+            spec = importlib.util.find_spec(f"{module}.__main__" if find_package(module) else module)
+            source = spec.loader.get_source(spec.name) if spec else ""
+            return spec is not None and all(f'"{option}"' in source for option in options - {"-m"})
+        case ["pip", "install", what]:
+            extra = re.fullmatch(r"memci(?:\[(\w+)\])?", what)
+            return extra is not None and extra[1] in {None, *EXTRAS}
+    return words[0] in {"export", "echo"}
+
+
+def find_package(module: str) -> bool:
+    spec = importlib.util.find_spec(module)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+COMMANDS = {
+    name: {option for parameter in command.params for option in parameter.opts} | {"-h", "--help"}
+    for name, command in typer.main.get_command(app).commands.items()
+}
+"""the options of each command of memci"""
 
 
 def stubs() -> list[tuple[str, ast.stmt]]:

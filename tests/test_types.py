@@ -1,6 +1,7 @@
 """The public signatures, as a strict type checker sees them: a change that breaks a user's types fails here."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -171,7 +172,7 @@ async def awaited(opened: AsyncContext) -> None:
 """
 
 
-README = """
+LOOP = """
 from typing import Any
 
 from openai import OpenAI
@@ -180,19 +181,22 @@ from memci import Context
 
 client = OpenAI(base_url="http://localhost/v1", api_key="none")
 my_tools: list[Any] = []
-question = "Which seat did I ask for?"
 
-with Context.open("agent.db", "alice", system="You are a travel agent.", window=32_000) as context:
-    messages = context.render(question, tools=my_tools)
-    reply = client.chat.completions.create(model="gpt-4o", messages=messages, tools=[*my_tools, *context.tools])
-    message = reply.choices[0].message
-    receipt = context.append_turn(question, message, usage=reply.usage)
-    while answers := context.answers(message):
-        context.append_turn(*answers)
-        reply = client.chat.completions.create(model="gpt-4o", messages=context.render())
-        message = reply.choices[0].message
-        context.append_turn([message], usage=reply.usage)
+
+def run_tool(call: object) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": "c1", "content": ""}
+
+
 """
+"""what the loop of the README takes as given"""
+
+
+def readme_loop() -> str:
+    """The loop of an agent, as README.md shows it."""
+    text = (Path(next(iter(memci.__path__))).parent / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"^## The loop of an agent$.*?^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return LOOP + found[1]
 
 
 def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
@@ -224,7 +228,7 @@ def test_types_of_a_user_are_what_they_were_and_refuse_what_is_wrong(tmp_path):
     ten mistakes are ten errors, each on its line.
     """
     pytest.importorskip("openai")
-    told = checked(tmp_path, {"usage.py": USAGE, "readme.py": README, "misuse.py": MISUSE})
+    told = checked(tmp_path, {"usage.py": USAGE, "readme.py": readme_loop(), "misuse.py": MISUSE})
 
     assert told["usage.py"] == []
     assert told["readme.py"] == []

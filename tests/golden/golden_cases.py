@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from golden_digests import EVERY, Case, replayed
+from golden_model import prompted
 from golden_texts import FOLDER, own, real
 
 from memci import NeverRecalled, Stale
@@ -31,6 +32,8 @@ OWN = [
     Case("mixed", "files", {"window": 2_500, "notice": False, "model": "claude-sonnet-4"}),
     Case("mixed", "ram", {"window": 2_500, "rules": (NeverRecalled(4), Stale(6))}),
 ]
+PROMPTED = ("travel", "chinese")
+"""conversations of which the prompts are compared, with which a memory asks its model"""
 REAL = [
     Case("airline", "sqlite", {"window": 8_000}),
     Case("airline", "files", {"window": 16_000, "preset": "economy"}),
@@ -49,9 +52,8 @@ def committed(name: str) -> dict:
     return json.loads((HERE / f"{name}.json").read_text())
 
 
-def differences(case: Case, talk, folder: Path, right: dict) -> list[str]:
-    """Return what of *case* is not as it was, in words; [] if all is."""
-    found = replayed(case, talk, folder)
+def differences(found: dict, right: dict) -> list[str]:
+    """Return in which of the digests *found* differs from those that are *right*, in words; [] in none."""
     told = []
     for key in sorted({*found, *right}):
         before, now = right.get(key), found.get(key)
@@ -68,21 +70,29 @@ def differences(case: Case, talk, folder: Path, right: dict) -> list[str]:
     return told
 
 
+def all_digests(name: str) -> dict[str, dict]:
+    """Return the digests of all cases, as they are now."""
+    talks, found = {"own": own, "real": real}[name](), {}
+    for case in {"own": OWN, "real": REAL}[name]:
+        with tempfile.TemporaryDirectory() as folder:
+            found[case.name] = replayed(case, talks[case.talk], Path(folder))
+    for talk in PROMPTED if name == "own" else ():
+        with tempfile.TemporaryDirectory() as folder:
+            found[f"prompts of {talk}"] = prompted(talks[talk], Path(folder))
+    return found
+
+
 def main() -> None:
-    for name, cases, talks in (("own", OWN, own), ("real", REAL, real)):
+    for name in ("own", "real"):
         if name == "real" and not FOLDER.is_dir():
             print(f"{FOLDER} is not here: the real conversations are left out")
             continue
-        there, found = talks(), {}
-        for case in cases:
-            with tempfile.TemporaryDirectory() as folder:
-                if "--write" in sys.argv:
-                    found[case.name] = replayed(case, there[case.talk], Path(folder))
-                else:
-                    told = differences(case, there[case.talk], Path(folder), committed(name).get(case.name, {}))
-                    print(case.name, "-", "; ".join(told) or "the same")
+        found = all_digests(name)
         if "--write" in sys.argv:
             (HERE / f"{name}.json").write_text(written(found))
+        else:
+            for case, digests in found.items():
+                print(case, "-", "; ".join(differences(digests, committed(name).get(case, {}))) or "the same")
 
 
 def written(found: dict[str, dict]) -> str:

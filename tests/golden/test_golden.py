@@ -5,7 +5,9 @@ digest is renewed after a change that was meant.
 """
 
 import pytest
-from golden_cases import OWN, REAL, committed, differences
+from golden_cases import OWN, PROMPTED, REAL, committed, differences
+from golden_digests import replayed
+from golden_model import prompted
 from golden_texts import FOLDER, own, real
 
 WHY = "the real conversations are not here: set MEMCI_DATA to their folder"
@@ -29,10 +31,20 @@ TALKS = {"own": own, "real": real}
 )
 def test_a_conversation_gives_the_bytes_that_it_always_gave(name, case, tmp_path):
     """Renderings, answers, tools, exports and stored rows of a conversation are those that were committed."""
-    assert differences(case, TALKS[name]()[case.talk], tmp_path, committed(name)[case.name]) == []
+    found = replayed(case, TALKS[name]()[case.talk], tmp_path)
+
+    assert differences(found, committed(name)[case.name]) == []
+
+
+@pytest.mark.parametrize("talk", PROMPTED)
+def test_a_memory_asks_its_model_what_it_always_asked(talk, tmp_path):
+    """The prompts of every step of the memory are those that were committed: answers depend on them."""
+    found = prompted(own()[talk], tmp_path)
+
+    assert differences(found, committed("own")[f"prompts of {talk}"]) == []
 
 
 def test_every_committed_digest_is_compared():
     """A case that is renamed or dropped leaves no digests behind."""
-    assert [*committed("own")] == [case.name for case in OWN]
+    assert [*committed("own")] == [*(case.name for case in OWN), *(f"prompts of {talk}" for talk in PROMPTED)]
     assert [*committed("real")] == [case.name for case in REAL]

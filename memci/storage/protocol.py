@@ -170,7 +170,7 @@ class Erasure(NamedTuple):
     digests of their ops that appended one of the entries become 16 zero bytes"""
 
 
-class Erased(NamedTuple):
+class ErasedRows(NamedTuple):
     """How many rows were removed, by table."""
 
     contexts: int = 0
@@ -244,7 +244,7 @@ class Storage(Protocol):
         """Return the record of every context in the store, by id."""
         ...
 
-    def erase(self, erasure: Erasure) -> Erased:
+    def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names as one transaction, then scrub it from the store's files.
 
         Naming what is gone already is fine; `Erasure()` only scrubs.

@@ -14,7 +14,7 @@ from memci.storage.protocol import (
     CompactionRow,
     ContextRecord,
     EntryRow,
-    Erased,
+    ErasedRows,
     Erasure,
     OpRow,
     PageRow,
@@ -49,7 +49,7 @@ class Split:
             self._inner.commit(Transition(record.head, second, compaction=transition.compaction))
         return known
 
-    def erase(self, erasure: Erasure) -> Erased:
+    def erase(self, erasure: Erasure) -> ErasedRows:
         changes = [each._replace(record=each.record._replace(revision=2 * each.record.revision - 1))
                    for each in erasure.transitions]  # fmt: skip
         for change in changes:

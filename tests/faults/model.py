@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from memci.errors import PageNotFound
 from memci.history.verify import problems
-from memci.storage.protocol import Erased, Erasure, OpRow, Storage, Transition
+from memci.storage.protocol import ErasedRows, Erasure, OpRow, Storage, Transition
 
 from .scenario import STEPS, Make, Message, Play, opened
 
@@ -111,7 +111,7 @@ class Watched:
             self._look(self._inner)
         return known
 
-    def erase(self, erasure: Erasure) -> Erased:
+    def erase(self, erasure: Erasure) -> ErasedRows:
         """Erase, and show it."""
         gone = self._inner.erase(erasure)
         self._look(self._inner)

@@ -119,7 +119,7 @@ def applied(mutant: Mutant, folder: Path) -> str | None:
     path = folder / mutant.path
     text = path.read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
-        return f"{mutant.old!r} is {text.count(mutant.old)} times in {mutant.path}: write the mutant anew"
+        return f"{mutant.old!r} is {text.count(mutant.old)} times in {mutant.path}: adapt the mutant"
     path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
     return None
 

@@ -22,7 +22,6 @@ class Mutant(NamedTuple):
 
 
 _SQLITE = "memci/storage/sqlite/store.py"
-_BATCH = "memci/storage/sqlite/batch.py"
 _WRITE = "memci/storage/sqlite/write.py"
 _FILE = "memci/storage/sqlite/connection.py"
 _ROWS = "memci/storage/sqlite/rows.py"
@@ -90,9 +89,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "opening takes nothing from a writer",
         "memci/history/loader.py",
-        "    return Opened(window, reader, Unwritten(found[0].settings, views))",
+        "    return LoadedContext(window, reader, Unwritten(found[0].settings, views))",
         "    storage.commit(Transition(record.head, record._replace(revision=record.revision + 1), views=views))\n"
-        "    window.record = record._replace(revision=record.revision + 1)\n    return Opened(window, reader)",
+        "    window.record = record._replace(revision=record.revision + 1)\n    return LoadedContext(window, reader)",
         "tests/context/test_context_fencing.py",
     ),
     Mutant(
@@ -119,7 +118,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # -- what is read is what was written
     Mutant(
         "order is that of seqs",
-        _BATCH,
+        _ROWS,
         '_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id',
         '_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY at, e.id DESC',
         "machine",
@@ -128,7 +127,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the check sum of a row is checked", _ROWS, "return written == crc(*columns)", "return True", "fuzz"),
     Mutant(
         "a damaged row is not skipped",
-        _BATCH,
+        _ROWS,
         "    except CorruptRecord as error:\n        return entries, error\n",
         "    except CorruptRecord:\n        return entries, None\n",
         "fuzz",
@@ -208,7 +207,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a fork keeps its own views",
-        _BATCH,
+        _ROWS,
         "    bounds = (nr - owner) << 40,",
         "    bounds = 0,",
         "tests/context/test_context_forks.py",
@@ -251,7 +250,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/context/test_context_erase_spread.py",
     ),
     Mutant(
-        "a line of the contents is told anew",
+        "a line of the contents is made again",
         _ERASING,
         "return old if page is None else line(window, page).at(old.level)",
         "return old",
@@ -261,8 +260,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a file is synced before it has its name",
         "memci/storage/filesystem/files.py",
-        "                        self._sync(file, path)\n",
-        "                        pass\n",
+        "                    self._sync(file, path)\n",
+        "                    pass\n",
         "power",
     ),
     Mutant(

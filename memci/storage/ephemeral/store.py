@@ -19,7 +19,7 @@ from ..protocol import (
     CompactionRow,
     ContextRecord,
     EntryRow,
-    Erased,
+    ErasedRows,
     Erasure,
     OpRow,
     PageRow,
@@ -177,7 +177,7 @@ class EphemeralStorage:
             self._find("")
             return [self._contexts[each].record for each in sorted(self._contexts)]
 
-    def erase(self, erasure: Erasure) -> Erased:
+    def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names. O(its rows, and contexts in the store)."""
         with self._lock:
             self._find("")
@@ -213,7 +213,7 @@ class EphemeralStorage:
                 self._contexts[rows.record.id] = rows
             self._trusted = True
             entries = sum(len(each.entries) for each in gone) + len(erased)
-            return Erased(len(gone), entries, sum(len(each.pages) for each in gone), compactions, ops)
+            return ErasedRows(len(gone), entries, sum(len(each.pages) for each in gone), compactions, ops)
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
         """Take the lock of *context*, in this process."""

@@ -52,7 +52,7 @@ def op_file(op_id: str) -> str:
 
 
 @dataclass(slots=True)
-class Kept:
+class ContextFile:
     """One context, as `context.jsonl` has it."""
 
     record: ContextRecord
@@ -94,7 +94,7 @@ class Kept:
         named = {"compactions": "editions"}  # as the first format calls them
         return {named.get(kind, kind): len(getattr(self, kind)) for kind in kinds if getattr(self, kind)}
 
-    def follow(self, transition: Transition) -> "Kept":
+    def follow(self, transition: Transition) -> "ContextFile":
         """Return the context after *transition*. O(rows, and what is kept)."""
         record, folder = transition.record, self.folder
         after = replace(
@@ -159,9 +159,9 @@ class Kept:
             files[name] = whole(folder, "editions", [compaction_line(folder, compaction)])
         return files
 
-    def without_news(self, files: dict[str, int]) -> "Kept":
+    def without_news(self, files: dict[str, int]) -> "ContextFile":
         """Return the context once its news are in *files*, so many of each kind."""
-        return Kept(self.record, self.record.head, self.last, files, self.active, erasures=self.erasures)
+        return ContextFile(self.record, self.record.head, self.last, files, self.active, erasures=self.erasures)
 
     def dumps(self) -> bytes:
         """Return the bytes of `context.jsonl`. O(window, and news)."""

@@ -12,12 +12,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...errors import CorruptRecord, InvalidSetting
-from ..protocol import EntryRow, Erased, Erasure, OpRow, Transition
+from ..protocol import EntryRow, ErasedRows, Erasure, OpRow, Transition
 from ..validation import check_revision
-from .context_file import KINDS, Kept, folder_name, is_folder_name, merged, op_file, view_file
+from .context_file import KINDS, ContextFile, folder_name, is_folder_name, merged, op_file, view_file
 from .files import Files
-from .loading import CONTEXTS, load
-from .read import Reading, owners
+from .read import CONTEXTS, Reading, load, owners
 from .rows import entry_line, line, op_line, read_line, read_lines, whole
 
 JOURNAL: Final = "erasing.jsonl"
@@ -30,7 +29,7 @@ Staged = dict[str, bytes | None]
 """files by path: what they will hold, or None for what goes"""
 
 
-def stage(files: Files, erasure: Erasure) -> tuple[Staged, Erased]:
+def stage(files: Files, erasure: Erasure) -> tuple[Staged, ErasedRows]:
     """Return what *erasure* makes of the files, and how many rows go. O(what changes).
 
     Raises:
@@ -103,8 +102,8 @@ def involved(files: Files, erasure: Erasure) -> set[str]:
     return {folder_name(context) for context in contexts}
 
 
-def _owner(files: Files, context: str, seq: int) -> Kept:
-    def load_context(name: str) -> Kept | None:
+def _owner(files: Files, context: str, seq: int) -> ContextFile:
+    def load_context(name: str) -> ContextFile | None:
         return load(files, folder_name(name), name)
 
     kept = load_context(context)
@@ -117,12 +116,12 @@ class _Stage:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._staged: Staged = {}
-        self._changed: dict[str, Kept] = {}
+        self._changed: dict[str, ContextFile] = {}
 
-    def run(self, erasure: Erasure) -> tuple[Staged, Erased]:
+    def run(self, erasure: Erasure) -> tuple[Staged, ErasedRows]:
         if erasure.contexts:
             self._check_forks(set(erasure.contexts))
-        gone = Erased()
+        gone = ErasedRows()
         for context in dict.fromkeys(erasure.contexts):
             gone = self._remove(context, gone)
         for context, row in erasure.entries:
@@ -145,7 +144,7 @@ class _Stage:
                 fork, parent = kept.record.id, kept.record.parent
                 raise InvalidSetting("context", f"{fork!r} is a fork of {parent!r}: erase that first")
 
-    def _remove(self, context: str, gone: Erased) -> Erased:
+    def _remove(self, context: str, gone: ErasedRows) -> ErasedRows:
         kept = load(self._files, folder_name(context), context)
         if kept is None:
             return gone
@@ -159,21 +158,21 @@ class _Stage:
             ops=gone.ops + len(reading.ops()),
         )
 
-    def _kept(self, context: str) -> Kept:
+    def _kept(self, context: str) -> ContextFile:
         if context not in self._changed:
             kept = load(self._files, folder_name(context), context)
             assert kept is not None, "it was there, and we hold its lock"
             self._changed[context] = kept
         return self._changed[context]
 
-    def _read(self, kept: Kept, name: str) -> bytes | None:
+    def _read(self, kept: ContextFile, name: str) -> bytes | None:
         path = f"{CONTEXTS}/{kept.folder}/{name}"
         return self._staged[path] if path in self._staged else self._files.read(path)
 
-    def _write(self, kept: Kept, name: str, content: bytes | None) -> None:
+    def _write(self, kept: ContextFile, name: str, content: bytes | None) -> None:
         self._staged[f"{CONTEXTS}/{kept.folder}/{name}"] = content
 
-    def _bury(self, kept: Kept, context: str, row: EntryRow) -> None:
+    def _bury(self, kept: ContextFile, context: str, row: EntryRow) -> None:
         self._drop_views(kept, {row.seq})
         if row.seq >= kept.spilled:
             before = kept.entries.get(row.seq)
@@ -201,7 +200,7 @@ class _Stage:
         start = first.get("first", int(names[-1][9:21]))
         self._write(kept, names[-1], whole(kept.folder, "messages", [*ordered, *rest], page=page, first=start))
 
-    def _follow(self, transition: Transition, seqs: set[int], own: set[int], gone: Erased) -> Erased:
+    def _follow(self, transition: Transition, seqs: set[int], own: set[int], gone: ErasedRows) -> ErasedRows:
         context = transition.record.id
         kept = self._kept(context)
         check_revision(transition, kept.record.head, kept.record.revision)
@@ -217,7 +216,7 @@ class _Stage:
         self._changed[context] = kept.follow(transition)
         return gone._replace(compactions=gone.compactions + len(revisions), ops=gone.ops + len(forgotten))
 
-    def _write_ops(self, kept: Kept, ops: list[OpRow]) -> None:
+    def _write_ops(self, kept: ContextFile, ops: list[OpRow]) -> None:
         for op in ops:
             if op.op_id in kept.ops:
                 kept.ops[op.op_id] = op
@@ -226,7 +225,7 @@ class _Stage:
                 news: dict[int | str, bytes] = {op.op_id: op_line(kept.folder, op)}
                 self._write(kept, name, merged(kept.folder, "ops", content, news))
 
-    def _drop_views(self, kept: Kept, seqs: set[int]) -> None:
+    def _drop_views(self, kept: ContextFile, seqs: set[int]) -> None:
         for seq in seqs:
             kept.views.pop(seq, None)
         for name in {view_file(seq) for seq in seqs}:

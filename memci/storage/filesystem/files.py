@@ -2,25 +2,36 @@
 
     write "context.jsonl":   .context.jsonl.tmp   written, synced   ──▶   renamed   ──▶   its folder synced
 
-Under a name that we read there is never half a file: after a power cut it holds the old bytes or the new ones, and what
-does not check is damage. Every step goes from the folder down, by descriptors, and follows no link: where a link, a
-pipe or another one's file stands in the place of ours, it is refused.
+A name that is read never holds half a file: after a power cut it holds the old bytes or the new ones, and a check sum
+that does not match means damage. Each path is walked from the folder down, by descriptors, and no link is followed: a
+link, a pipe or another user's file in the place of one of ours is refused.
+
+    ENOSPC   StorageFull        EACCES, EROFS   StorageReadOnly        ELOOP (a link)   StorageUnavailable
 
 This module knows nothing of contexts, lines or rows.
 """
 
+import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from ...errors import HandlePoisoned, StorageError, StorageUnavailable
-from .calls import FOLDER, FULL, names_in, read, remove, storage_error, sync, write
+from ...errors import HandlePoisoned, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""what the operating system says when there is no space"""
+_DENIED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_NOT_OURS: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)  # where fsync() stops at the drive's cache
+_CHUNK: Final = 2**24
 
 
 class Files:
@@ -30,12 +41,13 @@ class Files:
         self.path = path
         self._pid = os.getpid()
         self.poison: str | None = None
+        """why these files can't be trusted any more; None while they can"""
         self.shown: Mapping[str, bytes | None] = {}
-        """what reading finds instead of what is there: new contents by path, None for what is gone"""
+        """what reading finds instead of what is there: new contents by path, None for a path that is gone"""
         try:
-            root = os.open(path, FOLDER & ~os.O_NOFOLLOW)  # the caller may name his folder by a link
+            root = os.open(path, _FOLDER & ~os.O_NOFOLLOW)  # the caller may name the folder by a link
         except OSError as error:
-            raise self.error(error, "") from error
+            raise self._error(error, "") from error
         self._root: _Root | None = _Root(root)
         self._lasting: set[str] = set()
         found = os.fstat(root)
@@ -45,19 +57,17 @@ class Files:
     def check(self) -> None:
         """Raise HandlePoisoned if these files can't be trusted any more, or are not at their path."""
         self.check_open()
-        if self.poison is None:
-            try:
-                found = os.stat(self.path)  # noqa: PTH116 -- on the hot path
-                same = (found.st_dev, found.st_ino) == self._identity
-            except OSError:
-                same = False
-            if same:
-                return
+        try:
+            found = os.stat(self.path)  # noqa: PTH116 -- on the hot path
+            same = (found.st_dev, found.st_ino) == self._identity
+        except OSError:
+            same = False
+        if not same:
             self.poison = f"{self.path!r} was moved, replaced or deleted: open the store again"
-        raise HandlePoisoned(self.poison)
+            raise HandlePoisoned(self.poison)
 
     def check_open(self) -> None:
-        """Raise HandlePoisoned if these files were closed, or can't be trusted, or are another process's."""
+        """Raise HandlePoisoned if these files were closed, can't be trusted, or belong to another process."""
         if os.getpid() != self._pid:
             raise HandlePoisoned(f"{self.path!r} was opened before fork(): open the store again in this process")
         if self.poison is not None:
@@ -69,35 +79,26 @@ class Files:
         self._root = None
 
     def read(self, path: str, most: int | None = None) -> bytes | None:
-        """Return the bytes of a file, *most* of them if that is given; None if there is none. O(bytes)."""
+        """Return the bytes of a file, at most *most* if that is given; None if there is no such file. O(bytes)."""
         for known in (path, "/".join(path.split("/")[:2])):
             if known in self.shown:
                 return self.shown[known]
-        *folder, name = path.split("/")
-        try:
-            with self._folder(folder) as parent:
-                file = os.open(name, _READ, dir_fd=parent)
-                try:
-                    self._check_ours(file, path)
-                    return read(file, most)
-                finally:
-                    os.close(file)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.error(error, path) from error
+        with suppress(FileNotFoundError), self._above(path, missing=True) as (folder, name):
+            file = os.open(name, _READ, dir_fd=folder)
+            try:
+                self._check_ours(file, path)
+                return _read(file, most)
+            finally:
+                os.close(file)
+        return None
 
     def names(self, path: str, *, hidden: bool = False) -> list[str]:
         """Return the names in a folder, sorted; those that are not final only if *hidden*. O(names)."""
         if self.shown.get("/".join(path.split("/")[:2]), b"") is None:
             return []
-        try:
-            with self._folder(path.split("/") if path else []) as folder:
-                found = {name for name in names_in(folder) if hidden or not name.startswith(".")}
-        except FileNotFoundError:
-            found = set()
-        except OSError as error:
-            raise self.error(error, path) from error
+        found: set[str] = set()
+        with suppress(FileNotFoundError), self._folder(path, missing=True) as folder:
+            found = {name for name in _names_in(folder) if hidden or not name.startswith(".")}
         for known, content in self.shown.items():
             parent, _, name = known.rpartition("/")
             if parent == path:
@@ -105,52 +106,42 @@ class Files:
         return sorted(found)
 
     def has(self, path: str) -> bool:
-        """Tell whether anything is under *path*."""
+        """Return whether there is anything under *path*."""
         if path in self.shown:
             return self.shown[path] is not None
-        *folder, name = path.split("/")
-        try:
-            with self._folder(folder) as parent:
-                os.stat(name, dir_fd=parent, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise self.error(error, path) from error
-        return True
+        with suppress(FileNotFoundError), self._above(path, missing=True) as (folder, name):
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return True
+        return False
 
     def write(self, path: str, content: bytes) -> None:
         """Put *content* under *path*: whole, synced, named; `sync` of its folder makes the name last. O(bytes)."""
-        *folder, name = path.split("/")
-        tmp = f".{name}.tmp"
-        try:
-            with self._folder(folder) as parent:
-                with suppress(FileNotFoundError):
-                    os.unlink(tmp, dir_fd=parent)
+        with self._above(path) as (folder, name):
+            tmp = f".{name}.tmp"
+            with suppress(FileNotFoundError):
+                os.unlink(tmp, dir_fd=folder)
+            try:
+                file = os.open(tmp, _MAKE, 0o600, dir_fd=folder)
                 try:
-                    file = os.open(tmp, _MAKE, 0o600, dir_fd=parent)
-                    try:
-                        write(file, content)
-                        self._sync(file, path)
-                    finally:
-                        os.close(file)
-                    os.rename(tmp, name, src_dir_fd=parent, dst_dir_fd=parent)
-                except BaseException:
-                    with suppress(OSError):
-                        os.unlink(tmp, dir_fd=parent)
-                    raise
-        except OSError as error:
-            raise self.error(error, path) from error
+                    left = memoryview(content)
+                    while left:
+                        left = left[os.write(file, left) :]
+                    self._sync(file, path)
+                finally:
+                    os.close(file)
+                os.rename(tmp, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(tmp, dir_fd=folder)
+                raise
 
     def sync(self, path: str) -> None:
         """Make the names in a folder last."""
-        try:
-            with self._folder(path.split("/") if path else []) as folder:
-                self._sync(folder, path, names=True)
-        except OSError as error:
-            raise self.error(error, path) from error
+        with self._folder(path) as folder:
+            self._sync(folder, path, names=True)
 
     def make_last(self, path: str) -> None:
-        """Sync all folders from the one above ours down to *path*, once: who made them may have died before."""
+        """Sync all folders from the one above ours down to *path*, once: their maker may have died before it did."""
         if path in self._lasting:
             return
         try:
@@ -161,87 +152,82 @@ class Files:
             finally:
                 os.close(above)
         except OSError as error:
-            raise self.error(error, "") from error
+            raise self._error(error, "") from error
         names = path.split("/")
         for depth in range(len(names) + 1):
             self.sync("/".join(names[:depth]))
         self._lasting.add(path)
 
     def make_folder(self, path: str, *, lasts: bool = True) -> None:
-        """Make a folder, which *lasts*, if there is none."""
-        *above, name = path.split("/")
-        try:
-            with self._folder(above) as parent:
-                try:
-                    os.mkdir(name, 0o700, dir_fd=parent)
-                except FileExistsError:
-                    return
-                if lasts:
-                    self._sync(parent, path, names=True)
-        except OSError as error:
-            raise self.error(error, path) from error
+        """Make a folder if there is none, and make its name last unless *lasts* is false."""
+        with self._above(path) as (folder, name):
+            try:
+                os.mkdir(name, 0o700, dir_fd=folder)
+            except FileExistsError:
+                return
+            if lasts:
+                self._sync(folder, path, names=True)
 
     def rename(self, path: str, name: str) -> None:
         """Give a folder another *name* beside it."""
-        *above, old = path.split("/")
-        try:
-            with self._folder(above) as parent:
-                os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
-        except OSError as error:
-            raise self.error(error, path) from error
+        with self._above(path) as (folder, old):
+            os.rename(old, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it; fine if there is none. O(files)."""
-        *above, name = path.split("/")
-        try:
-            with suppress(FileNotFoundError), self._folder(above) as parent:
-                remove(parent, name)
-        except OSError as error:
-            raise self.error(error, path) from error
+        with suppress(FileNotFoundError), self._above(path, missing=True) as (folder, name):
+            _remove(folder, name)
 
     def remove_unfinished(self, path: str) -> None:
-        """Remove from a folder what was never given its final name. O(names)."""
-        try:
-            with suppress(FileNotFoundError), self._folder(path.split("/") if path else []) as folder:
-                for name in names_in(folder):
-                    if name.startswith(".") and name.endswith(".tmp"):
-                        remove(folder, name)
-        except OSError as error:
-            raise self.error(error, path) from error
+        """Remove from a folder the files that never got their final name. O(names)."""
+        with suppress(FileNotFoundError), self._folder(path, missing=True) as folder:
+            for name in _names_in(folder):
+                if name.startswith(".") and name.endswith(".tmp"):
+                    _remove(folder, name)
 
     def open_lock(self, path: str) -> int:
         """Open the file of a lock, which is made if there is none, and return its descriptor."""
-        *folder, name = path.split("/")
-        try:
-            with self._folder(folder) as parent:
-                file = os.open(name, _LOCK, 0o600, dir_fd=parent)
+        with self._above(path) as (folder, name):
+            file = os.open(name, _LOCK, 0o600, dir_fd=folder)
             try:
                 self._check_ours(file, path)
             except BaseException:
                 os.close(file)
                 raise
-        except OSError as error:
-            raise self.error(error, path) from error
         return file
 
-    def error(self, error: OSError, path: str) -> StorageError:
-        """Return what *error* means to a caller of a store."""
-        return storage_error(error, os.path.join(self.path, path))  # noqa: PTH118 -- as the caller wrote it
+    @contextmanager
+    def _above(self, path: str, *, missing: bool = False) -> Iterator[tuple[int, str]]:
+        """Give the open folder that *path* is in, and its name there; fails as `_folder` does."""
+        above, _, name = path.rpartition("/")
+        with self._folder(above, path, missing=missing) as folder:
+            yield folder, name
 
     @contextmanager
-    def _folder(self, names: list[str]) -> Iterator[int]:
+    def _folder(self, folder: str, path: str | None = None, *, missing: bool = False) -> Iterator[int]:
+        """Give the descriptor of *folder*. An OSError becomes a StorageError that names *path*, default: *folder*.
+
+        With *missing*, a FileNotFoundError is raised as it is.
+        """
         root = self._root
         if root is None:
             raise HandlePoisoned(self.poison)
-        folder = os.dup(root.file)
         try:
-            for name in names:
-                inner = os.open(name, FOLDER, dir_fd=folder)
-                os.close(folder)
-                folder = inner
-            yield folder
-        finally:
-            os.close(folder)
+            file = os.dup(root.file)
+            try:
+                for name in folder.split("/") if folder else ():
+                    inner = os.open(name, _FOLDER, dir_fd=file)
+                    os.close(file)
+                    file = inner
+                yield file
+            finally:
+                os.close(file)
+        except StorageError:
+            raise
+        except OSError as error:
+            if missing and isinstance(error, FileNotFoundError):
+                raise
+            raise self._error(error, folder if path is None else path) from error
 
     def _check_ours(self, file: int, path: str) -> None:
         found = os.fstat(file)
@@ -252,14 +238,25 @@ class Files:
         try:
             sync(file)
         except OSError as error:
-            # What the system once failed to sync it may forget, and tell the next fsync that all is well.
+            # After a sync that failed, the system may forget the data and report success for the next one.
             if names or error.errno not in FULL:
                 self.poison = f"{path!r} in {self.path!r} could not be synced ({error.strerror}): open the store again"
             raise
 
+    def _error(self, error: OSError, path: str) -> StorageError:
+        """Return what *error* means to a caller of a store."""
+        where = os.path.join(self.path, path)  # noqa: PTH118 -- as the caller wrote it
+        if error.errno in FULL:
+            return StorageFull(f"no space is left for {where!r}")
+        if error.errno in _DENIED:
+            return StorageReadOnly(f"{where!r} can't be written, or not be reached: {error.strerror}")
+        if error.errno in _NOT_OURS:
+            return StorageUnavailable(f"{where!r} is a link, or no file or folder of ours: it was not touched")
+        return StorageUnavailable(f"{where!r} can't be used: {error.strerror or error}")
+
 
 class _Root:
-    """An open folder, closed when the last thread that uses it lets go: its number must not become another one's."""
+    """An open folder, closed when the last thread that uses it drops it: its number must not be reused before."""
 
     __slots__ = ("file",)
 
@@ -268,3 +265,44 @@ class _Root:
 
     def __del__(self) -> None:
         os.close(self.file)
+
+
+def sync(file: int) -> None:
+    """Return when a file, or the names in a folder, are on the disk."""
+    if _FULL_SYNC is not None:
+        fcntl.fcntl(file, _FULL_SYNC)
+    else:
+        os.fsync(file)
+
+
+def _read(file: int, most: int | None) -> bytes:
+    """Return what is in *file*, at most so many bytes. O(bytes)."""
+    parts: list[bytes] = []
+    left = 2**62 if most is None else most
+    size = os.fstat(file).st_size + 1
+    while left > 0 and (part := os.read(file, min(left, size, _CHUNK))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _names_in(folder: int) -> list[str]:
+    return os.listdir(folder)
+
+
+def _remove(folder: int, name: str) -> None:
+    """Remove a file from an open folder, or a folder with all that is in it; fine if there is none. O(files)."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno not in {errno.EISDIR, errno.EPERM}:
+            raise
+        inner = os.open(name, _FOLDER, dir_fd=folder)
+        try:
+            for each in _names_in(inner):
+                _remove(inner, each)
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=folder)

@@ -1,31 +1,107 @@
 """Reading a context from its files: what `context.jsonl` has goes before what the others say.
 
-    entry 812     context.jsonl, or the file in messages/ with the highest first seq that is not above 812
-    page #42      context.jsonl, or pages/0000000000.jsonl
+    no folder                        ──▶  there is no such context
+    a folder without context.jsonl   ──▶  CorruptRecord: it was there
+    entry 812                        ──▶  context.jsonl, or the file in messages/ with the highest first seq up to 812
+    page #42                         ──▶  context.jsonl, or pages/0000000000.jsonl
 
-What is missing or damaged is a CorruptRecord when it is reached, and what is beside it can be read. Nothing is locked:
-`context.jsonl` is read once, and what it leaves to the others was written before it and does not change. This module
-knows nothing of writing.
+A damaged record is a CorruptRecord at once; any other row that is missing or damaged is one when it is reached, and the
+rows beside it can be read. Nothing is locked: `context.jsonl` is read once, and the files that it refers to were
+written before it and do not change. This module knows nothing of writing.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ...errors import CorruptRecord, StorageBusy
-from ..protocol import CompactionRow, EntryRow, OpRow, PageRow, PageState
-from .context_file import PAGES_PER_FILE, Kept, op_file, page_file, view_file
+from ...errors import CorruptRecord, SchemaTooNew, StorageBusy
+from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
+from .context_file import (
+    FIELDS,
+    KINDS,
+    PAGES_PER_FILE,
+    SCHEMA_VERSION,
+    ContextFile,
+    folder_name,
+    op_file,
+    page_file,
+    view_file,
+)
 from .files import Files
-from .loading import CONTEXTS, loads
-from .rows import Line, Lines, read_compaction, read_entry, read_lines, read_op, read_page
+from .rows import Line, Lines, read_compaction, read_entry, read_line, read_lines, read_op, read_page
 
+CONTEXTS: Final = "contexts"
 _NOTHING: Final = Lines({}, (), ())
+
+
+def load(files: Files, folder: str, context: str | None) -> ContextFile | None:
+    """Return what the context in *folder* has, None if there is none; *context* None: whichever it is."""
+    place = f"{CONTEXTS}/{folder}"
+    content = files.read(f"{place}/context.jsonl")
+    if content is None:
+        if not files.has(place):
+            return None
+        content = files.read(f"{place}/context.jsonl")  # it may have come just now
+        if content is None and files.has(place):
+            raise CorruptRecord(context or f"in folder {folder}", 0, "its context.jsonl is missing")
+    return None if content is None else loads(content, context, folder)
+
+
+def loads(content: bytes, context: str | None, folder: str) -> ContextFile:
+    """Return the context in *content*; *context* None: whichever it is. O(window, and news).
+
+    Raises:
+        CorruptRecord: If its record is damaged; other damage is found by who needs what is damaged.
+    """
+    lines = read_lines(folder, "context", content)
+    name = context if context is not None else f"in folder {folder}"
+    texts: dict[str, bytes] = {}
+    try:
+        fields = lines.first
+        if not fields:
+            raise CorruptRecord(name, 0, "its record, the first line of context.jsonl, is not what was written")
+        if fields["schema"] > SCHEMA_VERSION:
+            raise SchemaTooNew(f"a later memci wrote context {name!r:.60}")
+        texts = {each.fields["text"]: each.body for each in lines.good if "text" in each.fields}
+        if texts.keys() != {"settings", "state"}:
+            raise CorruptRecord(name, 0, "its settings or its state are not what was written")
+        record = ContextRecord(
+            **{each: fields[each] for each in FIELDS},
+            settings=texts["settings"].decode(),
+            state=texts["state"].decode(),
+        )
+        last = fields["edition"]
+        kept = ContextFile(
+            record,
+            fields["spilled"],
+            None if last is None else (last[0], last[1]),
+            {k: fields["files"][k] for k in KINDS},
+        )
+        kept.erasures = fields["erasures"]
+        for each in lines.good:
+            _take(kept, each)
+        found, told = kept.counts, fields["counts"]
+        kept.hurt = frozenset(kind for kind in {*found, *told} if found.get(kind) != told.get(kind))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise CorruptRecord(name, 0, f"its context.jsonl is none of ours: {type(error).__name__}") from error
+    if record.id != name and (context is not None or folder_name(record.id) != folder):
+        raise CorruptRecord(name, 0, f"its folder holds the context {record.id!r:.60}")
+    return kept
+
+
+def revision(first_line: bytes, context: str) -> int:
+    """Return the revision that the first line of `context.jsonl` tells."""
+    found = read_line(folder_name(context), first_line)
+    number = found.fields.get("revision") if found is not None else None
+    if not isinstance(number, int):
+        raise CorruptRecord(context, 0, "its record, the first line of context.jsonl, is not what was written")
+    return number
 
 
 class Reading:
     """One context, as its files were when it was loaded."""
 
-    def __init__(self, files: Files, kept: Kept) -> None:
+    def __init__(self, files: Files, kept: ContextFile) -> None:
         self.kept = kept
         self._files = files
         self._context = kept.record.id
@@ -195,9 +271,11 @@ class Reading:
         return CorruptRecord(self._context, seq, reason)
 
 
-def owners(kept: Kept, first: int, end: int, load_context: Callable[[str], Kept | None]) -> list[tuple[Kept, int, int]]:
+def owners(
+    kept: ContextFile, first: int, end: int, load_context: Callable[[str], ContextFile | None]
+) -> list[tuple[ContextFile, int, int]]:
     """Return who keeps the entries `[first, end)` of a context: itself, and those that it was forked from."""
-    found: list[tuple[Kept, int, int]] = []
+    found: list[tuple[ContextFile, int, int]] = []
     current = kept
     while True:
         parent, base = current.record.parent, current.record.base
@@ -212,3 +290,18 @@ def owners(kept: Kept, first: int, end: int, load_context: Callable[[str], Kept 
         if above is None or above.record.head < end:
             raise CorruptRecord(kept.record.id, first, f"{parent!r:.60}, which it was forked from, does not have it")
         current = above
+
+
+def _take(kept: ContextFile, found: Line) -> None:
+    fields, context = found.fields, kept.record.id
+    if "seq" in fields and type(fields["page"]) is int:
+        kept.entries[fields["seq"]] = found
+    elif "page" in fields:
+        page = read_page(context, fields)
+        (kept.active if page.state is PageState.ACTIVE else kept.rows)[page.index] = page
+    elif "view" in fields:
+        kept.views[fields["view"]] = (fields["tokens"], fields["clip"])
+    elif "op" in fields:
+        kept.ops[fields["op"]] = read_op(context, fields)
+    elif "edition" in fields:
+        kept.compactions[fields["edition"]] = read_compaction(context, found)

@@ -13,10 +13,9 @@ A commit holds the lock of the context. This module knows nothing of locks or er
 from ...errors import CommitUnknown, InvalidSetting, StorageError
 from ..protocol import OpRow, Transition
 from ..validation import check_revision
-from .context_file import KINDS, Kept, folder_name
+from .context_file import KINDS, ContextFile, folder_name
 from .files import Files
-from .loading import CONTEXTS, load
-from .read import Reading
+from .read import CONTEXTS, Reading, load
 
 
 def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
@@ -40,7 +39,7 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
     check_revision(transition, *((0, 0) if kept is None else (kept.record.head, kept.record.revision)))
     if kept is None:
         _check_parent(files, transition, full=full)
-        empty = Kept(record, record.base)
+        empty = ContextFile(record, record.base)
         _create(files, empty.follow(transition), op_id, full=full)
         return None
     kept.check_whole()
@@ -69,7 +68,7 @@ def make_final(files: Files, place: str, op_id: str | None) -> None:
         raise CommitUnknown(op_id, str(error)) from error
 
 
-def _create(files: Files, kept: Kept, op_id: str | None, *, full: bool) -> None:
+def _create(files: Files, kept: ContextFile, op_id: str | None, *, full: bool) -> None:
     tmp = f"{CONTEXTS}/.{kept.folder}.tmp"
     files.make_folder(CONTEXTS)
     files.remove(tmp)
@@ -85,7 +84,7 @@ def _create(files: Files, kept: Kept, op_id: str | None, *, full: bool) -> None:
         make_last(files, f"{CONTEXTS}/{kept.folder}", op_id)
 
 
-def _spilled(files: Files, kept: Kept, *, full: bool) -> Kept:
+def _spilled(files: Files, kept: ContextFile, *, full: bool) -> ContextFile:
     """Put the news of *kept* into files of their own, and return it without them. O(news)."""
     place = f"{CONTEXTS}/{kept.folder}"
     if not full:

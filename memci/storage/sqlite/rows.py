@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+import apsw
 import orjson
 
 from ...errors import CorruptRecord
@@ -21,6 +22,16 @@ from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, P
 from ..validation import MAX_PAGE
 
 MAX_REVISION: Final = 2**40 - 1
+
+BATCH_ROWS: Final = 256
+"""rows that one query reads"""
+_BATCH_BYTES: Final = 2**20
+
+_ENTRIES = """
+SELECT e.id, e.tokens, e.clip, quotes_page, quotes_entry, at, e.crc, codec, digest, body, v.tokens, v.clip, v.crc
+FROM entry AS e LEFT JOIN view AS v ON v.id = e.id + ? WHERE e.id >= ? AND e.id < ?"""
+_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
+_SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
 
 Row = tuple[Any, ...]
 """columns as SQLite has them: their crc vouches for the types"""
@@ -82,6 +93,43 @@ def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> Entr
         if not _matches(written, (shown_nr << 40 | seq, tokens, clip)):
             raise CorruptRecord(context, seq, "its view is not what was written")
     return EntryRow(seq, codec, body, body_digest, tokens, clip, quotes, at)
+
+
+def read_batch(
+    connection: apsw.Connection,
+    context: str,
+    nr: int,
+    owner: int,
+    first: int,
+    end: int,
+    containing: bytes | None,
+) -> tuple[list[EntryRow], CorruptRecord | None]:
+    """Return entries from *first* on, and what is wrong with the one after them."""
+    bounds = (nr - owner) << 40, owner << 40 | first, (owner << 40) + end
+    entries: list[EntryRow] = []
+    size, seq = 0, first
+    if containing is None:
+        cursor = connection.execute(_SELECT_ENTRIES, bounds)
+    else:
+        cursor = connection.execute(_SELECT_ENTRIES_CONTAINING, (*bounds, containing))
+    try:
+        for columns in cursor:
+            if containing is not None:
+                seq = columns[0] - (owner << 40)
+            entries.append(read_entry(context, seq, owner, nr, columns))
+            size += len(entries[-1].body)
+            seq += 1
+            if size > _BATCH_BYTES:
+                break
+    except CorruptRecord as error:
+        return entries, error
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
+        return entries, CorruptRecord(context, seq, f"it can't be read: {error}")
+    finally:
+        cursor.close()
+    if containing is None and not entries:
+        return entries, CorruptRecord(context, first, "it is missing")
+    return entries, None
 
 
 def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:

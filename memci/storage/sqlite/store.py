@@ -26,7 +26,7 @@ from ..protocol import (
     CompactionRow,
     ContextRecord,
     EntryRow,
-    Erased,
+    ErasedRows,
     Erasure,
     OpRow,
     PageRow,
@@ -35,9 +35,8 @@ from ..protocol import (
     Transition,
 )
 from ..validation import MAX_PAGE, check, check_text
-from .batch import BATCH_ROWS, read_batch
 from .connection import FULL, Durability, Journal, damage, open_file, storage_error
-from .rows import MAX_REVISION, read_compaction, read_context, read_op, read_page
+from .rows import BATCH_ROWS, MAX_REVISION, read_batch, read_compaction, read_context, read_op, read_page
 from .schema import SCHEMA_VERSION
 from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
 
@@ -184,7 +183,7 @@ class SQLiteStorage:
             if len(found) < BATCH_ROWS:
                 return records
 
-    def erase(self, erasure: Erasure) -> Erased:
+    def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names, then empty the write-ahead log, which still holds it. O(rows, and the log)."""
         for transition in erasure.transitions:
             check(transition)

@@ -12,7 +12,7 @@ This module knows nothing of connections, locks or files.
 import apsw
 
 from ...errors import CorruptRecord, InvalidSetting, LimitExceeded
-from ..protocol import CompactionRow, Erased, Erasure, OpRow, Transition
+from ..protocol import CompactionRow, ErasedRows, Erasure, OpRow, Transition
 from ..validation import check_revision
 from .rows import (
     Row,
@@ -105,7 +105,7 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
     return None
 
 
-def erase(connection: apsw.Connection, erasure: Erasure) -> Erased:
+def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
     """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
     gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0}
     for context in erasure.contexts:
@@ -134,7 +134,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> Erased:
             gone["op"] += _forget_ops(connection, transition.record.id, nr, own)
             connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in shown])
         apply(connection, transition)
-    return Erased(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
+    return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
 
 
 def scrub(connection: apsw.Connection) -> bool:

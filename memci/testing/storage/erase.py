@@ -15,7 +15,7 @@ import pytest
 
 from ...errors import StorageError, WriteConflict
 from ...storage.codec import ERASED_TEXT, decode
-from ...storage.protocol import Erased, Erasure, PageState, Storage
+from ...storage.protocol import ErasedRows, Erasure, PageState, Storage
 from .rows import append, appended, current, edit, erasing, everything, family, fork, forked, tombstone, with_op
 
 GONE = bytes(16)
@@ -161,7 +161,7 @@ class StorageErasure:
         again = reread()
         assert (list(again.entries("c")), list(again.ops("a"))) == before
         assert erased.ops == 0
-        assert again.erase(Erasure()) == Erased()
+        assert again.erase(Erasure()) == ErasedRows()
 
     @pytest.mark.parametrize(("context", "seq"), [("nobody", 0), ("a", 4), ("b", 900)])
     def test_erasing_what_never_was_changes_nothing(
@@ -185,4 +185,4 @@ class StorageErasure:
         erased = storage.erase(erasing(storage, "abc", ("a", 2), ("c", 0)))
 
         assert compactions > 3
-        assert erased == Erased(contexts=0, entries=2, pages=0, compactions=compactions, ops=2)
+        assert erased == ErasedRows(contexts=0, entries=2, pages=0, compactions=compactions, ops=2)

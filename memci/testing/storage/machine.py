@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ...errors import InvalidSetting, WriteConflict
-from ...storage.protocol import ContextRecord, Erased, Erasure, PageState, Storage, Transition
+from ...storage.protocol import ContextRecord, ErasedRows, Erasure, PageState, Storage, Transition
 from .model import Model
 from .rows import appended, everything, forked, tombstone, with_op
 
@@ -143,7 +143,7 @@ class StorageMachine(RuleBasedStateMachine):
                 self.store.erase(erasure)
             return
         counts = [(len(model.own), len(model.pages), len(model.compactions), len(model.ops)) for model in gone]
-        assert self.store.erase(erasure) == Erased(len(gone), *(sum(each) for each in zip(*counts, strict=True)))
+        assert self.store.erase(erasure) == ErasedRows(len(gone), *(sum(each) for each in zip(*counts, strict=True)))
         for name in names:
             del self.models[name]
             assert everything(self.store, self._id(name)) == [(None, 0, [], [], [], [])]

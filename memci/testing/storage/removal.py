@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from ...errors import InvalidSetting, StorageError
-from ...storage.protocol import Erased, Erasure, PageRow, PageState, Storage, Transition
+from ...storage.protocol import ErasedRows, Erasure, PageRow, PageState, Storage, Transition
 from .rows import append, appended, bodies_of, current, edit, erasing, everything, family, fork, with_op
 
 _NOTHING: tuple[object, ...] = (None, 0, [], [], [], [])
@@ -88,10 +88,10 @@ class StorageRemoval:
         second = storage.erase(Erasure(contexts=("a", "nobody")))
 
         assert (first.contexts, first.entries, first.pages) == (1, 1, 1)
-        assert second == Erased()
+        assert second == ErasedRows()
 
     def test_removing_counts_all_rows(self, storage: Storage) -> None:
-        """Erased counts a fork's own entries only, pages that there are, all compactions and all ops."""
+        """ErasedRows counts a fork's own entries only, pages that there are, all compactions and all ops."""
         append(storage, "a", b"0", b"1", b"2")
         made = fork(storage, "a", "b", 2, b"b2", b"b3")
         far = PageRow(9, 0, 1, 0, PageState.ARCHIVED)
@@ -103,7 +103,7 @@ class StorageRemoval:
         erased = storage.erase(Erasure(contexts=("b",)))
 
         assert made.record.head == 4
-        assert erased == Erased(contexts=1, entries=3, pages=3, compactions=2, ops=1)
+        assert erased == ErasedRows(contexts=1, entries=3, pages=3, compactions=2, ops=1)
 
     def test_removing_and_erasing_at_once(self, storage: Storage, reread: Callable[[], Storage]) -> None:
         """One erasure may remove a context and erase an entry that others keep."""

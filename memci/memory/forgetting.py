@@ -17,7 +17,6 @@ from .owner import Owner, Session, owner_of
 from .repository.items import dumped, validated
 from .repository.job_queue import savers
 from .repository.store import MemoryStore
-from .retrieval.postings import removed
 from .tiers import episodes
 from .tiers.chains import ChainSummary
 from .tiers.profile import Profile
@@ -88,10 +87,9 @@ def _forget(owner: Owner, scope: Scope) -> Forgotten:
         owner.disorder()
         pages = owner.pages.ids(context, indexes)
         derived = [item for item, _ in owner.items.derived(pages)]
-        with owner.store.change() as connection:
-            for page in pages:
-                removed(connection, page)
-                owner.pages.remove(page)
+        for page in pages:
+            owner.passages.remove(page)
+            owner.pages.remove(page)
         if indexes is not None:
             owner.pages.recount(context)
         _rebuild_all(owner, derived, pages)

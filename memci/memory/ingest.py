@@ -39,8 +39,7 @@ def observe(session: Session, page: PageRecord) -> int:
         if known or owner.pages.acknowledged(page.context) >= page.index:
             owner.disorder()
         id_, context = owner.pages.add(page, digest, marks)
-        with store.change() as connection:
-            owner.add_passages(stored(connection, owner.nr, context, id_, page.at, pieces))
+        owner.add_passages(stored(owner.passages, context, id_, page.at, pieces))
         if known and known.tier != OBSERVED:
             owner.pages.enqueue(id_)
         owner.jobs.savable(page.context, page.index)

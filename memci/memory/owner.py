@@ -21,6 +21,7 @@ from .repository.items import ItemTable, loaded, unpacked, validated
 from .repository.job_queue import JobQueue
 from .repository.page_source import raw_pages
 from .repository.pages import PageTable
+from .repository.passages import PassageTable
 from .repository.store import MemoryStore, OwnerKey
 from .repository.usage_ledger import UsageLedger
 from .retrieval.embedders import Embedder
@@ -114,7 +115,7 @@ class Owner(OwnerKey):
 
     def __init__(self, store: MemoryStore, name: str) -> None:
         super().__init__(store, name)
-        self.pages, self.items = PageTable(self), ItemTable(self)
+        self.pages, self.passages, self.items = PageTable(self), PassageTable(self), ItemTable(self)
         self.jobs, self.usage = JobQueue(self), UsageLedger(self)
         self.failures: dict[int, int] = {}
         """how often the analysis of an episode failed"""
@@ -122,8 +123,8 @@ class Owner(OwnerKey):
         """episodes whose analysis failed in this maintenance"""
         self.revision = -1
         self.tiers = Tiers()
-        self.index = WordIndex(store, 0)
-        self.passages: VectorIndex | None = None
+        self.index = WordIndex(self.passages)
+        self.passage_vectors: VectorIndex | None = None
         """vectors of passages by their ids, once they were needed"""
         self._indexed = self._removals = -1
         self._changing = self._outdated = self._removes = False
@@ -140,7 +141,7 @@ class Owner(OwnerKey):
             self.revision = revision
         if index and nr and (self._indexed, self._removals) != (revision, removals):
             self.index.reload()
-            self.passages = None
+            self.passage_vectors = None
             self._indexed, self._removals = revision, removals
 
     @contextmanager
@@ -208,8 +209,8 @@ class Owner(OwnerKey):
         self.revision = -1
         self._indexed = self._removals = -1
         self.tiers = Tiers()
-        self.index = WordIndex(self.store, nr)
-        self.passages = None
+        self.index = WordIndex(self.passages)
+        self.passage_vectors = None
 
     def _read(self) -> None:
         tiers = self.tiers = Tiers(changed=self.tiers.changed)

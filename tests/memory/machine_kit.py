@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import apsw
 
 from memci.memory.backend import Forgotten, PageRecord, Recollection, Scope
-from memci.memory.repository.store import MemoryStore, _shared
+from memci.memory.repository.store import _shared
 from memci.memory.tiered_memory import TieredMemory
 from memci.storage import Storage
 from memci.storage.codec import ERASED, digest, encode
@@ -60,12 +60,12 @@ def connection(memory: TieredMemory) -> apsw.Connection:
 
 def die(storage: Storage) -> None:
     """Forget all that is in RAM, and leave everything as it is, as a process that dies does."""
-    found = _shared.pop(storage, None)
-    if isinstance(found, MemoryStore) and found._path != ":memory:" and found._connection is not None:
-        found._connection.close()
-    elif isinstance(found, MemoryStore):
-        found.owners.clear()
-        _shared[storage] = found
+    for key, found in _shared.pop(storage, {}).items():
+        if found._path != ":memory:" and found._connection is not None:
+            found._connection.close()
+        else:
+            found.owners.clear()
+            _shared.setdefault(storage, {})[key] = found
 
 
 def tiers(memory: TieredMemory) -> dict[tuple[str, int], str]:

@@ -95,13 +95,17 @@ class PageTable:
         return int(rows[0][0]) if rows else 0
 
     def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
-        """Return the ids of all pages, of a context, or of some of its pages. O(pages of the owner, or the context)."""
+        """Return the ids of all pages, of a context, or of some of its pages. O(what is returned)."""
+        nr = self._owner.nr
         if context is None:
-            rows = self._store.read_rows("SELECT id, page FROM memory_page WHERE owner = ?", self._owner.nr)
+            wanted = None if indexes is None else frozenset(indexes)
+            every = self._store.read_rows("SELECT id, page FROM memory_page WHERE owner = ?", nr)
+            rows = [(id_,) for id_, index in every if wanted is None or index in wanted]
+        elif indexes is None:
+            rows = self._store.read_rows(_OF_CONTEXT, nr, context)
         else:
-            rows = self._store.read_rows(_OF_CONTEXT, self._owner.nr, context)
-        wanted = None if indexes is None else frozenset(indexes)
-        return [int(id_) for id_, index in rows if wanted is None or index in wanted]
+            rows = self._store.read_rows(_SOME_OF_CONTEXT, nr, context, json.dumps(list(indexes)))
+        return [int(id_) for (id_,) in rows]
 
     def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
         """Add the row of *page*, and return its id and the number of its context."""
@@ -163,6 +167,11 @@ class PageTable:
     def queue(self, most: int = -1) -> list[int]:
         """Return the pages of the short-term queue, the oldest first. O(pages returned)."""
         return [row[0] for row in self._store.read_rows(_QUEUE, self._owner.name, SHORT, most)]
+
+    def vectors(self, episode: int, model: str) -> list[tuple[int, Vector]]:
+        """Return the vectors that *model* made of the pages of an episode, with the ids of the pages."""
+        rows = self._store.read_rows(_VECTORS, episode, model)
+        return [(id_, vector) for id_, row in rows if (vector := unpacked(row)) is not None]
 
     def into_tier(self, page: int, title: str, keywords: Sequence[str], model: str, vector: Vector | None) -> None:
         """Move a page from the queue into the middle tier, with its title, keywords and vector."""
@@ -323,8 +332,11 @@ _RECOUNT = """
 UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
 WHERE owner = ? AND name = ?"""
 _OF_CONTEXT = """
-SELECT g.id, g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+SELECT g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 WHERE c.owner = ? AND c.name = ?"""
+_SOME_OF_CONTEXT = """
+SELECT g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
 _QUARANTINE = """
 UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL, previous = NULL, next = NULL,
 summary = '', keywords = '', analyzed = ? WHERE id = ?"""
@@ -338,6 +350,9 @@ _LAST = """
 SELECT g.id, g.summary, g.keywords, v.vector, g.chain, g.at FROM memory_owner AS o
 JOIN memory_page AS g ON g.id = o.last LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
 WHERE o.nr = ?"""
+_VECTORS = """
+SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
+WHERE g.episode = ? AND v.model = ?"""
 _EXTRACTS = """
 SELECT g.id, g.summary, g.keywords, v.vector FROM memory_evidence AS e JOIN memory_page AS g ON g.id = e.page
 LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 WHERE e.item = ? ORDER BY g.context, g.page"""

@@ -10,7 +10,6 @@ passages: measured, they add nothing to words and cost precision. This module kn
 import numpy as np
 
 from ..owner import Session
-from ..repository.items import packed
 from .embedders import embedded
 from .layout import Floats
 from .passages import entry_text
@@ -19,13 +18,6 @@ from .vectors import VectorIndex
 BATCH = 32
 """passages that are embedded at once"""
 
-_MISSING = """
-SELECT s.id, s.page, s.entry, s.start, s.size FROM memory_owner AS o JOIN memory_passage AS s ON s.owner = o.nr
-WHERE o.name = ? AND NOT EXISTS
-    (SELECT 1 FROM memory_vector AS v WHERE v.page = s.page AND v.passage = s.id AND v.model = ?)
-ORDER BY s.id LIMIT ?"""
-_VECTORS = "SELECT passage, vector FROM memory_vector WHERE owner = ? AND model = ? AND passage > 0"
-
 
 def embed(session: Session) -> int:
     """Embed some passages that have no vector yet, and return how many; 0 if all have one.
@@ -33,28 +25,23 @@ def embed(session: Session) -> int:
     Raises:
         EmbeddingFailed: If the embedder fails. The next maintenance tries again.
     """
-    store, owner, embedder = session.store, session.owner, session.embedder
+    owner, embedder = session.owner, session.embedder
     if not embedder.semantic:
         return 0
-    missing = store.read_rows(_MISSING, owner.name, embedder.name, BATCH)
+    missing = owner.passages.unembedded(embedder.name, BATCH)
     if not missing:
         return 0
-    pages = {id_: dict(page.entries) for id_, page in session.raw(list({row[1] for row in missing}))}
+    pages = {id_: dict(page.entries) for id_, page in session.raw(list({each.page for each in missing}))}
     texts = []
-    for _, page, entry, start, size in missing:
-        message = pages.get(page, {}).get(entry)
-        texts.append("" if message is None else entry_text(message)[start : start + size])
+    for each in missing:
+        message = pages.get(each.page, {}).get(each.entry)
+        texts.append("" if message is None else entry_text(message)[each.start : each.start + each.size])
     vectors = embedded(embedder, texts)
+    ids = [each.id for each in missing]
     with owner.change():
-        store.executemany(
-            "INSERT OR REPLACE INTO memory_vector SELECT page, id, ?, owner, ? FROM memory_passage WHERE id = ?",
-            [(embedder.name, packed(vector), row[0]) for row, vector in zip(missing, vectors, strict=True)],
-        )
-        store.execute(
-            "DELETE FROM memory_vector WHERE owner = ? AND passage > 0 AND model <> ?", owner.nr, embedder.name
-        )
-    if owner.passages is not None:
-        owner.passages.add([row[0] for row in missing], vectors)
+        owner.passages.keep_vectors(embedder.name, dict(zip(ids, vectors, strict=True)))
+    if owner.passage_vectors is not None:
+        owner.passage_vectors.add(ids, vectors)
     return len(missing)
 
 
@@ -66,17 +53,12 @@ def cosines(session: Session, vector: Floats) -> Floats | None:
     owner, embedder = session.owner, session.embedder
     if not vector.any():
         return None
-    if owner.passages is None or owner.passages.dimension != embedder.dimension:
-        owner.passages = _read(session)
-    if not len(owner.passages):
+    if owner.passage_vectors is None or owner.passage_vectors.dimension != embedder.dimension:
+        index = owner.passage_vectors = VectorIndex(embedder.dimension)
+        if known := owner.passages.vectors(embedder.name, embedder.dimension):
+            ids, rows = zip(*known, strict=True)
+            index.add(ids, np.stack(rows))
+    if not len(owner.passage_vectors):
         return None
-    return owner.passages.scores(vector, owner.index.ids(np.arange(len(owner.index.layout))), missing=float("nan"))
-
-
-def _read(session: Session) -> VectorIndex:
-    index = VectorIndex(session.embedder.dimension)
-    rows = session.store.read_rows(_VECTORS, session.owner.nr, session.embedder.name)
-    whole = [(id_, row) for id_, row in rows if len(row) == 4 * index.dimension]
-    if whole:
-        index.add([id_ for id_, _ in whole], np.stack([np.frombuffer(row, np.float32) for _, row in whole]))
-    return index
+    every = owner.index.ids(np.arange(len(owner.index.layout)))
+    return owner.passage_vectors.scores(vector, every, missing=float("nan"))

@@ -2,19 +2,17 @@
 
     "oslo"   ──▶   positions [3, 17, 18]   times [1, 2, 1]        positions are those of a `Layout`
 
-The store holds a row for each passage, and its terms in a full-text index of SQLite, which is used for its postings.
-What was read stays in RAM, and passages are added to it as they come; after a change by another process it is read
-again. This module knows nothing of scores.
+What was read from the store stays in RAM, and passages are added to it as they come; after a change by another process
+it is read again. This module knows nothing of scores.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-import apsw
 import numpy as np
 
 from ...text.language.terms import extent
-from ..repository.store import MemoryStore
+from ..repository.passages import PassageTable
 from .layout import Integers, Layout, Row, flags_of
 from .passages import Passage, passage_terms
 
@@ -24,18 +22,12 @@ MOST_POSTINGS = 4_000_000
 Posting = tuple[Integers, Integers]
 """the positions of the passages that have a term, ascending, and how often each has it"""
 
-_SELECT = """
-SELECT s.id, g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.flags, g.page
-FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
-WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
-
 
 class WordIndex:
     """The passages of one owner. Not thread-safe: the caller holds the store's lock."""
 
-    def __init__(self, store: MemoryStore, owner: int) -> None:
-        self._store = store
-        self._owner = owner
+    def __init__(self, table: PassageTable) -> None:
+        self._table = table
         self._clear()
 
     def _clear(self) -> None:
@@ -50,8 +42,8 @@ class WordIndex:
     def reload(self) -> None:
         """Read everything again. O(passages)."""
         self._clear()
-        found = self._store.read_rows(_SELECT, self._owner)  # in the order that the layout wants
-        self.layout.extend(Row(*row[1:10]) for row in found)
+        found = self._table.all()  # in the order that the layout wants
+        self.layout.extend(Row(*row[1:]) for row in found)
         self._extend_ids([row[0] for row in found])
 
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
@@ -90,10 +82,7 @@ class WordIndex:
         return known
 
     def _read(self, term: str) -> Posting:
-        found = self._store.read_rows("SELECT doc FROM memory_postings WHERE term = ?", owned(self._owner, term))
-        if not found:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        ids, times = np.unique(np.fromiter((row[0] for row in found), np.int64, len(found)), return_counts=True)
+        ids, times = np.unique(np.array(self._table.having(term), np.int64), return_counts=True)
         if self._sorted is None:
             order = np.argsort(self._ids)
             self._sorted = order, self._ids[order]
@@ -111,38 +100,19 @@ def analysed(pieces: Sequence[Passage], at: float | None) -> list[tuple[Passage,
 
 
 def stored(
-    connection: apsw.Connection,
-    owner: int,
-    context: int,
-    page: int,
-    at: float | None,
-    pieces: Sequence[tuple[Passage, Counter[str]]],
+    table: PassageTable, context: int, page: int, at: float | None, pieces: Sequence[tuple[Passage, Counter[str]]]
 ) -> tuple[list[int], list[Row], list[Counter[str]]]:
-    """Store the passages of a page, and return what `WordIndex.add` takes. O(terms)."""
+    """Store the passages of *page* (its id) in a change of the owner. O(terms).
+
+    Returns:
+        What `WordIndex.add` takes: the ids, the rows and the terms of the passages.
+    """
     ids, rows = [], []
     for piece, counted in pieces:
         length = extent([term for term in counted.elements() if not term.startswith("@")])
         speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be kept as text
         row = Row(context, page, piece.entry, piece.part, piece.role, speaker, length, at, flags_of(piece))
-        connection.execute(
-            "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (owner, page, row.entry, row.part, piece.start, len(piece.text), *row[4:7], row.flags),
-        )
-        ids.append(connection.last_insert_rowid())
-        text = " ".join(owned(owner, term) for term in counted.elements())
-        connection.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", (ids[-1], text))
+        fields = (row.entry, row.part, piece.start, len(piece.text), row.role, row.speaker, row.length, row.flags)
+        ids.append(table.add(page, fields, counted.elements()))
         rows.append(row)
     return ids, rows, [counted for _, counted in pieces]
-
-
-def removed(connection: apsw.Connection, page: int) -> None:
-    """Remove the passages of a page. O(its passages)."""
-    connection.execute(
-        "DELETE FROM memory_words WHERE rowid IN (SELECT id FROM memory_passage WHERE page = ?)", (page,)
-    )
-    connection.execute("DELETE FROM memory_passage WHERE page = ?", (page,))
-
-
-def owned(owner: int, term: str) -> str:
-    """Return *term* as a term of *owner*: a query of another owner can't find it."""
-    return f"{owner:x}:{term}"

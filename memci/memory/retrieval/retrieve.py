@@ -8,12 +8,11 @@ The text of a passage is read from its page in the page store, so that what is s
 of how a score comes about.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from ...storage import Storage
 from ..backend import FoundPage, Piece, Recollection
 from ..owner import Owner, Session
 from ..repository.page_source import raw_page
+from ..repository.passages import FoundPassage
 from ..repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .embedders import Embedder, embedded
 from .knowledge import concepts, known, visit
@@ -132,16 +132,7 @@ def _ids_of(session: Session, keys: Iterable[tuple[str, int]]) -> list[int]:
     by_context: dict[str, list[int]] = {}
     for context, index in keys:
         by_context.setdefault(context, []).append(index)
-    return [
-        row[0]
-        for context, indexes in by_context.items()
-        for row in session.store.read_rows(_PAGES, session.owner.nr, context, json.dumps(indexes))
-    ]
-
-
-_PAGES = """
-SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
-WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
+    return [id_ for each in by_context.items() for id_ in session.owner.pages.ids(*each)]
 
 
 def _near_pages(session: Session, question: "_QueryVector", most: int) -> dict[int, float]:
@@ -153,16 +144,11 @@ def _near_pages(session: Session, question: "_QueryVector", most: int) -> dict[i
     for episode, nearness in zip(*index.search(vector, EPISODES), strict=True):
         if nearness < LEAST:
             break
-        for page, row in session.store.read_rows(_OF_EPISODE, int(episode), session.embedder.name):
-            cosine = float(np.frombuffer(row, np.float32) @ vector)
+        for page, own in session.owner.pages.vectors(int(episode), session.embedder.name):
+            cosine = float(own @ vector)
             if cosine >= LEAST:
                 found[page] = cosine
     return dict(sorted(found.items(), key=lambda each: -each[1])[:most])
-
-
-_OF_EPISODE = """
-SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
-WHERE g.episode = ? AND v.model = ?"""
 
 
 def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: set[int], now: float) -> list[FoundPage]:
@@ -176,17 +162,17 @@ def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: se
         known = found.get(int(page_of[position]))
         return len(found) < request.k if known is None else scores[position] >= _ECHO * known.score
 
-    for position, row in _rows(session, _best_first(owner, page_of, scores, request.k, now), useful):
+    for position, passage in _passages(session, _best_first(owner, page_of, scores, request.k, now), useful):
         page, score = int(page_of[position]), float(scores[position])
         known = found.get(page)
         if not useful(position):
             continue
         if left is not None and (left < _CRUMB or missed > _MISSES):
             break
-        if left is not None and row[8] > _WIDEST * left:
+        if left is not None and passage.size > _WIDEST * left:
             missed += 1
             continue
-        piece = _piece(messages, row, score)
+        piece = _piece(messages, passage, score)
         if piece is None:
             continue
         if left is not None:
@@ -220,21 +206,15 @@ def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: fl
     return order
 
 
-def _rows(
+def _passages(
     session: Session, positions: Sequence[int], useful: Callable[[int], bool]
-) -> Iterator[tuple[int, tuple[Any, ...]]]:
+) -> Iterator[tuple[int, FoundPassage]]:
     """Yield each of *positions* that is *useful* with the row of its passage; some are read at a time."""
     left = iter(positions)
     while part := list(islice(filter(useful, left), _AT_ONCE)):
         ids = session.owner.index.ids(np.array(part))
-        rows = {row[0]: row for row in session.store.read_rows(_PASSAGES, json.dumps(ids))}
-        yield from ((position, rows[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in rows)
-
-
-_PASSAGES = """
-SELECT s.id, c.name, g.page, g.turn, g.at, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
-FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context
-WHERE s.id IN (SELECT value FROM json_each(?))"""
+        found = session.owner.passages.find(ids)
+        yield from ((position, found[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in found)
 
 
 class _QueryVector:
@@ -277,17 +257,15 @@ class _Messages:
         return self._pages[key].get(entry)
 
 
-def _piece(messages: _Messages, row: tuple[Any, ...], score: float) -> tuple[FoundPage, Piece] | None:
-    """Return the page of *row* and its passage; None if the page does not have it any more."""
-    _, context, index, turn, at, tier, episode, start, size, entry, role, speaker = row
+def _piece(messages: _Messages, passage: FoundPassage, score: float) -> tuple[FoundPage, Piece] | None:
+    """Return the page of *passage* and the passage; None if the page does not have it any more."""
+    context, index, entry, role, start = passage.context, passage.page, passage.entry, passage.role, passage.start
     message = messages.message(context, index, entry)
     text = "" if message is None else entry_text(message)
-    if message is None or len(text) < start + size:
+    if message is None or len(text) < start + passage.size:
         _LOG.warning("page #%d is not what the memory knows of it: it is observed again at the next change", index)
         return None
-    speaker = str(message.get("name") or speaker)
-    piece = Piece(entry, text[start : start + size], role, start, speaker)
-    found = FoundPage(
-        context, index, entry, min(1.0, score), piece.text, role, turn, at, speaker, start, _TIERS[tier], episode
-    )
-    return found, piece
+    speaker = str(message.get("name") or passage.speaker)
+    piece = Piece(entry, text[start : start + passage.size], role, start, speaker)
+    about = (passage.turn, passage.at, speaker, start, _TIERS[passage.tier], passage.episode)
+    return FoundPage(context, index, entry, min(1.0, score), piece.text, role, *about), piece

@@ -1,0 +1,124 @@
+"""The passages of one owner's memory, as rows: where each is, the terms that it is found by, and its vectors.
+
+    add(57, …, ["oslo", "fly"])  ──▶  id 301        having("oslo")  ──▶  [301, 301, 344]: 301 has it twice
+
+Terms are kept in a full-text index of SQLite, which is used for its postings. What writes is called within a change of
+the owner. This module knows nothing of what a passage is, or of scores.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .items import Vector, packed, unpacked
+from .store import OwnerKey
+
+
+class FoundPassage(NamedTuple):
+    """A passage with its page: enough to read its text and to show it."""
+
+    id: int
+    context: str
+    page: int
+    """the page's index in its context"""
+    turn: int
+    at: float | None
+    tier: int
+    episode: int | None
+    start: int
+    size: int
+    """of the passage, in characters of its entry's text"""
+    entry: int
+    role: str
+    speaker: str
+
+
+class UnembeddedPassage(NamedTuple):
+    """A passage that has no vector of the present model."""
+
+    id: int
+    page: int
+    """the page's id"""
+    entry: int
+    start: int
+    size: int
+
+
+class PassageTable:
+    """The passages of one owner."""
+
+    def __init__(self, owner: OwnerKey) -> None:
+        self._owner = owner
+        self._store = owner.store
+
+    def all(self) -> list[tuple[Any, ...]]:
+        """Return the id of each passage and the fields of its `Row`, by context, page, entry and part. O(passages)."""
+        return self._store.read_rows(_ALL, self._owner.nr)
+
+    def add(self, page: int, fields: Sequence[object], terms: Iterable[str]) -> int:
+        """Add a passage of *page* (its id), and return its id.
+
+        Args:
+            page: The page's id.
+            fields: Its entry, part, start, size, role, speaker, length and flags.
+            terms: What it is found by, repeated as often as it has them.
+        """
+        id_ = self._store.insert_row(_ADD, self._owner.nr, page, *fields)
+        text = " ".join(map(self._own, terms))
+        self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", id_, text)
+        return id_
+
+    def remove(self, page: int) -> None:
+        """Remove the passages of *page* (its id). O(its passages)."""
+        self._store.execute(_REMOVE_WORDS, page)
+        self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
+
+    def having(self, term: str) -> list[int]:
+        """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
+        return [id_ for (id_,) in self._store.read_rows(_HAVING, self._own(term))]
+
+    def find(self, ids: Sequence[int]) -> dict[int, FoundPassage]:
+        """Return the passages with *ids*, without those that are gone."""
+        return {row[0]: FoundPassage(*row) for row in self._store.read_rows(_FIND, json.dumps(ids))}
+
+    def unembedded(self, model: str, most: int) -> list[UnembeddedPassage]:
+        """Return up to *most* passages without a vector of *model*, the oldest first. O(passages before them)."""
+        return [UnembeddedPassage(*row) for row in self._store.read_rows(_UNEMBEDDED, self._owner.name, model, most)]
+
+    def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
+        """Keep the vectors of passages (by their ids), and drop all that another model made."""
+        rows = [(model, packed(vector), id_) for id_, vector in vectors.items()]
+        self._store.executemany(_KEEP_VECTOR, rows)
+        self._store.execute(_DROP_VECTORS, self._owner.nr, model)
+
+    def vectors(self, model: str, dimension: int) -> list[tuple[int, Vector]]:
+        """Return the vectors of *dimension* that *model* made, with the ids of their passages. O(passages)."""
+        rows = self._store.read_rows(_VECTORS, self._owner.nr, model, 4 * dimension)
+        return [(id_, vector) for id_, row in rows if (vector := unpacked(row)) is not None]
+
+    def _own(self, term: str) -> str:
+        """Return *term* as a term of this owner: a query of another owner can't find it."""
+        return f"{self._owner.nr:x}:{term}"
+
+
+_ALL = """
+SELECT s.id, g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.flags
+FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
+WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
+_ADD = "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_REMOVE_WORDS = "DELETE FROM memory_words WHERE rowid IN (SELECT id FROM memory_passage WHERE page = ?)"
+_HAVING = "SELECT doc FROM memory_postings WHERE term = ?"
+_FIND = """
+SELECT s.id, c.name, g.page, g.turn, g.at, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
+FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context
+WHERE s.id IN (SELECT value FROM json_each(?))"""
+_UNEMBEDDED = """
+SELECT s.id, s.page, s.entry, s.start, s.size FROM memory_owner AS o JOIN memory_passage AS s ON s.owner = o.nr
+WHERE o.name = ? AND NOT EXISTS
+    (SELECT 1 FROM memory_vector AS v WHERE v.page = s.page AND v.passage = s.id AND v.model = ?)
+ORDER BY s.id LIMIT ?"""
+_KEEP_VECTOR = "INSERT OR REPLACE INTO memory_vector SELECT page, id, ?, owner, ? FROM memory_passage WHERE id = ?"
+_DROP_VECTORS = "DELETE FROM memory_vector WHERE owner = ? AND passage > 0 AND model <> ?"
+_VECTORS = """
+SELECT passage, vector FROM memory_vector
+WHERE owner = ? AND model = ? AND passage > 0 AND length(vector) = ?"""

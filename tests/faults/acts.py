@@ -28,9 +28,11 @@ ON_DISK = {name: store.make for name, store in {**STORES, **FLAWED}.items()}
 
 def opened(storage: Storage, name: str = MAIN, *, read_only: bool = False) -> Context:
     """Open a context of the scenario: small enough for compactions, with rules that unload pages all the time."""
-    return Context.view(storage, id=name, memory=NullMemory(), system="Be brief.", window=700, reply=100,
-        counter=count, policy=Policy(contents_tokens=90, never_recalled=2),
-                        nonce="1f9a03c2")  # fmt: skip
+    shown = {"memory": NullMemory(), "system": "Be brief.", "window": 700, "reply": 100, "counter": count}
+    policy = Policy(contents_tokens=90, never_recalled=2)
+    if read_only:
+        return Context.view(storage, name, policy=policy, **shown)
+    return Context.open(storage, name, policy=policy, nonce="1f9a03c2", clock=None, **shown)
 
 
 def turn(number: int) -> list[dict[str, object]]:

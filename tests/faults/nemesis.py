@@ -209,8 +209,10 @@ def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = Fa
     """Open one of the contexts: so small that compactions come all the time."""
     while True:
         try:
-            return Context.view(storage, id=name, memory=NullMemory(), window=1_500, reply=100, counter=count,
-                nonce="1f9a03c2", wait=wait)  # fmt: skip
+            if read_only:
+                return Context.view(storage, name, counter=count, memory=NullMemory())
+            return Context.open(storage, name, memory=NullMemory(), window=1_500, reply=100, counter=count,
+                nonce="1f9a03c2", clock=None, wait=wait)  # fmt: skip
         except (WriteConflict, StorageBusy):  # another one made it, or changes it all the time
             continue
 

@@ -10,10 +10,16 @@ those grow too long. Nothing is lost: an unloaded page is still recalled by its 
 module knows nothing of how a Contents Page looks.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..storage.protocol import PageRow
+
+if TYPE_CHECKING:
+    from ..settings import Settings
 
 UnloadRule = Callable[[Iterable[PageRow], int], Collection[int]]
 """(rows of the listed pages, turn) -> indexes of those that leave the Contents Page"""
@@ -49,6 +55,16 @@ class Stale:
             and page.last_recalled_turn is not None
             and turn - page.last_recalled_turn >= self.turns
         ]
+
+
+def rules_of(settings: Settings) -> tuple[UnloadRule, ...]:
+    """Return the rules that *settings* ask for, in the order in which they are applied."""
+    rules: list[UnloadRule] = []
+    if settings.never_recalled is not None:
+        rules.append(NeverRecalled(settings.never_recalled))
+    if settings.stale is not None:
+        rules.append(Stale(settings.stale))
+    return tuple(rules)
 
 
 @dataclass(frozen=True, slots=True)

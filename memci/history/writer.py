@@ -13,7 +13,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from ..chapters.contents import ContentsPage
-from ..chapters.unload import NeverRecalled, Stale, UnloadRule
+from ..chapters.unload import UnloadRule, rules_of
 from ..errors import (
     Erased,
     InvalidSetting,
@@ -64,7 +64,7 @@ class Writer:
         self._reader = reader
         self._unwritten = unwritten
         self._read_only = read_only
-        self._rules = tuple(rules) if rules is not None else _rules(window)
+        self._rules = tuple(rules) if rules is not None else rules_of(window.settings)
         self._notify = notify
         self._summaries = summaries
         self._wrote = False
@@ -326,13 +326,3 @@ def _op_digest(draft: Draft) -> bytes:
     for codec, body in draft.bodies:
         whole.update(digest(codec, body))
     return whole.digest()
-
-
-def _rules(window: Window) -> tuple[UnloadRule, ...]:
-    settings = window.settings
-    rules: list[UnloadRule] = []
-    if settings.never_recalled is not None:
-        rules.append(NeverRecalled(settings.never_recalled))
-    if settings.stale is not None:
-        rules.append(Stale(settings.stale))
-    return tuple(rules)

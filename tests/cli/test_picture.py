@@ -1,37 +1,27 @@
 """The live picture: it fits every width, and its bar is true to the figures."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from memci import Context, EphemeralStorage
 from memci.cli.replay.live_picture import Watcher, history, picture
 from memci.cli.replay.player import ReplayProgress
 from memci.cli.window_bar import window_bar
-from memci.context.report import Report
 
 
 def report_of(*, system=600, contents=900, active=4_000, opened=200, budget=7_000, window=8_000):
     """A report with these tokens."""
     tokens = {"system": system, "tools": 0, "contents": contents, "active": active, "open": opened, "framing": 3}
     pages = dict.fromkeys(("open", "active", "archived", "folded", "unloaded", "undone"), 123_456)
-    return Report(
-        tokens,
-        sum(tokens.values()),
-        budget,
-        window,
-        "words",
-        True,
-        1.0,
-        7,
-        pages,
-        99,
-        3,
-        0.5,
-        0.9512,
-    )
+    with Context.open(EphemeralStorage(), id="a", window=8_000) as context:
+        report = context.report()
+    sizes = {"total": sum(tokens.values()), "budget": budget, "window": window}
+    return replace(report, tokens=tokens, pages=pages, cached=0.9512, **sizes)
 
 
 @pytest.mark.parametrize("width", [50, 80, 100, 120])

@@ -1,7 +1,7 @@
 """The session of one owner's memory: its rows, what was read of them into RAM, and what the steps work with.
 
     Session        storage · store · embedder · rules · clock        one for each TieredMemory
-      └ Owner      pages · items · jobs · usage (rows)                shared by all sessions of one owner in a process
+      └ Owner      pages · passages · items · jobs · usage (rows)     shared by all sessions of one owner in a process
           └ Tiers  episodes, chains, facts, profile, graph, days      read again when another process changed them
 
     revision 17 in the store, 17 here    nothing to read              18 there    read again
@@ -132,8 +132,7 @@ class Owner(OwnerKey):
 
     def refresh(self, *, index: bool = False) -> None:
         """Read what is new, also into the *index* of words if it is needed. One small query if nothing is new."""
-        found = self.store.read_rows("SELECT nr, revision, removals FROM memory_owner WHERE name = ?", self.name)
-        nr, revision, removals = found[0] if found else (0, 0, 0)
+        nr, revision, removals = self.read_state()
         if nr != self.nr:
             self._reset(nr)
         if revision != self.revision:
@@ -177,7 +176,7 @@ class Owner(OwnerKey):
         """Note that this change removes passages, or adds them out of order: the index is read again."""
         if not self._removes:
             self._removes = True
-            self.store.execute("UPDATE memory_owner SET removals = removals + 1 WHERE nr = ?", self.nr)
+            self.count(removals=1)
 
     def outdate(self) -> None:
         """Note that this change makes what is in RAM wrong: it is read again."""
@@ -186,9 +185,9 @@ class Owner(OwnerKey):
     def _begin(self) -> None:
         self.refresh()
         if not self.nr:
-            self._reset(self.store.insert_row("INSERT INTO memory_owner(name) VALUES (?)", self.name))
+            self._reset(self.add())
             self.revision = self._indexed = self._removals = 0
-        self.store.execute("UPDATE memory_owner SET revision = revision + 1 WHERE nr = ?", self.nr)
+        self.count(revisions=1)
         self.revision += 1
 
     def _committed(self) -> None:

@@ -2,7 +2,7 @@
 
     append, search, hand over, undo, die    ──▶  every planted word is found
     erase a page, an entry, a context            where it was said, by its owner
-    at the end                              ──▶  a memory made anew from the raw pages finds the same
+    at the end                              ──▶  a memory made again from the raw pages finds the same
 
 Every turn plants a word that nothing else says. As a module, `python machine_lives.py 500` lives longer lives.
 This module knows nothing of how a memory finds things.
@@ -126,7 +126,7 @@ class Lives(RuleBasedStateMachine):
                 + warmth.length
                 + 2.718281828459045 ** (-max(0.0, self.now + 5e6 - warmth.last_visit) / 1e7)
             )
-            assert abs(warmth.lifetime(self.now + 5e6) - formula) < 1e-6, "heat is reckoned from what is stored"
+            assert abs(warmth.lifetime(self.now + 5e6) - formula) < 1e-6, "heat is computed from what is stored"
         self._own(name, hits)
         if not topical and words:
             self._finds(name, page, words[0])
@@ -199,7 +199,7 @@ class Lives(RuleBasedStateMachine):
     # -- what must be true at the end
 
     def teardown(self):
-        """See that every word is found where it was said, by its owner alone, and that a memory made anew agrees."""
+        """See that every word is found where it was said, by its owner alone, and that a memory made again agrees."""
         for name in OWNERS:
             if self.storage.load(name) is not None:
                 self.hand_over(name)
@@ -225,11 +225,11 @@ class Lives(RuleBasedStateMachine):
             self._agrees(owner)
 
     def _agrees(self, owner):
-        """Compare the memory of *owner* with one that is made anew from the raw pages."""
+        """Compare the memory of *owner* with one that is made again from the raw pages."""
         memory = self._memory_of(owner)
-        anew = TieredMemory(self.storage, owner=owner, rules=RULES, clock=lambda: self.now)
-        anew.close()
-        anew._session = replace(anew.session, store=MemoryStore(":memory:", synced=False, read_only=False))
+        remade = TieredMemory(self.storage, owner=owner, rules=RULES, clock=lambda: self.now)
+        remade.close()
+        remade._session = replace(remade.session, store=MemoryStore(":memory:", synced=False, read_only=False))
         order = [row[0] for row in memory.session.store.read_rows(
             "SELECT c.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? "
             "ORDER BY c.nr", owner)]  # fmt: skip
@@ -238,13 +238,13 @@ class Lives(RuleBasedStateMachine):
             for row in self.storage.pages(name):
                 if row.state not in (PageState.UNDONE, PageState.ERASED) and row.index != record.open_page:
                     page = record_of(self.storage, name, row, record.head)
-                    anew.observe(page)
+                    remade.observe(page)
                     if row.state is PageState.UNLOADED:
-                        anew.admit(page)
+                        remade.admit(page)
         queries = [*TOPICS, "what of the airport?", "who is ill?"]
         for query in queries:
-            assert _scored(memory, query) == _scored(anew, query), f"a memory made anew finds the same: {query}"
-        assert tiers(anew).keys() == tiers(memory).keys(), "and knows the same pages"
+            assert _scored(memory, query) == _scored(remade, query), f"a memory made again finds the same: {query}"
+        assert tiers(remade).keys() == tiers(memory).keys(), "and knows the same pages"
 
     # -- inside
 

@@ -130,7 +130,7 @@ def test_no_thread_is_started_for_nothing():
 
 
 def test_child_process_has_a_worker_of_its_own():
-    """After fork() the worker begins anew: threads do not survive it."""
+    """After fork() there is a new worker: threads do not survive it."""
     before = worker()
     try:
         background._forked()

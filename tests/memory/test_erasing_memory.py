@@ -241,7 +241,7 @@ def test_receipt_says_when_a_reader_holds_bytes_back(tells, storage, monkeypatch
 
 
 def test_evidence_of_other_pages_survives(storage):
-    """A fact that two pages tell stays when one of them is erased, an episode is told anew from those that are left."""
+    """A fact that two pages tell stays when one of them is erased, an episode is rebuilt from those that are left."""
     context, memory = lived(storage)
     before = items(memory, "episode")
 

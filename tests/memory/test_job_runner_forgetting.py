@@ -95,7 +95,7 @@ def test_topics_keep_their_words_apart(storage):
 
 
 def test_chain_goes_with_the_pages_that_it_took_words_from(storage):
-    """A chain that tells of a page before it, by way of a title, is told anew when that page goes."""
+    """A chain that tells of a page before it, by way of a title, is made again when that page goes."""
 
     def answer(asked):
         said = mixing(asked)
@@ -118,7 +118,7 @@ def test_chain_goes_with_the_pages_that_it_took_words_from(storage):
 
 
 def test_page_whose_note_went_with_another_page_is_told_of_without_it(storage):
-    """A page whose note held words of an erased one has its extracted title again, and is described anew."""
+    """A page whose note held words of an erased one has its extracted title again, and is described again."""
     clock = Clock()
     memory, _ = modelled(storage, mixing, clock=clock, rules=WIDE)
     lived(memory, clock)

@@ -101,7 +101,7 @@ def test_same_job_waits_once(queue):
 
 
 def test_job_that_was_set_aside_is_taken_up_for_something_else(store, queue):
-    """A job that was set aside is not due; enqueued anew it is, unless it could not be done in any form."""
+    """A job that was set aside is not due; enqueued again it is, unless it could not be done in any form."""
     waiting(queue, "handover", "notice")
     for undone in (False, True):
         job = queue.claim(1.0)

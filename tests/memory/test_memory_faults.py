@@ -1,4 +1,4 @@
-"""Wherever a memory is interrupted, its tables are as before or after, and whoever repeats it ends where it would have.
+"""Wherever a memory is interrupted, its tables are as before or after, and repeating the act ends where it would have.
 
 observe, admit, hand-over, analysis, eviction, search, erasure    a bomb at a line (see tests/faults)
 """
@@ -53,7 +53,7 @@ def next_page(index):
 
 ACTS = {
     "observe": (made, lambda memory: memory.observe(next_page(10))),
-    "observe anew": (handed_over, lambda memory: memory.observe(page(4, "submarine"))),
+    "observe again": (handed_over, lambda memory: memory.observe(page(4, "submarine"))),
     "admit": (made, lambda memory: memory.admit(next_page(10))),
     "maintain": (made, lambda memory: memory.maintain(NOW)),
     "search": (handed_over, lambda memory: memory.search("quokka05 flight")),
@@ -86,7 +86,7 @@ def known(act):
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("act", ACTS)
-def test_interrupted_act_is_done_by_whoever_repeats_it(act, kind):
+def test_interrupted_act_is_done_by_repeating_it(act, kind):
     """The same handle, or a fresh one, does what was interrupted as if nothing had been; the tiers hold throughout."""
     lines, expected = known(act)
     prepared, call = ACTS[act]
@@ -106,7 +106,7 @@ def test_interrupted_act_is_done_by_whoever_repeats_it(act, kind):
         check(memory)
         assert state(memory) == expected, f"{bomb.place}, {'a fresh handle' if number % 2 else 'the same handle'}"
         for context, index in tiers(memory):
-            assert saying(memory, f"quokka{index:02}") == [(context, index)] or act == "observe anew", bomb.place
+            assert saying(memory, f"quokka{index:02}") == [(context, index)] or act == "observe again", bomb.place
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_context_without_a_memory_is_told_of_later(each_storage):
 
 
 def test_memory_that_was_deleted_is_told_again(tmp_path):
-    """A memory.db that is gone is made anew from the pages: all are found, the unloaded ones are in the tiers."""
+    """A memory.db that is gone is made again from the pages: all are found, the unloaded ones are in the tiers."""
     path = tmp_path / "agent"
     with contextlib.closing(FilesystemStorage(path)) as storage:
         talk(chat(storage), range(1, 16)).flush()

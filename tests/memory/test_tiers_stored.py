@@ -199,7 +199,7 @@ def test_ids_are_not_used_twice(memory):
 
 
 def test_owner_that_comes_again_is_another(storage):
-    """A handle on an owner that was erased and told anew by others shows what is there now, nothing of before (P19)."""
+    """A handle on an owner that was erased and fed again by others shows what is there now, nothing of before (P19)."""
     memory, other = (TieredMemory(storage, owner=name, rules=SMALL) for name in ("anna", "bob"))
     fill(memory, 5, topic="zeppelin")
     assert found(memory, "zeppelin")

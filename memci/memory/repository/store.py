@@ -313,6 +313,7 @@ class MemoryStore:
             raise storage_error(error, self._path) from error
 
 
+_COUNT = "UPDATE memory_owner SET revision = revision + ?, removals = removals + ? WHERE nr = ?"
 _OWNERS_OF = "SELECT o.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE c.name = ?"
 
 
@@ -326,6 +327,19 @@ class OwnerKey:
     def exists(self) -> bool:
         """Whether the store has an owner with this number. One query."""
         return bool(self.store.read_rows("SELECT 1 FROM memory_owner WHERE nr = ?", self.nr))
+
+    def read_state(self) -> tuple[int, int, int]:
+        """Return number, revision and removals of the owner as they are now; zeros if it has no rows. One query."""
+        rows = self.store.read_rows("SELECT nr, revision, removals FROM memory_owner WHERE name = ?", self.name)
+        return rows[0] if rows else (0, 0, 0)
+
+    def add(self) -> int:
+        """Add the owner within a change, and return its number."""
+        return self.store.insert_row("INSERT INTO memory_owner(name) VALUES (?)", self.name)
+
+    def count(self, *, revisions: int = 0, removals: int = 0) -> None:
+        """Count changes of the owner, and those that remove passages or add them out of order."""
+        self.store.execute(_COUNT, revisions, removals, self.nr)
 
 
 def fetched(connection: apsw.Connection, statement: str, *values: Any) -> list[tuple[Any, ...]]:

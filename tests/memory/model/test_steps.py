@@ -142,7 +142,7 @@ class TestAnalysis:
         assert made.traits == self.KNOWN.traits
 
     def test_dimensions_are_the_callers(self, says: Any, page: Page) -> None:
-        """Whoever passes other dimensions gets traits of those, and the model is told them."""
+        """With other dimensions as an argument, traits are of those, and the model is shown them."""
         answer = {
             "traits": [{"dimension": "pace", "level": "low", "reason": "takes time", "page": 1}],
             "user": [],

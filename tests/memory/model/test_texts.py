@@ -109,7 +109,7 @@ def test_giant_page_is_shown_as_far_as_it_goes() -> None:
     st.floats(allow_nan=True),
 )
 def test_nothing_that_is_said_ends_the_frame(texts: list[str], name: str, at: float) -> None:
-    """Whatever is said, and by whoever and whenever, the frame is what it is, in lines of JSON, and can be sent."""
+    """Whatever is said, by any speaker at any time, the frame is what it is, in lines of JSON, and can be sent."""
     entries = tuple(enumerate(({"role": "user", "content": each, "name": name} for each in texts), 1))
 
     made = framed([PageRecord("a", 1, 1, entries, at)])

@@ -442,7 +442,7 @@ class Context:
             drafted = self._draft(_flat(messages), opens_page=opens_page)
             seq = window.record.head
             if not drafted.nodes:
-                writer.remember(state)
+                writer.store_state(state)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             if self._parts.memory_page is not None:
                 state = self._parts.memory_page.kept(state, drafted)
@@ -687,7 +687,7 @@ class Context:
                 raise StorageReadOnly(f"context {self.id!r:.60} was opened for reading only")
             self._parts.writer.check_revision()
             try:
-                self._parts.writer.write_out()
+                self._parts.writer.store_opened()
                 receipt = erased(
                     self._storage, self._parts.window, self._parts.reader, page, entry, counter=self._request.counter
                 )
@@ -733,7 +733,7 @@ class Context:
         with self._usable():
             self._client.flush()
             with suppress(StorageError):  # the pages are sent: if that can't be noted, they are sent again
-                self._parts.writer.write_state()
+                self._parts.writer.store_delivered()
         self._client.maintain()
 
     def close(self) -> None:

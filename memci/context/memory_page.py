@@ -93,7 +93,7 @@ class MemoryPage:
             return kept[1]
         text = self._for(_query(opened.head.message))
         if not self._read_only:
-            self._writer.remember(replace(window.state, recollection=(opened.index, text)))
+            self._writer.store_state(replace(window.state, recollection=(opened.index, text)))
         return text
 
     def _for(self, query: str) -> str:

@@ -1,10 +1,13 @@
-"""The past of a context, as a store that can only be read.
+"""A context as of the close of an earlier turn, as a store that can only be read.
 
-    AsOf(storage, "alice", turn=41).load("alice")    the record and the window as they stood when turn 41 closed
+    turn     0 … 38   39   40   41 │ 42 … now           AsOf(storage, "alice", turn=41).load("alice")
+    snapshot      ●───────────────▶│                     the newest snapshot before the close of turn 41,
+                                                         and the pages that were opened between the two
 
-Messages are never changed and page numbers never used again, so the past is the newest moment before that time
-(`moments`), the pages that were opened since, and nothing after. What was undone or erased later is not shown again;
-how often a page was recalled is told as it is now. This module knows nothing of windows.
+Messages never change and page numbers are not used again. So the context as of a turn is made of the newest snapshot of
+its window before the close of that turn (`window.snapshot`) and of the pages that were opened after the snapshot.
+Two things are as they are now: what was undone or erased later is not shown, and recalls are counted up to now. This
+module knows nothing of how a window shows its pages.
 """
 
 from collections import deque
@@ -15,29 +18,29 @@ from typing import NoReturn
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly
 from ..storage import Storage
 from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
+from ..storage.validation import MAX_PAGE
 from ..window import snapshot as snapshots
 from ..window.snapshot import Snapshot
 from ..window.state import WindowState
-
-_GONE = (PageState.UNDONE, PageState.ERASED)
+from .reader import GONE
 
 
 class AsOf:
-    """One context of *storage* as it stood at the close of *turn*: when the next one began, or now.
+    """One context of *storage* as of the close of *turn*: when the next turn began, or now for the open one.
 
     Args:
-        storage: Where it is.
+        storage: The store that holds the context.
         context: Its id.
-        turn: From 0, as a page's `turn`.
+        turn: A turn from 0 on, as `PageInfo.turn`.
 
     Raises:
-        InvalidSetting: If there is no such context or turn, or what was then is not known any more.
+        InvalidSetting: If there is no such context or turn, or the state of that turn is not known any more.
     """
 
     def __init__(self, storage: Storage, context: str, turn: int) -> None:
         found = storage.load(context)
         if found is None:
-            raise InvalidSetting("id", f"there is no context {context!r:.60} in this store, and reading makes none")
+            raise InvalidSetting("id", f"there is no context {context!r:.60} in this store, and reading creates none")
         record = found[0]
         if type(turn) is not int or not 0 <= turn <= record.turn:
             raise InvalidSetting("at", f"expected a turn from 0 to {record.turn}, got {turn!r:.60}")
@@ -45,79 +48,77 @@ class AsOf:
         """the store itself"""
         self._context = context
         self._turn = turn
-        following = self._following(record)
+        following = self._first_page_after(record)
         head = record.head if following is None else following.first
-        state = WindowState.loads(record.state)
-        if head < state.since:
-            raise InvalidSetting(
-                "at", f"what was before message {state.since} is not known here: forked or erased there"
-            )
+        since = WindowState.loads(record.state).since
+        if head < since:
+            raise InvalidSetting("at", f"turns before message {since} are not known here: forked or erased there")
         self._compaction = next(storage.compactions(context, head=head), None)
         snapshot = self._snapshot(record, self._compaction)
-        then = snapshot.record if snapshot is not None and snapshot.record is not None else self._first(record)
+        before = snapshot.record if snapshot is not None and snapshot.record is not None else self._first(record)
         next_page = record.next_page if following is None else following.index
-        since = 1 if snapshot is None else then.next_page
-        opened = [row for row in storage.pages(context, first=since, last=next_page - 1) if row.continues is None]
+        first = 1 if snapshot is None else before.next_page
+        opened = [row for row in storage.pages(context, first=first, last=next_page - 1) if row.continues is None]
         self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
         self._listed = frozenset(snapshot.contents.listed) if snapshot is not None else frozenset[int]()
-        last = opened[-1].index if opened else (snapshot and then.open_page)
-        if last and next(storage.pages(context, first=last, last=last)).state in _GONE:
+        last = opened[-1].index if opened else (snapshot and before.open_page)
+        if last and next(storage.pages(context, first=last, last=last)).state in GONE:
             last = None
-        state = self._window_state(WindowState.loads(then.state), next_page)
-        self.record = then._replace(
+        state = self._state_of(WindowState.loads(before.state), next_page)
+        self.record = before._replace(
             head=head, turn=turn, next_page=next_page, open_page=last or None, state=state.dumps()
         )
-        """the record as it was"""
+        """the record as of the turn"""
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
-        """Return the record and the compaction as they were."""
+        """Return the record and the compaction as of the turn."""
         if context != self._context:
             return None
         return self.record, None if self._compaction is None else self._compaction.text
 
     def revision(self, context: str) -> int:
-        """Return the revision that this past was read at: it does not change."""
+        """Return the revision of `record`, which never changes."""
         return self.record.revision if context == self._context else 0
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
-        """Yield the pages as they were, by index. O(pages yielded) by index or by `PageState.ACTIVE`."""
+        """Yield the pages as of the turn, by index. O(pages yielded) by index or by `PageState.ACTIVE`."""
         end = self.record.next_page - 1 if last is None else min(last, self.record.next_page - 1)
         if state is PageState.ACTIVE:
             indexes = [index for index in sorted(self._active) if first <= index <= end]
             rows = (row for index in indexes for row in self.storage.pages(context, first=index, last=index))
         else:
             rows = (row for row in self.storage.pages(context, first=first, last=end))
-        return (row for row in map(self._then, rows) if state is None or row.state is state)
+        return (row for row in map(self._row_of, rows) if state is None or row.state is state)
 
     def entries(
         self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
     ) -> Iterator[EntryRow]:
-        """Yield the entries that were there."""
+        """Yield the entries that were appended up to the close of the turn."""
         head = self.record.head
         return self.storage.entries(context, first, head if end is None else min(end, head), containing=containing)
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
-        """Yield the compactions that were there, newest first."""
-        then = self.record.head
-        return self.storage.compactions(context, head=then if head is None else min(head, then))
+        """Yield the compactions up to the close of the turn, newest first."""
+        latest = self.record.head
+        return self.storage.compactions(context, head=latest if head is None else min(head, latest))
 
     def ops(self, context: str) -> Iterator[OpRow]:
-        """Yield the ops that were there."""
+        """Yield the ops up to the close of the turn."""
         return (op for op in self.storage.ops(context) if op.first < self.record.head)
 
     def contexts(self) -> Sequence[ContextRecord]:
-        """Return the one record."""
+        """Return the record of the one context."""
         return [self.record]
 
     def commit(self, transition: Transition) -> NoReturn:  # noqa: ARG002 -- the protocol's
-        """Refuse: the past does not change."""
-        raise StorageReadOnly(f"context {self._context!r:.60} was opened as it was in turn {self._turn}: fork it there")
+        """Raise StorageReadOnly: what is shown as of a turn can't be changed."""
+        raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}: fork it there")
 
     def erase(self, erasure: Erasure) -> NoReturn:  # noqa: ARG002 -- the protocol's
-        """Refuse: erase it in the store itself."""
-        raise StorageReadOnly(f"context {self._context!r:.60} was opened as it was in turn {self._turn}")
+        """Raise StorageReadOnly: erase in the store itself."""
+        raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}")
 
     def hold(self, context: str, seconds: float) -> Callable[[], None]:
         """Take the lock of *context*, as the store does."""
@@ -127,15 +128,15 @@ class AsOf:
         """Close the store itself."""
         self.storage.close()
 
-    def _following(self, record: ContextRecord) -> PageRow | None:
-        """Return the first page of the turn after, found by halving: turns count up with the indexes."""
+    def _first_page_after(self, record: ContextRecord) -> PageRow | None:
+        """Return the first page after the turn, by bisection: turns never decrease with the indexes. O(log pages)."""
         low, high = 1, record.next_page
         found = None
         while low < high:
             middle = (low + high) // 2
             row = next(self.storage.pages(self._context, first=middle, last=middle), None)
             if row is None:
-                raise CorruptRecord(self._context, -1, f"page #{middle} was given out and is not in the store")
+                raise CorruptRecord(self._context, -1, f"page #{middle} was opened and is not in the store")
             if row.turn > self._turn:
                 high, found = middle, row
             else:
@@ -149,25 +150,23 @@ class AsOf:
             compaction.text, record, nonce="", weigh=None, head=compaction.head, turn=compaction.turn
         )
         if snapshot.record is None:
-            raise InvalidSetting("at", "an earlier memci wrote this turn, and did not keep how the window stood")
+            raise InvalidSetting("at", "an earlier memci wrote this turn, and did not store a snapshot of the window")
         return snapshot
 
-    def _window_state(self, state: WindowState, next_page: int) -> WindowState:
-        """Return *state* without what it knows of later pages.
+    def _state_of(self, state: WindowState, next_page: int) -> WindowState:
+        """Return *state* without the pages from *next_page* on, and without what providers reported.
 
-        What was shown fitted then, whatever providers reported since: its budget is the widest that it can have had.
+        What was shown at the close of the turn fitted the budget of that time. Without the reports, the budget is the
+        largest that it can have been.
         """
         gone = {
-            state: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, state=state)) for state in _GONE
+            state: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, state=state)) for state in GONE
         }
         return replace(
-            state,
+            state.without(range(next_page, MAX_PAGE + 1)),
             tools=0,
             ratios=(),
-            pins=tuple(index for index in state.pins if index < next_page),
-            relist=tuple(index for index in state.relist if index < next_page),
             waiting=(),  # perhaps of later calls; a search of the entries finds the earlier ones
-            task=state.task if state.task is not None and state.task < next_page else None,
             undone=gone[PageState.UNDONE],
             erased=gone[PageState.ERASED],
         )
@@ -181,14 +180,15 @@ class AsOf:
         state = replace(WindowState.loads(snapshot.record.state), compactions=0).dumps()
         return snapshot.record._replace(settings=snapshot.was or snapshot.record.settings, state=state)
 
-    def _then(self, row: PageRow) -> PageRow:
-        if row.state in _GONE:
+    def _row_of(self, row: PageRow) -> PageRow:
+        """Return *row* as of the turn."""
+        if row.state in GONE:
             return row
         recalled = row.last_recalled_turn
         if recalled is not None and recalled > self._turn:
             row = row._replace(last_recalled_turn=self._turn)
-        was = self._active.get(row.index)
-        if was is None:
+        active = self._active.get(row.index)
+        if active is None:
             return row._replace(state=PageState.ARCHIVED if row.index in self._listed else PageState.UNLOADED)
         end = None if row.index == self.record.open_page else min(row.end or self.record.head, self.record.head)
-        return row._replace(first=was.first, end=end, cut=was.cut, state=PageState.ACTIVE, archived_turn=None)
+        return row._replace(first=active.first, end=end, cut=active.cut, state=PageState.ACTIVE, archived_turn=None)

@@ -1,9 +1,9 @@
-"""Forking: a new context that shares the past of another one.
+"""Forking: a new context that shares the messages so far of another one.
 
     alice    ● ● ● ● ● ● ●                  its entries stay where they are
     alice-2  └─shared─┘ ○ ○                 entries after the fork, rows of all pages, and the window are its own
 
-This module knows nothing of how a window came about.
+No message is copied. This module knows nothing of how the window was made.
 """
 
 from dataclasses import replace
@@ -16,17 +16,17 @@ from ..window.window import Window
 
 
 def forked(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> None:  # noqa: A002
-    """Store the context *id*, which goes on from *window*. O(pages).
+    """Store the context *id*, which continues from *window*. O(pages).
 
     Args:
-        source: Has the pages as the window knows them.
-        target: Where the context of the window is, and the new one will be.
-        window: What both share.
-        id: The new context.
-        owner: Whose memory it is; None: the same as before.
+        source: The store that the window was read from, perhaps as of an earlier turn: it has the pages.
+        target: The store of the context of the window, which gets the new one.
+        window: The window that both contexts share.
+        id: The id of the new context.
+        owner: Its owner; None: the same owner.
 
     Raises:
-        InvalidSetting: If there is a context *id* already.
+        InvalidSetting: If there is a context *id* already, or *id* or *owner* is no name.
     """
     taken = InvalidSetting("id", f"there is a context {id!r:.60} already: take another name")
     if not isinstance(id, str) or not id:
@@ -41,9 +41,8 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
         id=id, owner=owner or was.owner, state=state.dumps(), revision=1, parent=was.id, base=was.head
     )
     pages = tuple(window.rows.get(row.index, row) for row in source.pages(was.id, last=was.next_page - 1))
-    views = tuple((node.seq, window.active.own_tokens(node), node.clip) for node in window.active.messages)
     compaction = snapshots.dumps(contents, record, window.rows.values())
     try:
-        target.commit(Transition(0, record, pages=pages, views=views, compaction=compaction))
+        target.commit(Transition(0, record, pages=pages, views=window.views, compaction=compaction))
     except WriteConflict:
         raise taken from None

@@ -1,10 +1,11 @@
-"""Opening: a context's window, made new or read back from its store.
+"""Opening a context: its rows become a window; a new context is stored first.
 
-    nothing stored  ──▶  Window, empty, and stored    record + compaction + active pages  ──▶  Window, as it was
+    nothing stored                           ──▶  an empty Window, and a record in the store
+    record + compaction + active pages       ──▶  the Window as it was
 
-Opening a context that exists writes nothing: new settings go to the store with its first change, so that opening never
-takes a context from another writer. It reads what is in the window, whatever the size of the archive. This module
-knows nothing of what happens afterwards.
+Opening an existing context writes nothing: new settings are stored with its first change, so that opening does not
+block another writer. It reads only what is in the window, whatever the size of the archive. This module knows
+nothing of what happens afterwards.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 ATTEMPTS = 64
-"""How often opening starts again because another writer came between."""
+"""How often opening starts again because another writer changed the context meanwhile."""
 PAUSE_SECONDS = 0.02
-"""The longest pause before that, so that two openers do not go on in step."""
+"""The longest pause before that. It is random, so that two openers do not repeat at the same time."""
 
 
 class OpenRequest(NamedTuple):
-    """What the caller of `Context.open` asks for."""
+    """The arguments of `Context.open`."""
 
     id: str
     owner: str | None = None
@@ -52,30 +53,30 @@ class OpenRequest(NamedTuple):
     counter: Callable[[str], int] | None = None
     nonce: str | None = None
     given: Mapping[str, object] = {}
-    """settings"""
+    """the settings that are not None, by name"""
     read_only: bool = False
     searchable: bool = False
     """whether there is a memory, which the model may search"""
     recount: bool = False
-    """whether what the store says of the window's cost is not to be trusted: of the past, it was counted since"""
+    """whether to count the tokens of the window again, because those in the store may be of another counter"""
 
     @property
     def tools(self) -> list[Message]:
-        """The schemas that are offered to the model, if it is told of them."""
+        """The schemas of the context's own tools, which are offered to the model."""
         return [RECALL_PAGE, SEARCH_MEMORY] if self.searchable else [RECALL_PAGE]
 
 
 class Unwritten(NamedTuple):
-    """What opening found out, and the first change of the context stores along."""
+    """What opening changed in memory only. The first commit stores it, too."""
 
     was: str
-    """the settings before"""
+    """the stored settings, which new ones replace"""
     views: tuple[tuple[int, int, int], ...] = ()
-    """what the messages in the window cost by a new counter"""
+    """(seq, tokens, clip) of the messages in the window, counted by a new counter"""
 
 
 class LoadedContext(NamedTuple):
-    """A context in memory."""
+    """An open context."""
 
     window: Window
     reader: Reader
@@ -83,17 +84,18 @@ class LoadedContext(NamedTuple):
 
 
 def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
-    """Return the context that is *request*; a new one is stored first.
+    """Return the context of *request*; a new one is stored first. O(messages in the window + listed pages).
 
     Raises:
-        InvalidSetting: If an argument makes no sense, or a context that is only to be read does not exist.
+        InvalidSetting: If an argument makes no sense, or a context to read does not exist.
         BudgetExceeded: If a new context, or new settings, leave no room for system, tools and a quarter for the open
-            page. A stored context loaded as it was always opens: rendering says what does not fit.
+            page. With the stored settings a context always opens: rendering says what does not fit.
+        StorageBusy: If other writers changed the context each time it was read.
         StorageError: If the store can't be read.
     """
     _check(request)
     for attempt in range(ATTEMPTS):
-        with contextlib.suppress(WriteConflict):  # another one made or changed it while we read
+        with contextlib.suppress(WriteConflict):  # another writer created or changed it meanwhile
             return _loaded(storage, request)
         time.sleep(random.uniform(0, PAUSE_SECONDS) if attempt else 0)  # noqa: S311 -- no secret
     raise StorageBusy(f"context {request.id!r:.60} changes faster than it can be loaded")
@@ -113,48 +115,43 @@ def _check(request: OpenRequest) -> None:
 def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     found = storage.load(request.id)
     if found is None and request.read_only:
-        raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading makes none")
-    stored = json.loads(found[0].settings) if found else {}
-    chosen, prompt, count, text = _chosen(request, stored)
+        raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading creates none")
+    settings, system, count, text = _chosen(request, json.loads(found[0].settings) if found else {})
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
         record = ContextRecord(request.id, request.owner or request.id, text, state.dumps())
-        window = _window(record, state, chosen, prompt, count, request)
-        _admit(window)
+    else:
+        record = found[0]._replace(settings=text, owner=request.owner or found[0].owner)
+        state = WindowState.loads(record.state)
+    window = Window(record, state=state, settings=settings, system=system, tools=request.tools, count=count)
+    reader = Reader(storage, request.id)
+    if found is None:
+        _check_settings_fit(window)
         storage.commit(Transition(head=0, record=record))
-        return LoadedContext(window, Reader(storage, request.id))
+        return LoadedContext(window, reader)
     try:
-        return _read(storage, request, found, (chosen, prompt, count, text))
+        return LoadedContext(window, reader, _read(storage, reader, window, found, recount=request.recount))
     except (MemciError, ValueError, LookupError):
-        _check_unchanged(storage, found[0])  # what was read at two moments may make no sense
+        _check_unchanged(storage, found[0])  # rows of two revisions may not fit together
         raise
 
 
 def _read(
-    storage: Storage,
-    request: OpenRequest,
-    found: tuple[ContextRecord, str | None],
-    settings: tuple[Settings, str | None, TokenCounter, str],
-) -> LoadedContext:
-    """Return the context that was *found*, with its *settings* as they are request."""
-    chosen, prompt, count, text = settings
-    record = found[0]._replace(settings=text, owner=request.owner or found[0].owner)
-    window = _window(record, WindowState.loads(record.state), chosen, prompt, count, request)
-    reader = Reader(storage, request.id)
-    before = json.loads(found[0].settings)
-    recount = request.recount or (before.get("counter"), before["settings"].get("model")) != (count.name, chosen.model)
+    storage: Storage, reader: Reader, window: Window, found: tuple[ContextRecord, str | None], *, recount: bool
+) -> Unwritten | None:
+    """Fill *window* with what was *found* and its pages, and return what differs from the store now."""
+    record, compaction = found
+    before = json.loads(record.settings)
+    counted = before.get("counter"), before["settings"].get("model")
+    recount = recount or counted != (window.count.name, window.settings.model)
     contents = ContentsPage()
-    if found[1] is not None:
-        contents = snapshots.contents(found[1], nonce=window.state.nonce, weigh=window.weigh if recount else None)
+    if compaction is not None:
+        contents = snapshots.contents(compaction, nonce=window.state.nonce, weigh=window.weigh if recount else None)
     _fill(window, reader, storage, contents, recount=recount)
-    _check_unchanged(storage, found[0])
-    if text != found[0].settings:
-        _admit(window)
-    if record == found[0]:
-        return LoadedContext(window, reader)
-    own = window.active.own_tokens
-    views = tuple((node.seq, own(node), node.clip) for node in window.active.messages) if recount else ()
-    return LoadedContext(window, reader, Unwritten(found[0].settings, views))
+    _check_unchanged(storage, record)
+    if window.record.settings != record.settings:
+        _check_settings_fit(window)
+    return Unwritten(record.settings, window.views if recount else ()) if window.record != record else None
 
 
 def _check_unchanged(storage: Storage, record: ContextRecord) -> None:
@@ -163,7 +160,7 @@ def _check_unchanged(storage: Storage, record: ContextRecord) -> None:
 
 
 def _chosen(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, str | None, TokenCounter, str]:
-    """Return the settings, the system prompt, the counter, and all that as it is stored."""
+    """Return the settings that hold, the system prompt, the counter, and the three as they are stored."""
     from ..settings import settings
 
     chosen, kept = settings(dict(request.given), json.dumps(stored["settings"]) if stored else None)
@@ -171,27 +168,12 @@ def _chosen(request: OpenRequest, stored: dict[str, object]) -> tuple[Settings, 
     if prompt is not None and not isinstance(prompt, str):
         raise InvalidSetting("system", f"expected the system prompt (a str), got {type(prompt).__name__}")
     count = counter_for(chosen.model, request.counter)
-    return (
-        chosen,
-        prompt,
-        count,
-        json.dumps({"system": prompt, "counter": count.name, "settings": kept}, sort_keys=True),
-    )
-
-
-def _window(
-    record: ContextRecord,
-    state: WindowState,
-    chosen: Settings,
-    prompt: str | None,
-    count: TokenCounter,
-    request: OpenRequest,
-) -> Window:
-    return Window(record, state=state, settings=chosen, system=prompt, tools=request.tools, count=count)
+    text = json.dumps({"system": prompt, "counter": count.name, "settings": kept}, sort_keys=True)
+    return chosen, prompt, count, text
 
 
 def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPage, *, recount: bool) -> None:
-    """Put the active pages, as the store has them, and *contents* into *window*. O(messages in the window)."""
+    """Put the active pages of the store and the Contents Page *contents* into *window*. O(messages in the window)."""
     record = window.record
     rows = sorted(storage.pages(record.id, state=PageState.ACTIVE), key=lambda row: row.spans(record.head))
     rows.sort(key=lambda row: row.index == record.open_page)
@@ -209,35 +191,32 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
 
 
 def _rows(storage: Storage, context: str, indexes: list[int]) -> dict[int, PageRow]:
-    """Return the rows of *indexes*, read in a few runs."""
+    """Return the rows of *indexes*, read in a few runs, which may hold some other rows between them."""
     rows: dict[int, PageRow] = {}
-    request = sorted(indexes)
-    while request:
-        last = next((at for at, index in enumerate(request) if index > request[0] + 2 * at + 64), len(request))
-        run, request = request[:last], request[last:]
-        names = set(run)
+    left = sorted(indexes)
+    while left:
+        end = next((at for at, index in enumerate(left) if index > left[0] + 2 * at + 64), len(left))
+        run, left = left[:end], left[end:]
+        wanted = set(run)
         rows.update(
-            (row.index, row) for row in storage.pages(context, first=run[0], last=run[-1]) if row.index in names
+            (row.index, row) for row in storage.pages(context, first=run[0], last=run[-1]) if row.index in wanted
         )
     return rows
 
 
-def _admit(window: Window) -> None:
-    """Refuse a window in which nothing could ever be said."""
-    limits, pinned = window.limits, 0
-    for index in window.state.pins:
-        page = window.active.page(index)
-        pinned += page.tokens if page else 0
-    fits(window, pinned, limits.budget)
+def _check_settings_fit(window: Window) -> None:
+    pages = [page for page in map(window.active.page, window.state.pins) if page is not None]
+    check_room(window, sum(page.tokens for page in pages))
 
 
-def fits(window: Window, pinned: int, budget: int) -> None:
-    """Check that there is room for a conversation beside what never leaves.
+def check_room(window: Window, pinned: int) -> None:
+    """Check that a conversation fits beside what never leaves the window.
 
     Raises:
         BudgetExceeded: If system, tools, the smallest Contents Page, *pinned* tokens and a quarter of the budget for
-            the open page do not fit *budget*.
+            the open page exceed the budget.
     """
+    budget = window.limits.budget
     parts = {
         "system": window.system.tokens,
         "tools": window.own_tools + window.state.tools,

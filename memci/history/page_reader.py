@@ -1,9 +1,9 @@
-"""Pages that come back: for the window as nodes, for an answer as text.
+"""Reading whole pages: as nodes for the window, or as entries for an answer.
 
-    read_back(row)   ──▶  StoredPage: nodes with the views that they had
-    page_text(#42)   ──▶  RecalledPage: entries and messages, and which of them the window shows anyway
+    read_back(row)   ──▶  StoredPage: a node per message, with its view and tokens in the window
+    page_text(#42)   ──▶  RecalledPage: entries and messages, and which of them the window shows clipped
 
-This module knows nothing of why a page comes back.
+This module knows nothing of why a page is read.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,15 @@ def read_back(window: Window, reader: Reader, row: PageRow) -> StoredPage:
 def as_nodes(
     window: Window, reader: Reader, row: PageRow, entries: Sequence[tuple[EntryRow, Message]], *, recount: bool
 ) -> StoredPage:
-    """Return *entries* of the page *row* as nodes, their views as they were; *recount* counts them again."""
+    """Return *entries* of the page *row* as nodes. O(messages of the page).
+
+    Args:
+        window: The window that shows, or will show, the page.
+        reader: Reads the page that *row* was split off from.
+        row: The row of the page.
+        entries: Its entries with their messages.
+        recount: Whether to count the tokens of each again; else those of the store are trusted.
+    """
     base = reader.base(row, window.record)
     nodes = []
     waiting: list[str] = []
@@ -47,10 +55,10 @@ def as_nodes(
 
 
 def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> RecalledPage:
-    """Return page *index*, or the part of its interaction that holds *entry*. O(messages of the page).
+    """Return page *index*, or the page of its interaction that holds *entry*. O(messages of the page).
 
     Raises:
-        PageNotFound: If there is no such page (`Undone` if it was taken back), or it has no such entry.
+        PageNotFound: If there is no such page or entry; `Undone` if it was taken back, `Erased` if it was erased.
         StorageError: If it can't be read.
     """
     record = window.record
@@ -62,15 +70,15 @@ def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> 
     page = window.active.page(row.index) if row.state is PageState.ACTIVE else None
     if page is not None:
         nodes = list(page)
-        told = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)
+        shown = tuple((Entry(row.index, page.ordinal(node), node.message["role"]), node.message) for node in nodes)
         clipped = tuple(page.ordinal(node) for node in nodes if node.clip)
     else:
         base = reader.base(row, record)
-        told = tuple(
+        shown = tuple(
             (Entry(row.index, stored.seq - base + 1, message["role"]), message)
             for stored, message in reader.entries(row, record.head)
         )
         clipped = ()
-    if entry is not None and all(each.ordinal != entry for each, _ in told):
+    if entry is not None and all(each.ordinal != entry for each, _ in shown):
         raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
-    return RecalledPage(row.index, row.turn, told, page is not None, clipped)
+    return RecalledPage(row.index, row.turn, shown, page is not None, clipped)

@@ -1,10 +1,10 @@
-"""Quoting: the messages that show what was said in another one, so that they go when that one is erased.
+"""Quotations: the answers of tools that quote a message. They are erased together with that message.
 
     recall_page(index=1)        "<memci:recall 1f9a03c2> page #1 …"                    by the page that it names
     search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words that it quotes
 
-A search finds pages of other conversations too, which it shows without a number: there the words decide. What was told
-in other words is no quotation. This module knows nothing of how anything is erased.
+A search also finds pages of other conversations, which it shows without a number. Those answers are found by their
+words. A summary in other words is no quotation. This module knows nothing of how anything is erased.
 """
 
 import json
@@ -23,19 +23,19 @@ _PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")
 _KNOWN = re.compile(r"known of the (?:user|assistant): ")
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000
-"""columns of a message in which a fact is looked for"""
+"""columns of a message that are searched for a fact"""
 
 
 def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator[int]:
-    """Yield the seqs of the answers to recalls that quote one of *seqs*, wherever they stand. O(entries).
+    """Yield the seqs of the answers to recalls that may quote one of *seqs*. O(entries).
 
-    An answer that starts at an entry goes on from there, and its page may have been split since: it quotes, as far as
-    one can tell, all that follows within the interaction.
+    An answer that starts at an entry may hold everything after that entry: the page may have been split since, so that
+    its end is not known. Such an answer counts as a quotation of the rest of the interaction.
     """
-    told = _interactions(storage, record)
-    first = {origin: min(held) for origin, held in told.items() if held}
+    held = _interactions(storage, record)
+    first = {origin: min(own) for origin, own in held.items() if own}
     origins = {row.index: row.continues or row.index for row in storage.pages(record.id)}
-    gone = {origin for origin, held in told.items() if not seqs.isdisjoint(held)}
+    gone = {origin for origin, own in held.items() if not seqs.isdisjoint(own)}
     frame = re.compile(rb"<memci:recall " + WindowState.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
     for each in storage.entries(record.id):
         if each.quotes is None and b"<memci:recall " not in each.body:
@@ -47,25 +47,25 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
             if origin not in gone:
                 continue
             start = first[origin] + (entry or 1) - 1
-            if any(seq in seqs and seq >= start for seq in told[origin]):
+            if any(seq in seqs and seq >= start for seq in held[origin]):
                 yield each.seq
                 break
 
 
 def searches(
-    storage: Storage, record: ContextRecord, said: Collection[Message], pages: Collection[int]
+    storage: Storage, record: ContextRecord, messages: Collection[Message], pages: Collection[int]
 ) -> Iterator[int]:
-    """Yield the seqs of the answers to searches that quote one of the messages *said*. O(entries · said).
+    """Yield the seqs of the answers to searches that quote one of *messages*. O(entries x messages).
 
     Args:
-        storage: Where they are.
-        record: Of the context that is looked through.
-        said: What goes.
-        pages: The pages of this context that hold some of it.
+        storage: The store that holds the context.
+        record: The record of the context whose answers are searched.
+        messages: The messages that are to be erased.
+        pages: The pages of this context that hold some of them.
     """
     from ..memory.retrieval.passages import entry_text
 
-    texts = [text for message in said if (text := entry_text(message)).strip()]
+    texts = [text for message in messages if (text := entry_text(message)).strip()]
     lines = [one_line(text, _LONGEST) for text in texts]
     for each in storage.entries(record.id, containing=_FOUND):
         shown = text_of(decode(each.codec, each.body)).splitlines()
@@ -88,7 +88,7 @@ def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Col
 
 
 def _string(line: str) -> str:
-    """Return the text that *line* quotes: the JSON string at its end, or what there is of one that was cut short."""
+    """Return the text that *line* quotes: the JSON string at its end, which may have been cut."""
     start = line.find(': "')
     while start >= 0:
         try:
@@ -110,9 +110,9 @@ def _string(line: str) -> str:
 
 def _interactions(storage: Storage, record: ContextRecord) -> dict[int, list[int]]:
     """Return the seqs of each interaction by the page that it began with."""
-    told: dict[int, list[int]] = {}
+    held: dict[int, list[int]] = {}
     for row in storage.pages(record.id):
-        told.setdefault(row.continues or row.index, []).extend(
+        held.setdefault(row.continues or row.index, []).extend(
             seq for span in row.spans(record.head) for seq in range(*span)
         )
-    return told
+    return held

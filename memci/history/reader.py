@@ -1,7 +1,8 @@
-"""Reading one context back from its store: rows become messages, nodes, pages.
+"""Reading one context from its store: its page rows, and its entries as messages.
 
-    reader.page(42)      what is known of page #42            reader.messages(row)   its messages, exact
-    reader.made("c1")    was there ever a call with this id
+    reader.page(42, record)           the row of page #42
+    reader.entries(row, head)         its entries, each with its message, byte for byte
+    reader.made("c1")                 whether any message ever made a tool call with this id
 
 This module knows nothing of windows or tokens.
 """
@@ -10,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Literal
+from typing import Final, Literal
 
 from ..errors import CorruptRecord, Erased, PageNotFound, Undone
 from ..messages import Message, tool_calls
@@ -21,19 +22,21 @@ from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
-    """Where a page is and how it was used. Turns are numbers of closed interactions."""
+    """Where a page is and how it was used. Turns count interactions, from 0."""
 
     index: int
     where: Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]
-    """verbatim and growing; verbatim; on a line of its own; within a range line; not listed; taken back; gone"""
+    """open and active: verbatim in the window, the open one still grows. archived: on its own line of the Contents
+    Page. folded: within a range line. unloaded: not listed. undone: taken back. erased: its messages do not exist
+    any more"""
     title: str | None
-    """as the Contents Page tells it; None if the page has no line of its own"""
+    """its title on the Contents Page; None if it has no line of its own"""
     turn: int
     entries: int
     recall_count: int
     last_recalled_turn: int | None
     continues: int | None
-    """the page that it was split off from"""
+    """the page that it was split off from, if any"""
     pinned: bool
 
 
@@ -46,8 +49,12 @@ _NAMES: dict[PageState, Literal["active", "folded", "unloaded", "undone", "erase
 }
 
 
+GONE: Final = (PageState.UNDONE, PageState.ERASED)
+"""the states of pages whose messages are not shown any more"""
+
+
 class Reader:
-    """The entries and pages of one context, as its store has them."""
+    """Reads the entries and pages of one context from its store."""
 
     def __init__(self, storage: Storage, context: str) -> None:
         self._storage = storage
@@ -68,12 +75,12 @@ class Reader:
             if row.state is PageState.ERASED:
                 raise Erased(f"page #{index}")
             return row
-        raise CorruptRecord(self._context, -1, f"page #{index} was given out and is not in the store")
+        raise CorruptRecord(self._context, -1, f"page #{index} was opened and is not in the store")
 
     def holding(self, row: PageRow, ordinal: int, record: ContextRecord) -> PageRow:
         """Return the page that holds entry *ordinal* of *row*'s interaction: *row*, or a part that was split off.
 
-        O(pages behind it), for an entry that was split off.
+        O(1); for an entry that was split off O(pages after it).
         """
         seq = self.base(row, record) + ordinal - 1
         if row.cut is not None and row.cut[0] <= seq < row.cut[1]:
@@ -95,7 +102,7 @@ class Reader:
         return self.all_entries([row], head)[row.index]
 
     def all_entries(self, rows: Sequence[PageRow], head: int) -> dict[int, list[tuple[EntryRow, Message]]]:
-        """Return the entries of *rows* by page, neighbours read in one go. O(their messages)."""
+        """Return the entries of *rows* by page; runs that touch are read together. O(their messages)."""
         spans = sorted((*span, row.index) for row in rows for span in row.spans(head))
         found: dict[int, list[tuple[EntryRow, Message]]] = {row.index: [] for row in rows}
         start = 0
@@ -111,7 +118,7 @@ class Reader:
         return found
 
     def made(self, call_id: str) -> bool:
-        """Tell whether any message ever made a tool call with *call_id*. O(entries of the context)."""
+        """Return whether any message ever made a tool call with *call_id*. O(entries of the context)."""
         needle = json.dumps(call_id, ensure_ascii=False).encode("utf-8", "surrogatepass")
         return any(
             call["id"] == call_id
@@ -127,8 +134,8 @@ class Reader:
         Args:
             record: The context's record.
             pins: Pages that are pinned.
-            titles: Those of pages with a line of their own.
-            known: Rows that are not in the store: what a compaction made of them that is shown and not stored.
+            titles: The titles of pages with a line of their own.
+            known: Rows that replace those of the store: a compaction has changed them that is shown and not stored.
         """
         stored = (known.get(row.index, row) for row in self._storage.pages(self._context))
         shown = (known[index] for index in sorted(known))
@@ -150,10 +157,10 @@ class Reader:
             )
 
     def messages(self, record: ContextRecord) -> Iterator[Message]:
-        """Yield every message that was ever appended and neither taken back nor erased with its page, in order."""
+        """Yield every message that was neither taken back nor erased with its page, in order. O(messages)."""
         gone = [
             span
-            for state in (PageState.UNDONE, PageState.ERASED)
+            for state in GONE
             for row in self._storage.pages(self._context, state=state)
             for span in row.spans(record.head)
         ]

@@ -1,16 +1,18 @@
-"""Writing: the changes of one context. Each is computed, committed, and only then taken in.
+"""The writer: every change of one context. Each is computed, committed, and only then applied to the window.
 
-    append     draft ──▶ entries, pages, record          compaction    plan ──▶ pages, views, Contents Page
-    recalled   one counter                               pinned     one mark                undo   pages are marked
+    append       draft  ──▶  entries, pages, record            undo        pages are marked
+    compaction   plan   ──▶  pages, views, Contents Page       recalled    a page's counter         pin    its mark
 
-A change that can't be committed leaves the window as it was. This module knows nothing of tools or of rendering.
+A change that can't be committed leaves the window as it was. Writers do not lock: each commit names the revision that
+its handle has read. If another writer was first, the revision in the store is a later one, and the conflict is
+detected: by the store at a commit, and by `Writer.check_revision` before a rendering. Both raise WriteConflict, and
+nothing is stored. This module knows nothing of tools or of rendering.
 """
 
 import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 
 from ..chapters.contents import ContentsPage
 from ..chapters.unload import UnloadRule, rules_of
@@ -18,13 +20,11 @@ from ..errors import (
     Erased,
     InvalidSetting,
     OpConflict,
-    PageNotFound,
     StorageBusy,
     StorageFull,
     StorageReadOnly,
     WriteConflict,
 )
-from ..history.events import Event
 from ..messages import Message
 from ..segments.budget import ClosedPage, Plan, Unit, fit
 from ..storage import Storage
@@ -36,16 +36,17 @@ from ..window.compaction import compaction, improvable
 from ..window.draft import Draft, StoredPage
 from ..window.state import WindowState
 from ..window.window import Window
-from .loader import Unwritten, fits
+from .events import Event
+from .loader import Unwritten, check_room
 from .page_reader import read_back
 from .reader import Reader
+from .undo import undone
 
 _LOG = logging.getLogger("memci")
-_GONE = (PageState.UNDONE, PageState.ERASED)
 
 
 class Writer:
-    """What changes a context: the one road to its store."""
+    """Commits the changes of one context. Nothing else writes to its store, but for forks and erasures."""
 
     def __init__(
         self,
@@ -70,11 +71,21 @@ class Writer:
         self._wrote = False
 
     def append(self, draft: Draft, state: WindowState, *, op_id: str | None, at: str | None) -> OpRow | None:
-        """Store *draft* and take it in; return the row of *op_id* if it was stored before, and nothing happened.
+        """Store *draft*, then add it to the window. O(messages of the draft).
+
+        Args:
+            draft: The messages, checked and counted.
+            state: The state of the window afterwards.
+            op_id: Names the append, so that repeating it stores nothing; None: it has no name.
+            at: When the messages were said (ISO 8601), or None.
+
+        Returns:
+            None; or the stored row of *op_id*, if an append of that name is stored already: then nothing has changed.
 
         Raises:
             OpConflict: If *op_id* was used before with other messages.
-            Undone: If what it stored was taken back; `Erased` if it was erased.
+            Undone: If the messages of *op_id* were taken back; `Erased` if they were erased.
+            WriteConflict: If another writer has changed the context.
         """
         window = self._window
         record, rows = window.drafted(draft, state)
@@ -109,17 +120,18 @@ class Writer:
         fewest: int | None = None,
         most: int | None = None,
     ) -> Plan:
-        """Start a compaction that makes room for *pending* units, and return its plan. O(messages in the window).
+        """Make a compaction that leaves room for *pending* units, and return its plan. O(messages in the window).
 
         Args:
-            pending: What is to be rendered but not appended yet.
-            settles: Whether that ends the open tool group.
+            pending: The cost of messages that are to be rendered but not appended yet.
+            settles: Whether they end the open tool group.
             low: Tokens that the active pages may hold afterwards; default: the watermark.
-            fewest: Pages at which the watermark stops; default: what the settings say.
-            most: How many closed pages may stay; default: what the settings say.
+            fewest: Pages at which the watermark stops; default: the setting.
+            most: How many closed pages may stay; default: the setting.
 
         Raises:
-            BudgetExceeded: If the window can't fit; nothing has changed then.
+            BudgetExceeded: If the window can't fit. Nothing has changed.
+            WriteConflict: If another writer has changed the context.
         """
         window = self._window
         pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
@@ -148,7 +160,7 @@ class Writer:
         record = window.changed(state)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
-        if not self._read_only:  # what only reads shows it, and stores nothing
+        if not self._read_only:  # a handle that only reads shows the compaction and stores nothing
             self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), made.contents)
         window.turn_over(made, record)
         left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
@@ -159,14 +171,14 @@ class Writer:
 
     @property
     def due(self) -> bool:
-        """Whether a rule that runs every turn would unload something now. O(listed pages)."""
+        """Whether an unload rule that runs every turn would unload a page now. O(listed pages)."""
         rows = self._window.listed.values()
         return self._window.settings.every_turn and any(rule(rows, self._window.record.turn) for rule in self._rules)
 
     def recalled(self, index: int) -> None:
-        """Count a recall of page *index*, once per turn; it gets a line of its own again at the next compaction.
+        """Count a recall of page *index*, once per turn. The next compaction lists the page on a line of its own.
 
-        Where nothing can be written just now, it is not counted: the caller gets the page all the same.
+        If the store can't be written just now, the recall is not counted; the caller gets the page nevertheless.
         """
         window = self._window
         row, turn = self._row(index), window.record.turn
@@ -177,7 +189,7 @@ class Writer:
         if index not in window.contents.lines and index not in state.relist:
             state = replace(state, relist=(*state.relist, index))
         try:
-            self.remember(state, row)
+            self.store_state(state, row)
         except (StorageFull, StorageReadOnly, StorageBusy) as error:
             _LOG.debug("a recall of page %d is not counted: %s", index, type(error).__name__)
             return
@@ -185,9 +197,11 @@ class Writer:
             window.listed[index] = row
 
     def pin(self, index: int) -> None:
-        """Keep page *index* in the window, from the next compaction on if it is not there.
+        """Keep page *index* in the window; if it has left, it comes back at the next compaction.
 
         Raises:
+            InvalidSetting: If it is a part of the open page.
+            PageNotFound: If there is no such page.
             BudgetExceeded: If it does not fit beside system, pins and a quarter for the open page.
         """
         window, state = self._window, self._window.state
@@ -202,57 +216,27 @@ class Writer:
         for each in (*state.pins, index):
             page = window.active.page(each)
             tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).nodes)
-        fits(window, tokens, window.limits.budget)
-        self.remember(replace(state, pins=(*state.pins, index)))
+        check_room(window, tokens)
+        self.store_state(replace(state, pins=(*state.pins, index)))
 
     def unpin(self, index: int) -> None:
-        """Let page *index* go when its time comes."""
+        """Remove the pin of page *index*: from now on, compactions archive it as any other page."""
         state = self._window.state
         self._row(index)
         if index in state.pins:
-            self.remember(replace(state, pins=tuple(each for each in state.pins if each != index)))
+            self.store_state(replace(state, pins=tuple(each for each in state.pins if each != index)))
 
     def undo(self) -> list[Message]:
-        """Mark the newest interaction as undone and return its messages.
+        """Take back the newest interaction and return its messages. O(pages behind it + its messages).
 
         Raises:
             PageNotFound: If there is none.
         """
-        window, record = self._window, self._window.record
-        rows = self._newest()
-        found = self._reader.all_entries(rows, record.head)
-        messages = sorted(
-            ((entry.seq, message) for page in found.values() for entry, message in page), key=itemgetter(0)
-        )
-        gone = frozenset(row.index for row in rows)
-        marked = tuple(
-            row._replace(state=PageState.UNDONE, end=record.head if row.end is None else row.end) for row in rows
-        )
-        state = replace(
-            window.state,
-            pins=tuple(index for index in window.state.pins if index not in gone),
-            relist=tuple(index for index in window.state.relist if index not in gone),
-            task=None if window.state.task in gone else window.state.task,
-            undone=window.state.undone + len(gone),
-        ).posting(gone)
-        contents = window.contents.without(gone, state.nonce, window.weigh)
-        changed = contents != window.contents
-        after = window.changed(state)._replace(open_page=None)
-        self._commit(Transition(record.head, after, pages=marked), contents if changed else None)
-        window.forget(gone, contents, after)
-        return [message for _, message in messages]
-
-    def _newest(self) -> list[PageRow]:
-        """Return what is left of the newest interaction that was not undone or erased, by index. O(pages behind it)."""
-        record = self._window.record
-        for index in range(record.next_page - 1, 0, -1):
-            for row in self._storage.pages(record.id, first=index, last=index):
-                if row.state in _GONE:
-                    continue
-                origin = row.continues or row.index
-                others = self._storage.pages(record.id, first=origin)
-                return [each for each in others if origin in (each.index, each.continues) and each.state not in _GONE]
-        raise PageNotFound("newest", (1, record.next_page - 1) if record.next_page > 1 else None)
+        window = self._window
+        undo = undone(self._storage, window, self._reader)
+        self._commit(undo.transition, undo.contents if undo.contents != window.contents else None)
+        window.forget(undo.pages, undo.contents, undo.transition.record)
+        return undo.messages
 
     def _row(self, index: int) -> PageRow:
         return self._window.row(index) or self._reader.page(index, self._window.record)
@@ -261,47 +245,46 @@ class Writer:
         row = self._reader.page(index, self._window.record)
         return read_back(self._window, self._reader, row)
 
-    def remember(self, state: WindowState, *rows: PageRow) -> None:
-        """Store *state*, and *rows* that changed with it; nothing if nothing is new."""
-        if state == self._window.state and not rows:
-            return
-        window = self._window
-        record = window.changed(state)
-        self._commit(Transition(record.head, record, pages=rows))
-        window.remember(record)
+    def store_state(self, state: WindowState, *rows: PageRow) -> None:
+        """Store *state*, and the pages *rows* that change with it; nothing if nothing changes."""
+        if state != self._window.state or rows:
+            self._store(state, rows)
 
-    def write_state(self) -> None:
-        """Store what the memory was told of, if this handle has changed the context anyway.
+    def store_delivered(self) -> None:
+        """Store which state changes the memory has, if this handle has changed the context before.
 
         A handle that only feeds the memory never commits; feeding it twice is harmless.
         """
-        window = self._window
-        if self._wrote and window.state.dumps() != window.record.state:
-            record = window.changed(window.state)
-            self._commit(Transition(record.head, record))
-            window.remember(record)
+        if self._wrote and self._window.state.dumps() != self._window.record.state:
+            self._store(self._window.state)
 
-    def write_out(self) -> None:
-        """Store what opening left unwritten: new settings, and what the window costs by them."""
+    def store_opened(self) -> None:
+        """Store what opening left unwritten: new settings, and the tokens of the window by a new counter."""
         if self._unwritten is not None:
-            window = self._window
-            record = window.changed(window.state)
-            self._commit(Transition(record.head, record))
-            window.remember(record)
+            self._store(self._window.state)
+
+    def _store(self, state: WindowState, rows: tuple[PageRow, ...] = ()) -> None:
+        record = self._window.changed(state)
+        self._commit(Transition(record.head, record, pages=rows))
+        self._window.follow(record)
 
     def check_revision(self) -> None:
-        """Raise WriteConflict if another writer has changed the context since it was read; what only reads may lag."""
+        """Detect a conflict without writing. O(1). A handle that only reads may show an earlier revision.
+
+        Raises:
+            WriteConflict: If another writer has changed the context since this handle read it.
+        """
         record = self._window.record
         if not self._read_only and (stored := self._storage.revision(record.id)) != record.revision:
             raise WriteConflict(f"context {record.id!r} is at revision {stored}, not {record.revision}: call refresh()")
 
     def check_writable(self) -> None:
-        """Raise StorageReadOnly if the context is only read."""
+        """Raise StorageReadOnly if the context was opened for reading only."""
         if self._read_only:
             raise StorageReadOnly(f"context {self._window.record.id!r:.60} was opened for reading only")
 
     def _commit(self, transition: Transition, contents: ContentsPage | None = None) -> OpRow | None:
-        """Store *transition*, a compaction if it has new *contents*, and with it what opening left unwritten."""
+        """Store *transition*, and with it what opening left unwritten; with *contents*, it is a compaction."""
         self.check_writable()
         window, unwritten = self._window, self._unwritten
         if unwritten is not None and contents is None:

@@ -68,6 +68,15 @@ class WindowState:
             return self
         return replace(self, outbox=posted(self.outbox, indexes))
 
+    def without(self, pages: Collection[int]) -> WindowState:
+        """Return the state without the marks of *pages*, which are not shown any more. O(pins + relisted pages)."""
+        return replace(
+            self,
+            pins=tuple(index for index in self.pins if index not in pages),
+            relist=tuple(index for index in self.relist if index not in pages),
+            task=None if self.task in pages else self.task,
+        )
+
     def dumps(self) -> str:
         """Return the state as JSON."""
         return json.dumps({_KEYS.get(key, key): value for key, value in asdict(self).items()}, separators=(",", ":"))

@@ -148,6 +148,11 @@ class Window:
         """The rendering, up to the open tool group. O(messages in the window)."""
         return self.front + self.active.view
 
+    @property
+    def views(self) -> tuple[tuple[int, int, int], ...]:
+        """(seq, tokens, clip) of the messages in the window, as a transition stores them."""
+        return tuple((node.seq, self.active.own_tokens(node), node.clip) for node in self.active.messages)
+
     def row(self, index: object) -> PageRow | None:
         """Return what is known of a page that is in the window or listed, None if it is neither."""
         if type(index) is not int:
@@ -274,10 +279,10 @@ class Window:
                 self.active.start(next(indexes), node.seq)
             self.active.append(node)
         self.rows.update((row.index, row) for row in rows)
-        self.remember(record)
+        self.follow(record)
 
-    def remember(self, record: ContextRecord) -> None:
-        """Take over what was committed as the context's record."""
+    def follow(self, record: ContextRecord) -> None:
+        """Take over *record*, which was committed as the context's record."""
         if record.state != self.record.state:
             self.state = WindowState.loads(record.state)
             self._recompute()
@@ -285,7 +290,7 @@ class Window:
 
     def set_tools(self, tokens: int) -> None:
         """Count tools that cost *tokens* from now on; stored with the next change."""
-        self.remember(self.record._replace(state=replace(self.state, tools=tokens).dumps()))
+        self.follow(self.record._replace(state=replace(self.state, tools=tokens).dumps()))
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""
@@ -310,7 +315,7 @@ class Window:
             else:
                 self.rows.pop(row.index, None)
         self.show(compaction.contents, compaction.listed)
-        self.remember(record)
+        self.follow(record)
 
     def forget(self, gone: frozenset[int], contents: ContentsPage, record: ContextRecord) -> None:
         """Take the pages *gone* out, which were undone; *contents* lists the rest. O(messages in the window)."""
@@ -319,7 +324,7 @@ class Window:
         for index in gone:
             self.rows.pop(index, None)
         self.show(contents, {index: row for index, row in self.listed.items() if index not in gone})
-        self.remember(record)
+        self.follow(record)
 
     def _check(self) -> None:
         self.common._check()

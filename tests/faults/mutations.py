@@ -89,9 +89,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "opening takes nothing from a writer",
         "memci/history/loader.py",
-        "    return LoadedContext(window, reader, Unwritten(found[0].settings, views))",
-        "    storage.commit(Transition(record.head, record._replace(revision=record.revision + 1), views=views))\n"
-        "    window.record = record._replace(revision=record.revision + 1)\n    return LoadedContext(window, reader)",
+        "    return Unwritten(record.settings, window.views if recount else ()) if window.record != record else None",
+        "    if window.record != record:\n"
+        "        after = window.record._replace(revision=record.revision + 1)\n"
+        "        storage.commit(Transition(record.head, after, views=window.views if recount else ()))\n"
+        "        window.record = after\n"
+        "    return None",
         "tests/context/test_context_fencing.py",
     ),
     Mutant(
@@ -175,9 +178,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "page numbers are not used again",
-        _WRITER,
+        "memci/history/undo.py",
         "after = window.changed(state)._replace(open_page=None)",
-        "after = window.changed(state)._replace(open_page=None, next_page=window.record.next_page - len(gone))",
+        "after = window.changed(state)._replace(open_page=None, next_page=record.next_page - len(pages))",
         "machine",
     ),
     # -- a cancelled call
@@ -202,7 +205,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "memci/history/as_of.py",
         "            if row.turn > self._turn:",
         "            if row.turn > self._turn + 1:",
-        "tests/context/test_context_past.py",
+        "tests/context/test_context_as_of.py",
         quick=True,
     ),
     Mutant(
@@ -245,12 +248,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "answers that quoted it go too",
         _QUOTING,
-        "            if any(seq in seqs and seq >= start for seq in told[origin]):",
+        "            if any(seq in seqs and seq >= start for seq in held[origin]):",
         "            if False:",
         "tests/context/test_context_erase_spread.py",
     ),
     Mutant(
-        "a line of the contents is made again",
+        "a line of the contents is told anew",
         _ERASING,
         "return old if page is None else line(window, page).at(old.level)",
         "return old",
@@ -260,8 +263,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a file is synced before it has its name",
         "memci/storage/filesystem/files.py",
-        "                    self._sync(file, path)\n",
-        "                    pass\n",
+        "                        self._sync(file, path)\n",
+        "                        pass\n",
         "power",
     ),
     Mutant(

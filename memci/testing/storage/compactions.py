@@ -114,7 +114,7 @@ class StorageCompactions:
         append(again, "a", b"4")
         assert again.revision("a") == 8
 
-    def test_past_can_not_be_put_before_a_context_that_is_there(self, storage: Storage) -> None:
+    def test_as_of_can_not_be_put_before_a_context_that_is_there(self, storage: Storage) -> None:
         """A context that has a past already takes no other one: WriteConflict, and nothing changes."""
         append(storage, "a", b"1")
         before = everything(storage, "a")

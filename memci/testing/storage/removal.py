@@ -53,7 +53,7 @@ class StorageRemoval:
             ((forked.record, None), 1, [shared], list(forked.pages), [], []),
         ]
 
-    def test_past_that_a_fork_shares_is_not_removed(self, storage: Storage, reread: Callable[[], Storage]) -> None:
+    def test_as_of_that_a_fork_shares_is_not_removed(self, storage: Storage, reread: Callable[[], Storage]) -> None:
         """Removing a context whose fork would be left is InvalidSetting, it names the fork, and nothing has changed."""
         family(storage)
         before = everything(storage, "a", "b", "c", "x")

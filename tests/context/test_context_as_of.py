@@ -53,7 +53,7 @@ def lived(storage, **given):
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_past_renders_what_was_rendered_at_the_close_of_each_turn(kind, tmp_path):
+def test_as_of_renders_what_was_rendered_at_the_close_of_each_turn(kind, tmp_path):
     """Over compactions, splits, clips, pins, recalls and new settings, each turn shows the bytes that it showed."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context, closes = lived(storage)
@@ -69,7 +69,7 @@ def test_past_renders_what_was_rendered_at_the_close_of_each_turn(kind, tmp_path
             assert past.verify() == []
 
 
-def test_past_shows_what_was_there_and_nothing_after():
+def test_as_of_shows_what_was_there_and_nothing_after():
     """Messages, pages, exports and reports end with the turn."""
     storage = store("ram", None)
     talked(9, storage=storage).archive(keep=2)
@@ -85,7 +85,7 @@ def test_past_shows_what_was_there_and_nothing_after():
     assert len([line for line in past.export() if "question" in line]) == 4
 
 
-def test_past_of_the_last_turn_is_now():
+def test_as_of_of_the_last_turn_is_now():
     """The turn that is open is shown as it stands."""
     storage = store("ram", None)
     context = talked(5, storage=storage)
@@ -96,7 +96,7 @@ def test_past_of_the_last_turn_is_now():
     assert where(again(storage, at=5)) == where(context)
 
 
-def test_past_shows_what_fitted_then_whatever_was_reported_before():
+def test_as_of_shows_what_fitted_then_whatever_was_reported_before():
     """A budget that the provider's reports have widened since the last compaction is the budget of the past, too."""
     storage = store("ram", None)
     context = opened(storage, window=2_000)
@@ -114,7 +114,7 @@ def test_past_shows_what_fitted_then_whatever_was_reported_before():
         assert shown(again(storage, at=number)) == view, number
 
 
-def test_past_costs_what_it_shows_whatever_it_was_counted_with_since():
+def test_as_of_costs_what_it_shows_whatever_it_was_counted_with_since():
     """Counts of a later vocabulary stand in the store; the past is counted with its own, and so is a fork of it."""
     storage = store("ram", None)
     context = opened(storage, window=3_000, model="gpt-4", counter=None)
@@ -130,7 +130,7 @@ def test_past_costs_what_it_shows_whatever_it_was_counted_with_since():
     assert then["open"] == 124
 
 
-def test_past_keeps_the_open_group_of_its_turn():
+def test_as_of_keeps_the_open_group_of_its_turn():
     """Calls that waited when the turn closed are shown as they were at the close."""
     storage = store("ram", None)
     context = opened(storage)
@@ -141,7 +141,7 @@ def test_past_keeps_the_open_group_of_its_turn():
     assert shown(again(storage, at=0)) == then
 
 
-def test_past_hides_what_was_undone_since():
+def test_as_of_hides_what_was_undone_since():
     """A page that was taken back is not shown again, in no turn, and its neighbours are."""
     storage = store("ram", None)
     context = talked(3, storage=storage)
@@ -160,7 +160,7 @@ def test_past_hides_what_was_undone_since():
     assert "question 4" not in shown(past)
 
 
-def test_past_hides_an_archived_page_that_was_undone_since():
+def test_as_of_hides_an_archived_page_that_was_undone_since():
     """A page that was listed, and was taken back later, is on no line of the past either."""
     storage = store("ram", None)
     context = opened(storage, notice=True)
@@ -178,7 +178,7 @@ def test_past_hides_an_archived_page_that_was_undone_since():
         assert past.verify() == []
 
 
-def test_past_before_an_erasure_is_not_known_any_more():
+def test_as_of_before_an_erasure_is_not_known_any_more():
     """What was erased can't be seen in the past: what was before is refused, what comes after is shown."""
     storage = store("ram", None)
     context = talked(4, storage=storage)
@@ -205,7 +205,7 @@ def test_turn_that_was_not_is_refused(at):
         again(storage, at=at)
 
 
-def test_past_of_no_context_is_refused():
+def test_as_of_of_no_context_is_refused():
     """The past of a context that there is not makes none."""
     storage = store("ram", None)
 
@@ -214,7 +214,7 @@ def test_past_of_no_context_is_refused():
     assert storage.contexts() == []
 
 
-def test_past_of_a_context_without_messages_is_empty():
+def test_as_of_of_a_context_without_messages_is_empty():
     """Turn 0 of a context in which nothing was said shows the system prompt."""
     storage = store("ram", None)
     context = opened(storage, system="Be kind.")
@@ -223,7 +223,7 @@ def test_past_of_a_context_without_messages_is_empty():
 
 
 @pytest.mark.parametrize("kind", ON_DISK)
-def test_past_changes_nothing(kind, tmp_path):
+def test_as_of_changes_nothing(kind, tmp_path):
     """Every change is refused, a compaction is reckoned in memory, and no byte on disk differs."""
     with contextlib.closing(store(kind, tmp_path)) as storage:
         context = talked(8, size=40, storage=storage)
@@ -263,7 +263,7 @@ def test_past_changes_nothing(kind, tmp_path):
         assert shown(again(storage)) == now, "the context itself goes on"
 
 
-def test_past_makes_an_compaction_in_memory_for_what_is_pending():
+def test_as_of_makes_an_compaction_in_memory_for_what_is_pending():
     """A rendering of the past that needs a compaction gets one, which nobody else sees."""
     storage = store("ram", None)
     context = talked(8, size=80, storage=storage)
@@ -277,7 +277,7 @@ def test_past_makes_an_compaction_in_memory_for_what_is_pending():
     assert (shown(context), set(where(context).values())) == (now, {"active", "open"})
 
 
-def test_past_stays_when_the_context_goes_on():
+def test_as_of_stays_when_the_context_goes_on():
     """A handle of the past shows the same while others append, archive and undo; refresh changes nothing."""
     storage = store("ram", None)
     context = talked(5, storage=storage)
@@ -294,7 +294,7 @@ def test_past_stays_when_the_context_goes_on():
     assert shown(past) == then
 
 
-def test_past_takes_settings_of_now_for_what_is_told_of_now():
+def test_as_of_takes_settings_of_now_for_what_is_told_of_now():
     """Settings given along show the past under them, and are not stored."""
     storage = store("ram", None)
     talked(5, storage=storage, system="Be kind.")

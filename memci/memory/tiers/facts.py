@@ -16,8 +16,8 @@ from functools import cache
 from typing import Literal
 
 from ...messages import Message, call_name, text_of, tool_calls
-from ...text.language.patterns import Writing, alternatives, pattern, writing
-from ...text.language.sentences import sentences, simplified
+from ...text.language.patterns import Writing, alternatives, pattern
+from ...text.language.sentences import sentences, simplified, writing
 from ...text.summarize import extract, one_line
 from ..backend import PageRecord
 from .chains import Vector

@@ -15,8 +15,8 @@ from itertools import combinations, islice
 
 from ...messages import text_of
 from ...text.language.keywords import folded, keywords
-from ...text.language.patterns import Writing, pattern, writing
-from ...text.language.sentences import sentences, simplified
+from ...text.language.patterns import Writing, pattern
+from ...text.language.sentences import sentences, simplified, writing
 from ...text.language.terms import STOP_WORDS
 from ..backend import PageRecord
 

@@ -1,8 +1,10 @@
 """Linguistic tables and detectors: what a text says, by language, without a model.
 
     tables/*.toml     words and patterns: English, Chinese, Japanese, Korean
-    patterns          reads the tables; which writing a text is in
-    dates · sentences · main_sentence · terms · keywords · importance · moods · instructions · salience · error_lines
+    patterns          reads the tables
+    sentences         the sentences of a text, the one that says its point, the writing it is in
+    salience          ids, dates, money, names and errors: what must not be lost
+    dates · terms · keywords · importance · moods · instructions
 
 This package knows nothing of pages, windows or memories.
 """

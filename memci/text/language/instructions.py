@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from .patterns import Writing, pattern, writing
-from .sentences import sentences, simplified
+from .patterns import Writing, pattern
+from .sentences import sentences, simplified, writing
 
 LONGEST = 400
 """characters of one instruction; a longer sentence is none"""

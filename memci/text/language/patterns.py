@@ -12,8 +12,7 @@
 A language without an entry adds nothing; where no language has one, nothing is found. «name» stands for an entry of
 [parts]. Line breaks, the blanks around them and those at the beginning are not part of a pattern.
 
-A text is read in the language of its writing: Japanese without kana is read as Chinese, and French as English. This
-module knows nothing of what the tables are for.
+This module knows nothing of texts, or of what the tables are for.
 """
 
 import re
@@ -26,22 +25,8 @@ from typing import Literal
 Writing = Literal["latin", "han", "kana", "hangul"]
 
 _FILES: Mapping[Writing, str] = {"latin": "english", "han": "chinese", "kana": "japanese", "hangul": "korean"}
-_KANA = re.compile("[\u3041-\u30ff]")
-_HANGUL = re.compile("[\uac00-\ud7a3]")
-_HAN = re.compile("[\u3400-\u9fff]")
 _BREAK = re.compile(r"\s*\n\s*")
 _PART = re.compile("«([a-z_]+)»")
-
-
-def writing(text: str) -> Writing:
-    """Return the writing of *text*; "latin" stands for every writing that is none of the others. O(length)."""
-    if text.isascii():
-        return "latin"
-    if _KANA.search(text):
-        return "kana"
-    if _HANGUL.search(text):
-        return "hangul"
-    return "han" if _HAN.search(text) else "latin"
 
 
 def pattern(section: str, key: str, language: Writing | None = None, *, flags: int = 0) -> re.Pattern[str]:

@@ -5,7 +5,7 @@
 
 Ranks, from what is missed most to what is missed least:
 
-    0  error lines                          3  numbers (with their unit), words in capitals
+    0  lines that say what went wrong       3  numbers (with their unit), words in capitals
     1  ids: letters and digits mixed,       4  names, quoted words
        long numbers, e-mail addresses
     2  dates, times, money, paths, URLs, commands, identifiers
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
 
-from .error_lines import error_lines
+from .patterns import alternatives, words
 
 ERROR, ID, FACT, NUMBER, NAME = range(5)
 _LONGEST = 64
@@ -83,7 +83,13 @@ _WIDE_RANKS = {
     "person": FACT,
     "name": NAME,
 }
-
+_ASCII_ERRORS = tuple(words("errors", "words"))
+_ERRORS = (
+    *_ASCII_ERRORS,
+    *(word for language in ("han", "kana", "hangul") for word in words("errors", "words", language)),
+)
+_ERROR_START = re.compile(rf"\s*(?:{alternatives('errors', 'start')})", re.IGNORECASE)
+_ERROR_PHRASE = re.compile(r"\b[A-Za-z_.]{0,60}(?:Error|Exception): [^\n.]{1,80}")
 
 _Token = tuple[str, int, str, bool]
 """a word, its rank inside a sentence, the mark that ends its run (if one does), and whether a unit may follow"""
@@ -115,6 +121,25 @@ def ids(text: str) -> list[str]:
 def rank_of(word: str) -> int | None:
     """Return the rank of a single *word*, None if it is a word like any other."""
     return _rank(word) if 2 <= len(word) <= _LONGEST else None
+
+
+def has_error(text: str) -> bool:
+    """Return whether *text* has a word of something that went wrong. O(characters)."""
+    lowered = text.lower()
+    return any(map(lowered.__contains__, _ASCII_ERRORS if text.isascii() else _ERRORS))
+
+
+def error_lines(text: str) -> list[str]:
+    """Return the last two lines of *text* that are errors, oldest first. O(characters)."""
+    if not has_error(text):
+        return []
+    last: list[str] = []
+    for line in reversed(text.split("\n")):
+        if _ERROR_START.match(line) and line.strip() not in last:
+            last.insert(0, line.strip())
+            if len(last) == 2:
+                break
+    return last or list(dict.fromkeys(found.group() for found in _ERROR_PHRASE.finditer(text)))[-2:]
 
 
 @lru_cache(maxsize=4096)

@@ -1,21 +1,31 @@
-"""Sentences of a text that a person wrote, for patterns to read.
+"""The sentences of a text that a person wrote: all of them, or the first that says something.
 
     Hi Dr. Li! How are you?        "Hi Dr. Li!"  "How are you?"
     - Book HAT1.                   "Book HAT1."
     > as quoted                    nothing
     ERROR: no such flight          nothing
 
-They stand in the text letter by letter, without the marks of a list; code, quoted lines and what machines print are
-left out. Chinese that is written the traditional way is read by patterns in the simplified one.
+`sentences` finds them for patterns to read. They stand in the text letter by letter, without the marks of a list; code,
+quoted lines and what machines print are left out. A text is read in the language of its `writing`: Japanese without
+kana is read as Chinese, and French as English. Chinese in traditional characters is read in `simplified` ones.
 
-This module knows nothing of what a sentence says.
+    "Hi there! Thanks. Could you please move my flight to May 27? I fly from Denver."
+     └── small talk ─┘└──────── politeness ┘
+
+`point` finds the first sentence that says something, in any text; `request` also leaves out the politeness, for titles.
+A text that is nothing but small talk is its own point.
+
+This module knows nothing of messages, of columns, or of what a sentence says.
 """
 
 import re
 from collections.abc import Iterator
 
-from .patterns import alternatives
+from .patterns import Writing, alternatives, words
 
+_KANA = re.compile("[\u3041-\u30ff]")
+_HANGUL = re.compile("[\uac00-\ud7a3]")
+_HAN = re.compile("[\u3400-\u9fff]")
 _FENCED = re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.DOTALL)
 _MACHINE = re.compile(
     r"[{}\[<|$\\]|>|(?:at |File \"|import |def |class |const |function "
@@ -26,6 +36,27 @@ _BULLET = re.compile(r"(?:[-*•–]\s+|\(?\d{1,2}[.)]\s+|#{1,6}\s+)")
 _END = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*]*+(?=\s)|[。！？｡…]+[」』”’）)]*")
 _SHORTENED = re.compile(
     r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|no|vs|etc|e\.g|i\.e|a\.m|p\.m|approx|inc|jr|sr|\w)\.$", re.IGNORECASE
+)
+_SIMPLE = str.maketrans(*(alternatives("characters", key, "han") for key in ("traditional", "simplified")))
+
+_LOOKED_AT = 2_000
+_SENTENCES = 8
+_SHORT = 24
+
+_WORD = re.compile(r"\w")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+# One set of characters in front lets the search skip what can't be an end.
+_ENDS = re.compile(r"[.!?。！？｡…\n](?:(?<=[.!?])[.!?]{0,2}[\"'”’)]?(?=\s|$)|(?<=[。！？｡…\n]))")
+_ASCII_ENDS = re.compile(r"[.!?\n](?:(?<=[.!?])[.!?]{0,2}[\"')]?(?=\s|$)|(?<=\n))")
+_ABBREVIATIONS = frozenset(words("words", "abbreviations"))
+_LEAD = re.compile(r"[\s#>›*•\-–—,，、.!！。~～:：]+")
+_SMALL_TALK = re.compile(
+    rf"(?:(?:{alternatives('small_talk', 'greetings')})(?=[\s,.!?;:…]|$)"
+    rf"|(?:{alternatives('small_talk', 'phrases')})(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
+)
+_POLITENESS = re.compile(
+    rf"{alternatives('politeness', 'lead')}(?:{alternatives('politeness', 'phrases')})(?=\s|[^\x00-\x7f])[\s,:]*"
 )
 
 
@@ -48,9 +79,83 @@ def sentences(text: str) -> Iterator[str]:
             yield rest
 
 
-_SIMPLE = str.maketrans(*(alternatives("characters", key, "han") for key in ("traditional", "simplified")))
+def writing(text: str) -> Writing:
+    """Return the writing of *text*; "latin" stands for every writing that is none of the others. O(length)."""
+    if text.isascii():
+        return "latin"
+    if _KANA.search(text):
+        return "kana"
+    if _HANGUL.search(text):
+        return "hangul"
+    return "han" if _HAN.search(text) else "latin"
 
 
 def simplified(text: str) -> str:
     """Return *text* with the traditional characters that patterns name written the simplified way. O(length)."""
     return text.translate(_SIMPLE)
+
+
+def point(text: str) -> tuple[int, int]:
+    """Return where the first sentence that says something begins and ends. O(1): looks at 2,000 characters."""
+    text = text[:_LOOKED_AT]
+    lowered = _lowered(text)
+    ascii_only = text.isascii()
+    spans = _spans(text, _ASCII_ENDS if ascii_only else _ENDS)
+    first = None
+    for sentence, end in spans:
+        first = first or (sentence, end)
+        start = _after_small_talk(lowered, sentence, end)
+        if end - start >= 2 and _WORD.search(text, start, end):
+            # a wide character says about twice as much
+            short = _SHORT // 2 if not ascii_only and _WIDE.search(text, start, end) else _SHORT
+            return start, next(spans, (start, end))[1] if end - start < short else end
+    return first or (0, len(text))
+
+
+def request(text: str) -> str:
+    """Return the first sentence that says something, without the politeness in front of it."""
+    start, end = point(text)
+    sentence = text[start:end].strip()
+    polite = _POLITENESS.match(_lowered(sentence))
+    bare = sentence[polite.end() :] if polite else sentence
+    if len(bare) < 4:
+        return sentence
+    return bare[0].upper() + bare[1:] if polite else bare
+
+
+def _lowered(text: str) -> str:
+    # the one letter that becomes two
+    return text.replace("İ", "i").lower()
+
+
+def _after_small_talk(text: str, start: int, end: int) -> int:
+    while start < end:
+        lead = _LEAD.match(text, start, end)
+        start = lead.end() if lead else start
+        talk = _SMALL_TALK.match(text, start, end)
+        if not talk:
+            break
+        start = talk.end()
+    return min(start, end)
+
+
+def _spans(text: str, ends: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    start = 0
+    found = 0
+    for mark in ends.finditer(text):
+        if mark.group() == "." and _abbreviated(text[max(start, mark.start() - 8) : mark.start()]):
+            continue
+        if text[start : mark.start()].strip():
+            yield start, mark.end()
+            found += 1
+            if found == _SENTENCES:
+                return
+        start = mark.end()
+    if text[start:].strip():
+        yield start, len(text)
+
+
+def _abbreviated(before: str) -> bool:
+    words = before.split()
+    last = words[-1].lower() if words else ""
+    return last in _ABBREVIATIONS or (len(last) == 1 and last.isalnum())

@@ -7,14 +7,12 @@
     summary.lines[2]                        # "find_booking → {id: OI5L9G, date: 2024-05-27, 9 keys}"
 
 A summarizer is any callable from the messages of one page to a `Summary`; `extract` is the one that is always there.
-`extractive` makes the lines, from `structured` and `columns` (JSON values), `tool_output` (text that tools print) and
-`parts` (content that is not plain text).
+`extractive` makes the lines; `structured` shortens JSON values, and `parts` names content that is not plain text.
 
 This package knows nothing of pages, tokens, windows or models.
 """
 
 from ..sanitize import one_line
-from .extractive import extract, titled
-from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summarizer, Summary
+from .extractive import LINE_COLUMNS, TITLE_COLUMNS, Summarizer, Summary, extract, titled
 
 __all__ = ["LINE_COLUMNS", "TITLE_COLUMNS", "Summarizer", "Summary", "extract", "one_line", "titled"]

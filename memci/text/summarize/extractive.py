@@ -7,6 +7,7 @@
 
 A message that fits on its line stands as it is. A longer one keeps the first sentence that says something, and the ids,
 dates, money, paths, commands, numbers and names of the rest. What an earlier line of the page shows already gives way.
+Longer output of a tool keeps how many lines it had, its errors, its first line, and the paths, ids and numbers.
 
 The same messages give the same lines in every process: no model, clock, locale or hash order. At most the first 20,000
 and the last 5,000 characters of a message are looked at. This module knows nothing of pages, tokens or windows.
@@ -14,15 +15,16 @@ and the last 5,000 characters of a message are looked at. This module knows noth
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from ..language.error_lines import error_lines
-from ..language.main_sentence import point, request
-from ..language.salience import FACT, ids, salient
+from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, ids, salient
+from ..language.sentences import point, request
 from ..sanitize import SCANNED, harmless, one_line, plain, width
 from .parts import split
 from .structured import MAPPINGS, arguments, pairs, parsed, shape
-from .summary import LINE_COLUMNS, TITLE_COLUMNS, Summary
-from .tool_output import digest, packed
+
+TITLE_COLUMNS = 72
+LINE_COLUMNS = 160
 
 _Call = tuple[str, str, object]
 """id, name and arguments of a call"""
@@ -36,10 +38,29 @@ _CALL_COLUMNS = 100
 _NAME_COLUMNS = 48
 _CALLS = 16
 _JOINT = " · "
+_ITEM = 64
+_LAST = 60
+_SMALLEST = 6
+_RULES = " \t\r=-_*#~"
+_TOTAL = re.compile(r"\d \w|\d[sm%]")
 _BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
 _DIGIT = re.compile("[0-9@]")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
+
+
+class Summary(NamedTuple):
+    """A title of at most 72 columns, and a line of at most 160 for each message (a wide character is 2 columns).
+
+    The lines have neither role nor number: the list that shows them adds those.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+    """one per message, in the same order; none is empty"""
+
+
+Summarizer = Callable[[Sequence[Mapping[str, object]]], Summary]
 
 
 def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> Summary:
@@ -89,7 +110,8 @@ def _quoted(quote: tuple[int, int | None]) -> str:
 
 
 def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
-    text, others = split(message.get("content"))
+    content = message.get("content")
+    text, others = (content, []) if isinstance(content, str) else split(content)
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         others.append(f"refused: {refusal[:SCANNED]}")
@@ -132,7 +154,7 @@ def _said(text: str, columns: int, seen: str, shown: str = "") -> str:
     wanted = width("".join([f"{piece}   " for rank, piece in pieces[:_WANTED] if rank <= FACT]))
     most, least = min(_HEAD_COLUMNS, columns * 2 // 3), min(_LEAST_HEAD, columns // 2)
     head = one_line(text[start:end], max(least, min(most, columns - wanted)))
-    line = packed(head, pieces, columns, text=text, seen=seen, shown=shown)
+    line = _packed(head, pieces, columns, text=text, seen=seen, shown=shown)
     room = columns - width(line)
     if room < 24:
         return line
@@ -157,8 +179,60 @@ def _result(text: str, others: Sequence[str], name: str, seen: str) -> str:
     if value is not None:
         made = shape(value, room, seen=seen)
     else:
-        made = digest(_prose(body), room, lines=text.strip().count("\n") + 1, seen=seen)
+        made = _digest(_prose(body), room, lines=text.strip().count("\n") + 1, seen=seen)
     return f"{lead}{made}{' ' if aside else ''}{aside}"
+
+
+def _digest(text: str, columns: int, *, lines: int, seen: str = "") -> str:
+    """Return what is left of *text*, printed in *lines* lines, in about *columns* columns. O(characters)."""
+    flat = " ".join(text[: 4 * columns].split())
+    if len(text) <= 2 * columns and width(flat) <= columns:
+        return flat
+    rows = text.split("\n")
+    head = next((bare for row in rows if (bare := row.strip(_RULES))), "")
+    last = next((bare for row in reversed(rows) if (bare := row.strip(_RULES))), "")
+    count = f"{lines:,} lines: " if lines > 1 else ""
+    errors = error_lines(text)
+    lead = [one_line(error, columns // 2) for error in reversed(errors)]
+    lead.append(one_line(head, max(24, (columns - len(count)) // 2)))
+    if len(last) <= _LAST and (_TOTAL.search(last) or has_error(last)):
+        lead.append(last)
+    kept = list(dict.fromkeys(lead))
+    # single capitalised words are mostly headings in what a tool prints
+    least = NUMBER if text.isascii() else NAME
+    pieces = [piece for piece in salient(text, errors=False) if piece[0] <= least]
+    return _packed(count + _JOINT.join(kept), pieces, columns, text=text, seen=seen)
+
+
+def _packed(line: str, pieces: Sequence[Piece], columns: int, *, text: str, seen: str = "", shown: str = "") -> str:
+    """Return *line*, then those of *pieces* that are not in it, as many as fit, as they stand in *text*. O(pieces).
+
+    What *seen* has comes last, what *shown* has never.
+    """
+    room = columns - width(line)
+    chosen: list[str] = []
+    late: list[str] = []
+    taken = f"{line}\n{shown}"
+    for _, piece in pieces:
+        if room < _SMALLEST:
+            break
+        # 32 characters are at most 64 columns
+        item = piece if len(piece) <= _ITEM // 2 else one_line(piece, _ITEM)
+        cost = width(item) + len(_JOINT)
+        if item in taken:
+            continue
+        if seen and item in seen:
+            late.append(item)
+        elif cost <= room:
+            chosen.append(item)
+            taken = f"{taken}\n{item}"
+            room -= cost
+    for item in late:
+        cost = width(item) + len(_JOINT)
+        if cost <= room and item not in chosen:
+            chosen.append(item)
+            room -= cost
+    return _JOINT.join([line, *sorted(chosen, key=text.find)]) if chosen else line
 
 
 def _called(calls: Sequence[_Call], columns: int, seen: str) -> str:
@@ -240,8 +314,11 @@ def _title(messages: Sequence[Mapping[str, object]], called: Callable[[], Sequen
 
 def _first_words(messages: Sequence[Mapping[str, object]], role: str) -> str:
     for message in messages:
-        if message.get("role") == role and (text := split(message.get("content"))[0]).strip():
-            return text
+        if message.get("role") == role:
+            content = message.get("content")
+            text = content if isinstance(content, str) else split(content)[0]
+            if text.strip():
+                return text
     return ""
 
 

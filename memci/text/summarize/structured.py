@@ -3,8 +3,9 @@
     [{"flight": "HAT001", "price": 120, "seats": {"economy": 9}}, {"flight": "HAT022", "price": 95, "seats": …}]
     →  2×{flight: HAT001|HAT022, price: 120|95, seats {economy: 9|4}}
 
-Equal keys of a list's rows are one column; each column lists what its rows hold, once. When room is short, ids, dates,
-money and errors go first, and what was not shown is counted: "|+9" values, "14 keys".
+Equal keys of a list's rows are one column; each column lists what its rows hold, once. A column's key and values decide
+how much it would be missed: when room is short, ids, dates, money and errors go first. What was not shown is counted:
+"|+9" values, "14 keys".
 
 Looks at `_LOOKED_AT` values. This module knows nothing of messages or of plain text.
 """
@@ -12,12 +13,12 @@ Looks at `_LOOKED_AT` values. This module knows nothing of messages or of plain 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 
-from ..language.error_lines import error_lines
-from ..language.salience import FACT, ID, rank_of
-from ..sanitize import plain, width
-from .columns import VALUE, Column, as_text
+from ..language.salience import ERROR, FACT, ID, NAME, NUMBER, error_lines, rank_of
+from ..sanitize import one_line, plain, width
 
 _LOOKED_AT = 800
 _DEPTH = 12
@@ -29,6 +30,18 @@ MAPPINGS = (dict, Mapping)  # the first, exact one is the quick one
 
 _JSON = json.JSONDecoder(parse_int=str, parse_float=str)
 _PAIR = re.compile(r'"([^"\\\n]{1,40})"\s{0,8}:\s{0,8}("(?:[^"\\\n]|\\.){0,160}"?|-?\d[\d.eE+-]{0,30}|true|false|null)')
+_VALUE = 34
+_RANKED = 8
+_KNOWN = 10
+_KEY = 24
+_BITS = 4_000
+
+_ERROR_KEYS = re.compile(r"error|exception|stderr|traceback|fail|warning")
+_ID_KEYS = re.compile(r"(?:^|_)(?:ids?|uuid|key|code|ref|reference|sku|hash|number|status|state|success|email|phone)$")
+_FACT_KEYS = re.compile(
+    r"name|title|date|time|price|amount|total|cost|balance|path|file|url|command|cmd|query|message|reason|result|_at$"
+)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 
 
 def parsed(text: str) -> object:
@@ -81,9 +94,77 @@ def _whole(row: Mapping[str, object], columns: int, sign: str) -> str:
     for key, each in row.items():
         if each == "" or isinstance(each, _NESTED) or len(texts) == _FEW or key == "first_name":
             return ""
-        texts.append(f"{key}{sign}{each if isinstance(each, str) else as_text(each)}")
+        texts.append(f"{key}{sign}{each if isinstance(each, str) else _as_text(each)}")
     made = ", ".join(texts)
     return made if len(made) <= columns and plain(made) else ""
+
+
+@dataclass(slots=True, eq=False)
+class _Column:
+    """The values at one path, and the columns below it."""
+
+    label: str = ""
+    above: "_Column | None" = None
+    key_rank: int = NAME + 1
+    below: dict[object, "_Column"] = field(default_factory=dict)
+    values: dict[str, None] = field(default_factory=dict)
+    rows: int | None = None
+    rank: int = NAME + 1
+    opened: bool = False
+    """its head is paid for"""
+    shown: int = 0
+    clip: int = _VALUE
+    """columns for each value"""
+
+    def open(self, key: object) -> "_Column":
+        """Return a new column, below this one."""
+        label, rank = _read_key(key[:200] if isinstance(key, str) else _as_text(key))
+        made = self.below[key] = _Column(label, self, rank)
+        return made
+
+    def head(self) -> str:
+        """Return what stands before the columns below this one."""
+        if not self.label:
+            return ""
+        return f"{self.label} " if self.rows is None else f"{self.label} {self.rows}×"
+
+    def text(self, sign: str) -> str:
+        """Return its label, *sign*, the values that are shown, and how many are not."""
+        clip = self.clip
+        texts = [
+            value if 0 < len(value) <= clip and value.isascii() and value.isprintable() else one_line(value, clip)
+            for value in islice(self.values, self.shown)
+        ]
+        more = len(self.values) - self.shown
+        return f"{self.label}{sign if self.label else ''}{'|'.join(texts)}{f'|+{more}' if more else ''}"
+
+    def urgency(self, seen: str) -> int:
+        """Set the rank of its values and return it, past all ranks if *seen* has every value. O(values)."""
+        known = bool(seen)
+        for value in self.values if known else ():
+            if len(value) < 3 or value not in seen:
+                known = False
+                break
+        self.rank = NAME + 1
+        for value in islice(self.values, _RANKED):
+            self.rank = min(self.rank, self._rank(value))
+            if self.rank <= ID:
+                break
+        return self.rank + _KNOWN if known else self.rank
+
+    def _rank(self, text: str) -> int:
+        if not text or text == "null":
+            return NAME + 1
+        if self.key_rank <= ID:
+            return self.key_rank
+        plain = " " in text[:80] or text.replace("_", "").isalpha()
+        own = None if plain else rank_of(text)
+        if own is None:
+            short = NAME + 1 if text in ("true", "false") else NAME if len(text) <= _VALUE else NUMBER
+            return min(self.key_rank, short)
+        if _DAY.match(text) and "birth" not in self.label.lower() and self.label != "dob":
+            return ID
+        return min(own, self.key_rank)
 
 
 class _Sheet:
@@ -92,11 +173,11 @@ class _Sheet:
     def __init__(self, value: object, seen: str) -> None:
         self.whole = True
         self._seen = seen
-        self._columns: list[Column] = []
+        self._columns: list[_Column] = []
         self._looked_at = 0
-        self._walk(value, Column(opened=True), 0)
+        self._walk(value, _Column(opened=True), 0)
 
-    def _walk(self, value: object, column: Column, depth: int) -> None:
+    def _walk(self, value: object, column: _Column, depth: int) -> None:
         self._looked_at += 1
         if self._looked_at > _LOOKED_AT or depth > _DEPTH:
             self.whole = False
@@ -109,9 +190,9 @@ class _Sheet:
             for each in value[:_LOOKED_AT]:
                 self._walk(each, column, depth + 1)
         else:
-            self._leaf(as_text(value), column)
+            self._leaf(_as_text(value), column)
 
-    def _walk_row(self, row: Mapping[object, object], column: Column, depth: int) -> None:
+    def _walk_row(self, row: Mapping[object, object], column: _Column, depth: int) -> None:
         if len(row) > _LOOKED_AT:
             row = dict(islice(row.items(), _LOOKED_AT))
             self.whole = False
@@ -120,7 +201,7 @@ class _Sheet:
         if len(row) > 1 and _names_rows(row):
             column.rows = len(row)
             for key, each in row.items():
-                name = as_text(key)
+                name = _as_text(key)
                 self._leaf(name, below.get("") or column.open(""))
                 self._walk(_without(each, name), column, depth)
             return
@@ -131,8 +212,8 @@ class _Sheet:
             else:
                 self._walk(each, under, depth)
 
-    def _leaf(self, text: str, column: Column) -> None:
-        if len(text) > VALUE and "\n" in text:
+    def _leaf(self, text: str, column: _Column) -> None:
+        if len(text) > _VALUE and "\n" in text:
             text = " · ".join([*error_lines(text[-5_000:])[-1:], text])
         if not column.values:
             self._columns.append(column)
@@ -147,14 +228,14 @@ class _Sheet:
         return _grouped(chosen, sign)
 
 
-def _choose(order: Sequence[Column], room: int, sign: int) -> int:
+def _choose(order: Sequence[_Column], room: int, sign: int) -> int:
     for column in order:
         group = column.above or column
         cost = width(column.label) + sign + 2 + (0 if group.opened else width(group.head()) + 4)
         if cost > room:
             continue
         if len(order) == 1:
-            column.clip = max(VALUE, room - cost)
+            column.clip = max(_VALUE, room - cost)
         for value in islice(column.values, _FIRST if column.rank <= ID else 2):
             more = min(column.clip, width(value[: column.clip])) + (1 if column.shown else 0)
             reserve = 4 if len(column.values) > column.shown + 1 else 0
@@ -167,7 +248,7 @@ def _choose(order: Sequence[Column], room: int, sign: int) -> int:
     return room
 
 
-def _extend(order: Sequence[Column], room: int) -> None:
+def _extend(order: Sequence[_Column], room: int) -> None:
     for column in order:
         if not column.shown:
             continue
@@ -185,9 +266,9 @@ def _extend(order: Sequence[Column], room: int) -> None:
                 column.clip = longer
 
 
-def _grouped(chosen: Sequence[Column], sign: str) -> str:
+def _grouped(chosen: Sequence[_Column], sign: str) -> str:
     parts: list[tuple[str, list[str]]] = []
-    open_groups: dict[Column, list[str]] = {}
+    open_groups: dict[_Column, list[str]] = {}
     for column in chosen:
         group = column.above
         text = column.text(sign)
@@ -206,7 +287,7 @@ def _names_rows(row: Mapping[object, object]) -> bool:
     for each in row.values():
         if not isinstance(each, MAPPINGS):
             return False
-    return any(rank_of(as_text(key)) in (ID, FACT) for key in row)
+    return any(rank_of(_as_text(key)) in (ID, FACT) for key in row)
 
 
 def _without(row: object, name: str) -> dict[object, object]:
@@ -219,3 +300,26 @@ def _with_full_name(row: Mapping[object, object]) -> Mapping[object, object]:
         return row
     full = {("name" if key == "first_name" else key): each for key, each in row.items() if key != "last_name"}
     return full | {"name": f"{first} {last}"}
+
+
+def _as_text(value: object) -> str:
+    """Return a key or a value as JSON writes it, without quotes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return "a large number"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@lru_cache(maxsize=1024)
+def _read_key(key: str) -> tuple[str, int]:
+    # its label, and the rank that its values have at least
+    lowered = key if key.islower() else key.lower()
+    label = one_line(key, _KEY) if key else ""
+    if _ERROR_KEYS.search(lowered):
+        rank = ERROR
+    elif _ID_KEYS.search(lowered) or key.endswith(("Id", "ID")):
+        rank = ID
+    else:
+        rank = FACT if _FACT_KEYS.search(lowered) else NAME + 1
+    return label, rank

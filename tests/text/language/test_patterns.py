@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from memci.text import language
-from memci.text.language.patterns import alternatives, pattern, words, writing
+from memci.text.language.patterns import alternatives, pattern, words
+from memci.text.language.sentences import writing
 
 TABLES = {
     path.stem: tomllib.loads(path.read_text("utf-8")) for path in Path(*language.__path__, "tables").glob("*.toml")

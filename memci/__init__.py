@@ -25,10 +25,9 @@ from .storage import EphemeralStorage, SQLiteStorage
 if TYPE_CHECKING:
     from .chapters.active import ActiveChapter
     from .chapters.archive import ArchiveChapter
-    from .chapters.chapter import Chapter
+    from .chapters.chapter import Chapter, Entry, Page
     from .chapters.contents import ContentsPage
     from .chapters.messagelist import MessageList, MessageNode
-    from .chapters.pages import Entry, Page
     from .context.async_context import AsyncContext
     from .segments.common import CommonSegment
     from .segments.system import SystemSegment
@@ -72,10 +71,10 @@ _LATER: Final = {
     "Chapter": "chapters.chapter",
     "CommonSegment": "segments.common",
     "ContentsPage": "chapters.contents",
-    "Entry": "chapters.pages",
+    "Entry": "chapters.chapter",
     "MessageList": "chapters.messagelist",
     "MessageNode": "chapters.messagelist",
-    "Page": "chapters.pages",
+    "Page": "chapters.chapter",
     "Policy": "settings",
     "SystemSegment": "segments.system",
 }

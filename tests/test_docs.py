@@ -42,7 +42,7 @@ PAIR = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 KINDS = {"python", "text", "pyi", "console"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
-OPTIONAL = {"fastembed"}
+OPTIONAL = {"fastembed", "tokenizers", "faiss"}
 
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -369,7 +369,7 @@ MODULES = (
     "memci.history.listing",
     "memci.history.reader",
     "memci.settings",
-    "memci.chapters.pages",
+    "memci.chapters.chapter",
     "memci.tools.attp",
     "memci.tokens",
     "memci.text.summarize",

@@ -10,6 +10,7 @@ import pytest
 
 import memci
 
+OPTIONAL = {"tokenizers", "faiss", "snowballstemmer"}
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(memci.__path__, "memci.")
@@ -19,12 +20,21 @@ NAME = re.compile(r"(?<![\w.@/])memci(?:\.[A-Za-z_]\w*)+")
 FILES_AND_COMMANDS = {"memci.json", "memci.db"}
 
 
+def loaded(name: str):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        if error.name in OPTIONAL:
+            pytest.skip(f"needs {error.name}")
+        raise
+
+
 @pytest.mark.parametrize("name", ["memci", *MODULES])
 def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
     """An example that begins with >>> prints what stands below it."""
     monkeypatch.chdir(tmp_path)
 
-    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS, verbose=False)
+    result = doctest.testmod(loaded(name), optionflags=doctest.ELLIPSIS, verbose=False)
 
     assert result.failed == 0
 
@@ -60,7 +70,9 @@ def there(dotted: str) -> bool:
     for end in range(len(parts), 0, -1):
         try:
             value = importlib.import_module(".".join(parts[:end]))
-        except ImportError:
+        except ImportError as error:
+            if error.name in OPTIONAL:
+                return True
             continue
         return all((value := getattr(value, part, None)) is not None for part in parts[end:])
     return False

@@ -18,7 +18,7 @@ from memci import (
     AsyncContext,     BudgetExceeded, Context, EphemeralStorage, Event, InvalidMessage, MemciError, NeverRecalled,
     OpenToolGroup, PageNotFound, Policy, Receipt, Report, SQLiteStorage, Stale, StorageError,
 )
-from memci.chapters.pages import Entry
+from memci.chapters.chapter import Entry
 from memci.history.listing import ContextInfo
 from memci.history.reader import PageInfo
 from memci.memory.backend import MemoryBackend

@@ -4,6 +4,6 @@
     archive   the Contents Page                 changes at a compaction
     active    recent pages, verbatim            grows at its tail
 
-`contents`, `folding` and `contents_json` are the Contents Page as a value; `unload` holds the rules that make it
-smaller. Chapters know nothing of budgets, of when a compaction happens, or of storage.
+`contents` is the Contents Page as a value; `folding` and the rules in `unload` make it smaller. This package knows
+nothing of budgets, of when a compaction happens, or of storage.
 """

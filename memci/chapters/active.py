@@ -11,10 +11,9 @@ the archive or of storage.
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..messages import Message, tool_calls
-from .chapter import Chapter
+from .chapter import Chapter, Page
 from .messagelist import MessageNode
-from .pages import Page
-from .toolgroups import ToolGroup, late_result, shown
+from .toolgroups import ToolGroup, late_result
 
 
 class ActiveChapter(Chapter):
@@ -186,8 +185,12 @@ class ActiveChapter(Chapter):
         self._view.extend(group.view())
 
     def _redraw(self) -> None:
-        waiting = self._group
-        self._view = list(shown(node for node in self.messages if node.group is None or node.group is not waiting))
+        self._view = []
+        for node in self.messages:
+            if node.group is None:
+                self._view.append(node.view)
+            elif node.group.head is node and node.group is not self._group:
+                self._view.extend(node.group.view())
 
     def _check(self) -> None:
         super()._check()

@@ -14,8 +14,10 @@
 
 A compaction replaces it by the next one, which `folding.revised` makes. A new batch of pages is one new block behind
 the older ones, which keep their bytes, so that a provider's cache keeps them too. Above the ceiling, lines fold, oldest
-first. Folding rewrites the front anyway, so the older blocks become one block then, which saves their frames. This
-module knows nothing of storage, of pages' messages, or of when a compaction happens.
+first. Folding rewrites the front anyway, so the older blocks become one block then, which saves their frames.
+
+It is stored as JSON, a list of blocks, without what can be computed: a context that is opened again renders the same
+bytes. This module knows nothing of where that JSON goes, of pages' messages, or of when a compaction happens.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 
 from ..messages import Message
 from ..text.sanitize import framed
+from .chapter import Entry
 from .instructions import Instructions, instructions_text
-from .pages import Entry
 
 
 class Level(IntEnum):
@@ -132,6 +135,43 @@ class Block:
         message = {"role": "user", "content": framed("contents", nonce, body.removesuffix("\n"))}
         return cls(message, weigh(message), tuple(lines), tuple(ranges))
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the block as a JSON object."""
+        return {
+            "tokens": self.tokens,
+            "lines": [
+                [
+                    line.index,
+                    line.title,
+                    int(line.level),
+                    line.costs,
+                    [[entry.ordinal, entry.role, entry.summary] for entry in line.entries],
+                ]
+                for line in self.lines
+            ],
+            "ranges": [[each.pages, each.titles] for each in self.ranges],
+            **({"said": self.instructions} if self.instructions else {}),
+        }
+
+    @classmethod
+    def from_json(cls, block: dict[str, Any], nonce: str, weigh: Callable[[Message], int] | None) -> Block:
+        """Return the block that `to_json` wrote; *weigh* counts it again, None trusts the stored count."""
+        weighed = weigh or (lambda _: block["tokens"])
+        if said := block.get("said"):
+            return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
+        lines = [
+            ListedPage(
+                index,
+                title,
+                tuple(Entry(index, ordinal, role, summary) for ordinal, role, summary in entries),
+                tuple(costs),
+                Level(level),
+            )
+            for index, title, level, costs, entries in block["lines"]
+        ]
+        ranges = [ListedRange(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
+        return cls.of(lines, ranges, nonce, weighed)
+
 
 @dataclass(frozen=True, slots=True)
 class ContentsPage:
@@ -202,6 +242,17 @@ class ContentsPage:
             elif lines or ranges:
                 kept.append(Block.of(lines, ranges, nonce, weigh))
         return ContentsPage(tuple(kept))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the page as it is stored: a JSON object for each block."""
+        return [block.to_json() for block in self.blocks]
+
+    @classmethod
+    def from_json(
+        cls, blocks: Sequence[dict[str, Any]], *, nonce: str, weigh: Callable[[Message], int] | None
+    ) -> ContentsPage:
+        """Return the page that `to_json` wrote; *weigh* counts its blocks again, None trusts the stored counts."""
+        return cls(tuple(Block.from_json(block, nonce, weigh) for block in blocks))
 
     def _check(self, archived: Sequence[int]) -> None:
         listed = self.listed

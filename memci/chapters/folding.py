@@ -5,16 +5,17 @@ Lines show less, step by step and oldest first, until the page is at its target:
     every entry  ──▶  the user's and the assistant's last  ──▶  title only  ──▶  a range line  ──▶  unloaded
                                                                "#12–#43: …"       least recently recalled first
 
-Range lines may take a small share of the ceiling. Pages that do not fit there are unloaded. This module knows nothing
-of storage, or of the rules that unload pages for another reason.
+Range lines may take a small share of the ceiling. Pages that do not fit there are unloaded, the original's third rule
+(LRU). This module knows nothing of storage, or of the rules that unload pages for another reason.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from ..messages import Message
+from ..storage.protocol import PageRow
 from .contents import Block, ContentsPage, Level, ListedPage, ListedRange
-from .unload import OverCeiling
 
 RANGE_PAGES = 32
 """Pages that one range line holds at most."""
@@ -23,6 +24,35 @@ RANGE_TITLES = 4
 RANGE_TITLE_CHARACTERS = 28
 
 _MORE = re.compile(r"^\(more of #\d+\) ")
+
+
+@dataclass(frozen=True, slots=True)
+class OverCeiling:
+    """Keep the Contents Page within *tokens*: fold to `fold` of it, give range lines at most `ranges` of it."""
+
+    tokens: int
+    fold: float = 0.75
+    ranges: float = 0.15
+
+    @property
+    def target(self) -> int:
+        """Tokens to fold down to once the ceiling is passed."""
+        return int(self.tokens * self.fold)
+
+    @property
+    def range_tokens(self) -> int:
+        """Tokens that range lines may take."""
+        return int(self.tokens * self.ranges)
+
+    def order(self, pages: Iterable[PageRow]) -> list[int]:
+        """Return the indexes of *pages*, least recently used first: the order in which they are unloaded."""
+        return [page.index for page in sorted(pages, key=last_used)]
+
+
+def last_used(page: PageRow) -> tuple[int, int]:
+    """Return the key of least recent use: the turn of the last recall, else of archiving; ties by index."""
+    turn = page.last_recalled_turn if page.last_recalled_turn is not None else page.archived_turn
+    return (turn or 0, page.index)
 
 
 def revised(

@@ -29,8 +29,6 @@ class SystemChapter(Chapter):
 
     def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
         super().__init__()
-        self.prompt = prompt
-        """the developer's part, None if there is none"""
         notice_text = f"{NOTICE} {SEARCH_NOTICE}" if searchable else NOTICE
         text = "\n\n".join(part for part in (prompt, notice_text if notice else None) if part)
         if text:

@@ -14,7 +14,7 @@ A result that no open call waits for (it is late, or a second one) is shown as d
 are paired by id and occurrence, inside one page. This module knows nothing of pages, tokens or storage.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..messages import Message, tool_calls
 from ..text.sanitize import framed, quoted
@@ -81,15 +81,6 @@ class ToolGroup:
                 yield interrupted(call_id)
         for node in self._late:
             yield node.view
-
-
-def shown(nodes: Iterable[MessageNode]) -> Iterator[Message]:
-    """Yield what the run *nodes* shows; it must hold whole groups."""
-    for node in nodes:
-        if node.group is None:
-            yield node.view
-        elif node.group.head is node:
-            yield from node.group.view()
 
 
 def interrupted(call_id: str) -> Message:

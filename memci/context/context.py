@@ -28,7 +28,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from ..chapters.pages import Entry
+from ..chapters.chapter import Entry
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly, brief
 from ..history.as_of import AsOf
 from ..history.erase import ErasureReceipt, erased, forgotten

@@ -8,7 +8,7 @@ This module knows nothing of how any of it comes about.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..chapters.pages import Entry
+from ..chapters.chapter import Entry
 from ..memory.backend import Work
 from ..messages import Message
 from ..tokens import REQUEST_TOKENS

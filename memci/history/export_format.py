@@ -165,7 +165,7 @@ MODELS: Final[Mapping[str, type[ExportLine]]] = {
 
 
 class BlockJson(ExportLine):
-    """One block of the Contents Page, as `chapters.contents_json` writes it."""
+    """One block of the Contents Page, as `Block.to_json` writes it."""
 
     tokens: Count
     lines: list[

@@ -14,7 +14,6 @@ from itertools import chain
 
 import orjson
 
-from ..chapters import contents_json
 from ..chapters.contents import Block, Level, ListedPage
 from ..errors import BudgetExceeded, InvalidSetting, LimitExceeded, MemciError, SchemaTooNew, WriteConflict
 from ..storage import EphemeralStorage, Storage
@@ -316,7 +315,7 @@ def _recounted(transition: Transition, window: Window) -> Transition:
         text = history[-1].text
         contents = replace(window.contents, blocks=tuple(_with_costs(each, window) for each in window.contents.blocks))
         if contents != snapshots.contents(text, nonce=window.state.nonce, weigh=None):
-            blocks, fields = json.loads(contents_json.dumps(contents)), json.loads(text)
+            blocks, fields = contents.to_json(), json.loads(text)
             fields = blocks if isinstance(fields, list) else {**fields, "contents": blocks}
             history[-1] = history[-1]._replace(text=stored_text("text", fields))
     return transition._replace(entries=tuple(entries), history=tuple(history))

@@ -8,8 +8,8 @@ This module knows nothing of why a page is read.
 
 from collections.abc import Sequence
 
+from ..chapters.chapter import Entry
 from ..chapters.messagelist import MessageNode
-from ..chapters.pages import Entry
 from ..chapters.toolgroups import late_result
 from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls

@@ -9,7 +9,6 @@ This module knows nothing of when a compaction happens, or of storage.
 from ..chapters.active import ActiveChapter
 from ..chapters.archive import ArchiveChapter
 from ..messages import Message, tool_calls
-from .budget import ClosedPage, Unit
 
 
 class CommonSegment:
@@ -40,37 +39,6 @@ class CommonSegment:
     def view(self) -> list[Message]:
         """The messages that the segment shows, up to the open tool group. O(messages in the window)."""
         return self.archive.view + self.active.view
-
-    def closed(self, pins: frozenset[int], task: int | None) -> tuple[ClosedPage, ...]:
-        """Return what a plan needs to know of the closed pages. O(messages in the window).
-
-        Args:
-            pins: Indexes of the pages that stay.
-            task: Index of the page that is archived last; None: there is none.
-        """
-        return tuple(
-            ClosedPage(page.index, page.tokens, page.index in pins, page.index == task) for page in self.active.closed
-        )
-
-    def units(self, *, settles: bool) -> tuple[tuple[Unit, ...], bool, int]:
-        """Return the open page as units, whether the first is its task, and how many behind it may be split off.
-
-        The last message of the assistant, and what follows it, were not seen by the model yet: they stay, unless
-        something else *settles* the page. A group whose results may still come always stays, and so does the only
-        message of a page.
-        """
-        pieces = list(self.active.units())
-        units = tuple(
-            Unit(
-                sum(node.tokens for node in piece),
-                tuple((node.seq, node.tokens) for node in piece if node.message["role"] == "tool"),
-            )
-            for piece in pieces
-        )
-        task = self.active.task is not None
-        answers = [at for at, piece in enumerate(pieces) if piece[0].message["role"] == "assistant"]
-        last = len(pieces) if settles and not self.active.missing else (answers[-1] if answers else task)
-        return units, task, max(0, min(last, len(pieces) - (not task)) - task)
 
     def _check(self) -> None:
         self.archive._check()

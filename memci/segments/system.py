@@ -29,13 +29,7 @@ class SystemSegment:
         self.chapter = SystemChapter(prompt, notice=notice, searchable=searchable, weigh=weigh)
         self.view: list[Message] = [node.view for node in self.chapter.messages]
         """the messages that the segment shows"""
-
-    @property
-    def prompt(self) -> str | None:
-        """The developer's prompt, None if there is none."""
-        return self.chapter.prompt
-
-    @property
-    def tokens(self) -> int:
-        """What the segment costs, framing included."""
-        return self.chapter.tokens
+        self.prompt = prompt
+        """the developer's prompt, None if there is none"""
+        self.tokens = self.chapter.tokens
+        """what the segment costs, framing included"""

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..chapters.pages import Entry
+from ..chapters.chapter import Entry
 from ..errors import CorruptRecord, PageNotFound, StorageBusy, StorageUnavailable
 from ..messages import Message
 from ..segments.clipping import head_within

@@ -10,13 +10,13 @@ storage, beyond the rows that are stored.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from ..chapters.chapter import Entry
 from ..chapters.contents import Block, ContentsPage, Level, ListedPage
-from ..chapters.folding import revised
+from ..chapters.folding import OverCeiling, revised
 from ..chapters.instructions import Instructions, newest_fitting
 from ..chapters.messagelist import MessageNode
-from ..chapters.pages import Entry
 from ..chapters.toolgroups import late_result
-from ..chapters.unload import OverCeiling, UnloadRule
+from ..chapters.unload import UnloadRule
 from ..messages import Message, text_of
 from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState

@@ -1,6 +1,6 @@
 """Snapshots: how a window stood at a compaction, as JSON, so that it can be seen again later.
 
-    {"contents": […],                           the Contents Page (`chapters.contents_json`)
+    {"contents": […],                           the Contents Page (`ContentsPage.to_json`)
      "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
      "was": …,                                   the settings before, if it changed them
      "active": [[index, first, end, turn, cut, continues], …]}        the pages that stood verbatim
@@ -14,7 +14,6 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..chapters import contents_json
 from ..chapters.contents import ContentsPage
 from ..messages import Message
 from ..storage.protocol import ContextRecord, PageRow, PageState
@@ -41,7 +40,8 @@ def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRo
         active: The pages that stood verbatim, after it.
         was: The settings before, if it changed them.
     """
-    rest = {
+    fields = {
+        "contents": contents.to_json(),
         "was": was,
         "settings": record.settings,
         "state": record.state,
@@ -49,8 +49,7 @@ def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRo
         "open_page": record.open_page,
         "active": [[row.index, row.first, row.end, row.turn, row.cut, row.continues] for row in active],
     }
-    told = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
-    return f'{{"contents":{contents_json.dumps(contents)},{told[1:]}'
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def loads(
@@ -68,7 +67,7 @@ def loads(
     """
     fields = json.loads(text)
     if isinstance(fields, list):
-        return Snapshot(contents_json.from_json(fields, nonce=nonce, weigh=weigh), None)
+        return Snapshot(ContentsPage.from_json(fields, nonce=nonce, weigh=weigh), None)
     then = record._replace(
         settings=fields["settings"],
         state=fields["state"],
@@ -81,10 +80,10 @@ def loads(
         PageRow(index, first, end, opened, PageState.ACTIVE, None if cut is None else (cut[0], cut[1]), continues)
         for index, first, end, opened, cut, continues in fields["active"]
     )
-    return Snapshot(contents_json.from_json(fields["contents"], nonce=nonce, weigh=weigh), then, active, fields["was"])
+    return Snapshot(ContentsPage.from_json(fields["contents"], nonce=nonce, weigh=weigh), then, active, fields["was"])
 
 
 def contents(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
     """Return the Contents Page of the snapshot *text*."""
     fields = json.loads(text)
-    return contents_json.from_json(fields if isinstance(fields, list) else fields["contents"], nonce=nonce, weigh=weigh)
+    return ContentsPage.from_json(fields if isinstance(fields, list) else fields["contents"], nonce=nonce, weigh=weigh)

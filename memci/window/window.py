@@ -19,7 +19,7 @@ from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import interrupted, late_result
 from ..errors import InvalidSetting
 from ..messages import Message, call_name, tool_calls
-from ..segments.budget import Limits, Occupancy, Unit
+from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
@@ -183,9 +183,7 @@ class Window:
             chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=node.view))
         added = list(chapter.messages)[before:]
         extra = chapter.messages.tokens - weight - sum(node.tokens for node in added)
-        units = [
-            Unit(node.tokens, ((node.seq, node.tokens),) if node.message["role"] == "tool" else ()) for node in added
-        ]
+        units = [_unit([node]) for node in added]
         return chapter.view + chapter.tail(), chapter.missing, (*units, Unit(extra)) if extra else tuple(units)
 
     def own_view(self, node: MessageNode) -> Message:
@@ -217,18 +215,28 @@ class Window:
             clip = max(1, min(clip - 8, clip * limit // tokens))
 
     def occupancy(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> Occupancy:
-        """Return what is in the window, as a plan needs it; *settles*: the pending messages end the open group."""
-        units, task, movable = self.common.units(settles=settles)
+        """Return what is in the window, as a plan needs it. O(messages in the window).
+
+        The last message of the assistant, and what follows it, were not seen by the model yet: they may not be split
+        off the open page, unless the pending messages end the open group (*settles*). A group whose results may still
+        come always stays, and so does the only message of a page.
+        """
+        pieces = list(self.active.units())
+        task = self.active.task is not None
+        answers = [at for at, piece in enumerate(pieces) if piece[0].message["role"] == "assistant"]
+        last = len(pieces) if settles and not self.active.missing else (answers[-1] if answers else task)
+        first_page = None if self.settings.every_turn else self.state.task
         return Occupancy(
             system=self.system.tokens,
             tools=self.own_tools + self.state.tools,
             contents=self.contents.tokens,
-            closed=self.common.closed(
-                frozenset(self.state.pins), None if self.settings.every_turn else self.state.task
+            closed=tuple(
+                ClosedPage(page.index, page.tokens, page.index in self.state.pins, page.index == first_page)
+                for page in self.active.closed
             ),
-            units=units,
+            units=tuple(map(_unit, pieces)),
             task=task,
-            movable=movable,
+            movable=max(0, min(last, len(pieces) - (not task)) - task),
             pending=pending,
             framing=REQUEST_TOKENS,
         )
@@ -334,3 +342,8 @@ class Window:
         for page in self.active:
             seqs = [seq for span in self.rows[page.index].spans(self.record.head) for seq in range(*span)]
             assert [node.seq for node in page] == seqs, "a page holds the entries that its row says"
+
+
+def _unit(nodes: Sequence[MessageNode]) -> Unit:
+    results = tuple((node.seq, node.tokens) for node in nodes if node.message["role"] == "tool")
+    return Unit(sum(node.tokens for node in nodes), results)

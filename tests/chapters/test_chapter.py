@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from memci.chapters.archive import ArchiveChapter
-from memci.chapters.chapter import Chapter
+from memci.chapters.chapter import Chapter, Entry
 from memci.chapters.contents import Block, ContentsPage, ListedPage
 from memci.chapters.messagelist import MessageNode
-from memci.chapters.pages import Entry
 from memci.chapters.system import NOTICE, SystemChapter
 from memci.storage.protocol import PageRow, PageState
 

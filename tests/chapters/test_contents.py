@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memci.chapters.chapter import Entry
 from memci.chapters.contents import Block, ContentsPage, Level, ListedPage, ListedRange, runs
-from memci.chapters.pages import Entry
 
 
 def weigh(message: dict) -> int:

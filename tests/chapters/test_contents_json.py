@@ -1,13 +1,21 @@
-"""A compaction as JSON: the same bytes come back."""
+"""The Contents Page as JSON: the same bytes come back."""
 
 import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memci.chapters import contents_json
+from memci.chapters.chapter import Entry
 from memci.chapters.contents import Block, ContentsPage, Level, ListedPage, ListedRange
-from memci.chapters.pages import Entry
+
+
+def dumps(page: ContentsPage) -> str:
+    return json.dumps(page.to_json())
+
+
+def loads(text: str, *, nonce: str, weigh) -> ContentsPage:
+    return ContentsPage.from_json(json.loads(text), nonce=nonce, weigh=weigh)
+
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
 
@@ -38,26 +46,26 @@ def contents(draw) -> ContentsPage:
 @given(contents(), st.booleans())
 def test_compaction_comes_back_equal(compaction, recount):
     """What is read equals what was written: messages, tokens, lines, ranges, levels."""
-    text = contents_json.dumps(compaction)
+    text = dumps(compaction)
 
-    back = contents_json.loads(text, nonce="1f9a03c2", weigh=weigh if recount else None)
+    back = loads(text, nonce="1f9a03c2", weigh=weigh if recount else None)
 
     assert back == compaction
     assert json.dumps([each.message for each in back.blocks]) == json.dumps(
         [each.message for each in compaction.blocks]
     )
-    assert contents_json.dumps(back) == text
+    assert dumps(back) == text
 
 
 def test_compaction_is_counted_anew_when_it_is_asked():
     """Another counter weighs the blocks again; without one the counts are trusted."""
     line = ListedPage.of(1, "t", [Entry(1, 1, "user", "s")], len)
-    text = contents_json.dumps(ContentsPage((Block.of([line], (), "00000000", weigh),)))
+    text = dumps(ContentsPage((Block.of([line], (), "00000000", weigh),)))
 
-    assert contents_json.loads(text, nonce="00000000", weigh=lambda _: 7).tokens == 7
-    assert contents_json.loads(text, nonce="00000000", weigh=None).tokens > 7
+    assert loads(text, nonce="00000000", weigh=lambda _: 7).tokens == 7
+    assert loads(text, nonce="00000000", weigh=None).tokens > 7
 
 
 def test_empty_compaction_comes_back():
     """No block is a compaction too."""
-    assert contents_json.loads(contents_json.dumps(ContentsPage()), nonce="00000000", weigh=None) == ContentsPage()
+    assert loads(dumps(ContentsPage()), nonce="00000000", weigh=None) == ContentsPage()

@@ -3,10 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memci.chapters.chapter import Entry
 from memci.chapters.contents import ContentsPage, Level, ListedPage
-from memci.chapters.folding import RANGE_PAGES, RANGE_TITLES, revised
-from memci.chapters.pages import Entry
-from memci.chapters.unload import OverCeiling
+from memci.chapters.folding import RANGE_PAGES, RANGE_TITLES, OverCeiling, revised
 
 
 def quarters(text: str) -> int:

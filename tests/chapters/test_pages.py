@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.chapters.chapter import Chapter
+from memci.chapters.chapter import Chapter, Entry, Page
 from memci.chapters.messagelist import MessageList, MessageNode
-from memci.chapters.pages import Entry, Page
 
 
 def node(seq: int, role: str = "user", tokens: int = 1) -> MessageNode:

@@ -5,7 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage, Policy
-from memci.chapters.unload import NeverRecalled, OverCeiling, Stale, last_used
+from memci.chapters.folding import OverCeiling, last_used
+from memci.chapters.unload import NeverRecalled, Stale
 from memci.storage.protocol import PageRow, PageState
 
 TURN = 50

@@ -16,8 +16,8 @@ from math import isfinite
 from random import Random
 from typing import Any
 
+from memci.chapters.chapter import Entry
 from memci.chapters.contents import Block, ListedPage, ListedRange, runs
-from memci.chapters.pages import Entry
 from memci.errors import InvalidMessage, LimitExceeded, SchemaTooNew
 from memci.storage import codec as stored
 from memci.text.sanitize import quoted, width

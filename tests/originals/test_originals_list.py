@@ -8,8 +8,8 @@ import pytest
 from memci import BudgetExceeded, EphemeralStorage, InvalidMessage, SQLiteStorage, StorageError
 from memci.chapters.active import ActiveChapter
 from memci.chapters.chapter import Chapter
+from memci.chapters.folding import OverCeiling
 from memci.chapters.messagelist import MessageList, MessageNode
-from memci.chapters.unload import OverCeiling
 from memci.errors import InvalidSetting, PageNotFound
 from memci.segments.clipping import clipped
 from memci.settings import settings

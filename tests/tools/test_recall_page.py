@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage, PageNotFound
-from memci.chapters.pages import Entry
+from memci.chapters.chapter import Entry
 from memci.errors import StorageError, Undone
 from memci.testing.strategies import HOSTILE
 from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, answer, functions, parsed, quotable

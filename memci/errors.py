@@ -1,45 +1,45 @@
 """Every error that memci raises on purpose.
 
     MemciError
-    ├── InvalidMessage      ValueError     a message that no provider would accept, or that is not exact JSON
-    ├── InvalidSetting      ValueError     an argument or a setting of ours that makes no sense
+    ├── InvalidMessage      ValueError     a message that no provider accepts, or that is not exact JSON
+    ├── InvalidSetting      ValueError     an argument or a setting that makes no sense
     ├── LimitExceeded       ValueError     a message or a batch that is too large to store
-    ├── OpenToolGroup       ValueError     a tool call still waits for its result
-    ├── BudgetExceeded      ValueError     what can't be taken out of the window does not fit it
+    ├── OpenToolGroup       ValueError     a tool call has no result yet
+    ├── BudgetExceeded      ValueError     what must stay in the window does not fit into it
     ├── PageNotFound        KeyError       no page has this index
-    │   ├── Undone                         it was there, and was taken back
-    │   └── Erased                         it was there, and was erased on request
-    ├── OpConflict          ValueError     an op_id came back with other content
-    ├── ModelError          RuntimeError   a model did not give what it was asked for
-    │   ├── ModelUnavailable               it did not answer: too slow, too busy, unreachable, or paused after failures
-    │   ├── ModelRefused                   it refuses the request: the key, its name, what was sent
-    │   ├── AnswerRejected                 it answered, but not what was asked for
-    │   ├── CeilingReached                 the tokens that it may cost are spent
-    │   └── EmbeddingFailed                what it gave are no vectors
-    └── StorageError        OSError        the store could not do it
-        ├── StorageFull                    no space left
-        ├── StorageReadOnly                it can be read, not written
-        ├── StorageUnavailable             it can't be reached or opened
-        ├── StorageBusy                    another process holds it
-        ├── WriteConflict                  another writer was here first
-        ├── CommitUnknown                  it may be stored or not: open again, and ask
-        ├── HandlePoisoned                 it was closed, or a write failed halfway: open it again
-        ├── CorruptRecord                  a record does not hold what was written
+    │   ├── Undone                         the page was there, and undo() took it back
+    │   └── Erased                         the page was there, and was erased on request
+    ├── OpConflict          ValueError     an op_id was used again with other messages
+    ├── ModelError          RuntimeError   a model did not return what it was asked for
+    │   ├── ModelUnavailable               no answer: too slow, too busy, unreachable, or paused after failures
+    │   ├── ModelRefused                   the provider refuses the request: its key, model name or content
+    │   ├── AnswerRejected                 an answer, but not what was asked for
+    │   ├── CeilingReached                 the tokens that were allowed are spent
+    │   └── EmbeddingFailed                an embedder failed, or its output is no vectors
+    └── StorageError        OSError        the store could not do what it was asked
+        ├── StorageFull                    there is no space left
+        ├── StorageReadOnly                the store can be read, not written
+        ├── StorageUnavailable             the store can't be reached or opened
+        ├── StorageBusy                    another process or handle holds it
+        ├── WriteConflict                  another writer changed the context first
+        ├── CommitUnknown                  the change is stored whole or not at all: open the store again to see
+        ├── HandlePoisoned                 the handle was closed, or a write failed halfway: open the store again
+        ├── CorruptRecord                  a record is not what was written
         └── SchemaTooNew                   a later memci wrote this file
 
-Each error says what and which, carries the facts as attributes, and tells two things that a caller needs:
-`retryable` (the same call may succeed later) and `data_safe` (all that was acknowledged is still there).
-A call that failed has changed nothing. This module knows nothing of the rest.
+A message says what failed, which one, and what to do. The facts are attributes. Two of them are on every error:
+`retryable` (the same call may succeed later) and `data_safe` (everything that was acknowledged is still stored).
+A call that raises one of these has changed nothing, but for `CommitUnknown`. This module knows nothing of the rest.
 """
 
 from collections.abc import Mapping, Sequence
 
 
 def brief(value: object) -> str:
-    """Return a caller's *value* as an error names it: at most 60 characters, whatever it is."""
+    """Return the text by which an error names a caller's *value*: at most 60 characters."""
     try:
         return repr(value)[:60]
-    except (ValueError, RecursionError):  # an integer of more digits than Python writes; a list in a list in a …
+    except (ValueError, RecursionError):  # an integer with too many digits for Python; lists nested too deep
         return f"of type {type(value).__name__}"
 
 
@@ -47,11 +47,13 @@ class MemciError(Exception):
     """The root of all errors that memci raises on purpose."""
 
     retryable = False
+    """whether the same call may succeed later"""
     data_safe = True
+    """whether everything that was acknowledged is still stored"""
 
 
 class InvalidMessage(MemciError, ValueError):
-    """A message is not one that a provider would accept, or not exact JSON."""
+    """A message that no provider accepts, or that is not exact JSON; *path* says where in it, as `content[0].text`."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -63,7 +65,7 @@ class InvalidMessage(MemciError, ValueError):
 
 
 class InvalidSetting(MemciError, ValueError):
-    """An argument or a setting makes no sense; *name* says which."""
+    """An argument or a setting makes no sense; *name* says which one, *reason* why and what to pass."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
@@ -75,7 +77,7 @@ class InvalidSetting(MemciError, ValueError):
 
 
 class LimitExceeded(MemciError, ValueError):
-    """Something is larger than the store accepts; *limit* says which limit, *value* what it met."""
+    """Something is larger than the store accepts: *value* is its size, *at_most* the largest allowed for *limit*."""
 
     def __init__(self, limit: str, value: int, at_most: int) -> None:
         super().__init__(f"{limit}: {value:,}, at most {at_most:,}")
@@ -88,7 +90,7 @@ class LimitExceeded(MemciError, ValueError):
 
 
 class OpenToolGroup(MemciError, ValueError):
-    """The window ends in tool calls without their results; *missing* holds the ids of the calls."""
+    """The window ends with tool calls that have no results; *missing* holds the ids of these calls."""
 
     retryable = True
 
@@ -102,13 +104,13 @@ class OpenToolGroup(MemciError, ValueError):
 
 
 class BudgetExceeded(MemciError, ValueError):
-    """What can't leave the window is larger than its budget; *parts* holds tokens per part."""
+    """What must stay in the window is larger than its *budget*; *parts* holds the tokens of each part."""
 
     def __init__(self, budget: int, parts: Mapping[str, int]) -> None:
         listed = " + ".join(f"{name} {tokens:,}" for name, tokens in parts.items())
         super().__init__(
             f"{listed} = {sum(parts.values()):,} tokens can't be reduced, the budget is {budget:,}: "
-            f"take a larger window, a smaller reply, or less of the largest part"
+            f"use a larger window, a smaller reply, or make the largest part smaller"
         )
         self.budget = budget
         self.parts = dict(parts)
@@ -118,7 +120,7 @@ class BudgetExceeded(MemciError, ValueError):
 
 
 class PageNotFound(MemciError, KeyError):
-    """No page has this index; *valid* is the range of indexes that were given out so far."""
+    """No page has this *index*; *valid* is the first and the last index so far, None if there are no pages."""
 
     def __init__(self, index: object, valid: tuple[int, int] | None) -> None:
         known = f"pages are #{valid[0]} to #{valid[1]}" if valid else "there are no pages yet"
@@ -134,7 +136,7 @@ class PageNotFound(MemciError, KeyError):
 
 
 class Undone(PageNotFound):
-    """The page, or the operation, was taken back by undo()."""
+    """The page, or what the operation stored, was taken back by undo(); *index* names it."""
 
     def __init__(self, what: str) -> None:
         MemciError.__init__(self, f"{what} was taken back by undo()")
@@ -146,7 +148,7 @@ class Undone(PageNotFound):
 
 
 class Erased(PageNotFound):
-    """The page, or what the operation stored, was erased: its bytes do not exist any more."""
+    """The page, or what the operation stored, was erased: its bytes do not exist any more; *index* names it."""
 
     def __init__(self, what: str) -> None:
         MemciError.__init__(self, f"{what} was erased")
@@ -161,7 +163,7 @@ class OpConflict(MemciError, ValueError):
     """This op_id was used before, with other messages."""
 
     def __init__(self, op_id: str) -> None:
-        super().__init__(f"op_id {op_id!r} was used before with other messages: take a new one")
+        super().__init__(f"op_id {op_id!r} was used before with other messages: use a new one")
         self.op_id = op_id
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
@@ -169,7 +171,7 @@ class OpConflict(MemciError, ValueError):
 
 
 class ModelError(MemciError, RuntimeError):
-    """A model did not give what it was asked for; *step* says what the call was for. Nothing was changed by it."""
+    """A model did not return what it was asked for; *step* says what the call was for. Nothing was changed."""
 
     def __init__(self, step: str, reason: str) -> None:
         super().__init__(f"{step}: {reason}")
@@ -181,9 +183,9 @@ class ModelError(MemciError, RuntimeError):
 
 
 class ModelUnavailable(ModelError):
-    """The model did not answer, however often it was tried; or it is left alone for a while, since it failed often.
+    """The model did not answer, after all retries; or it is not called for a while, because it failed too often.
 
-    *partial* is what had come of an answer whose stream was cut.
+    *partial* is the text that arrived before a stream was cut, "" if there is none.
     """
 
     retryable = True
@@ -197,21 +199,21 @@ class ModelUnavailable(ModelError):
 
 
 class ModelRefused(ModelError):
-    """The provider refuses the request (the key, the model's name, what was sent): trying again is of no use."""
+    """The provider refuses the request (its key, model name or content): the same request will fail again."""
 
 
 class AnswerRejected(ModelError):
-    """The model answered, but not what it was asked for; the answer is not kept."""
+    """The model answered, but not what it was asked for; the answer is dropped."""
 
     retryable = True
 
 
 class CeilingReached(ModelError):
-    """The tokens that were allowed are spent; no call is made until there are more."""
+    """The tokens that were allowed are spent; no call is made until more are allowed."""
 
 
 class EmbeddingFailed(ModelError):
-    """An embedder raised, or gave what are no vectors; *embedder* says which. Search by words goes on without it."""
+    """An embedder failed, or its output is no vectors; *embedder* names it. Search by words works without it."""
 
     def __init__(self, embedder: str, reason: str, *, retryable: bool = False) -> None:
         super().__init__(f"embedder {embedder!r}", reason)
@@ -227,36 +229,36 @@ class StorageError(MemciError, OSError):
 
 
 class StorageFull(StorageError):
-    """No space is left for the store; nothing of the call was kept."""
+    """There is no space left for the store; nothing of the call was stored. Free some space and repeat the call."""
 
     retryable = True
 
 
 class StorageReadOnly(StorageError):
-    """The store can be read, not written."""
+    """The store can be read, not written: it was opened for reading, or its files are protected."""
 
 
 class StorageUnavailable(StorageError):
-    """The store can't be opened or reached."""
+    """The store can't be opened or reached, or the path holds something else."""
 
     retryable = True
 
 
 class StorageBusy(StorageError):
-    """Another process held the store for longer than we wait."""
+    """Another process or handle held the store, or the lock of a context, for longer than this call may wait."""
 
     retryable = True
 
 
 class WriteConflict(StorageError):
-    """Another writer changed this context since it was opened: `Context.refresh()` reads what it is now."""
+    """Another writer changed this context first; nothing was stored. `Context.refresh()` reads its state of now."""
 
 
 class CommitUnknown(StorageError):
-    """The disk failed while a change was made final: it is stored whole or not at all, and which can't be told yet.
+    """The disk failed during a commit: the change is stored whole or not at all, and it is not known which.
 
-    Open the store again. An append that had an `op_id` is repeated with it, and is stored once; without one, compare
-    the context's messages with what was appended.
+    Open the store again. Repeat an append with its *op_id*, and it is stored once. An append without one has to be
+    compared with the messages of the context.
     """
 
     retryable = True
@@ -272,11 +274,14 @@ class CommitUnknown(StorageError):
 
 
 class HandlePoisoned(StorageError):
-    """This handle was closed, or can't be trusted after a failed write: open the store again."""
+    """This handle was closed, or can't be trusted after a failed write: open the store again.
+
+    What was acknowledged is still stored.
+    """
 
 
 class CorruptRecord(StorageError):
-    """A record does not hold what was written; *context* and *seq* say which."""
+    """A record is not what was written: it is damaged or missing. *context* and *seq* say which, *reason* how."""
 
     data_safe = False
 
@@ -291,4 +296,4 @@ class CorruptRecord(StorageError):
 
 
 class SchemaTooNew(StorageError):
-    """A later version of memci wrote this file; it was not touched."""
+    """A later version of memci wrote this file, and it was not changed: install that version to open it."""

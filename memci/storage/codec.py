@@ -74,7 +74,7 @@ def decode(codec: int, body: bytes) -> dict[str, Any]:
     """
     read = _READERS.get(codec)
     if read is None:
-        raise SchemaTooNew(f"codec {codec!r}: a later memci wrote this message")
+        raise SchemaTooNew(f"codec {codec!r}: a later memci wrote this message: install that version")
     try:
         message = read(body)
     except ValueError as error:

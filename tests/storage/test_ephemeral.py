@@ -7,7 +7,7 @@ import pytest
 
 from memci.storage import EphemeralStorage
 from memci.storage.protocol import PageState
-from memci.testing.storage.conformance import StorageConformance
+from memci.testing.storage import StorageConformance
 from memci.testing.storage.rows import appended, current
 
 

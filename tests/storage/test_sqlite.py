@@ -14,7 +14,7 @@ import pytest
 from memci.errors import HandlePoisoned, StorageBusy, StorageFull, StorageUnavailable
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import PageState
-from memci.testing.storage.conformance import DurableStorageConformance
+from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.rows import append, appended, current
 
 

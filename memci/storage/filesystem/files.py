@@ -232,7 +232,9 @@ class Files:
     def _check_ours(self, file: int, path: str) -> None:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_uid not in self._owners:
-            raise StorageUnavailable(f"{path!r} in {self.path!r} is no plain file, or another user's: refused")
+            raise StorageUnavailable(
+                f"{path!r} in {self.path!r} is no plain file, or another user's: it was not touched"
+            )
 
     def _sync(self, file: int, path: str, *, names: bool = False) -> None:
         try:
@@ -247,9 +249,9 @@ class Files:
         """Return what *error* means to a caller of a store."""
         where = os.path.join(self.path, path)  # noqa: PTH118 -- as the caller wrote it
         if error.errno in FULL:
-            return StorageFull(f"no space is left for {where!r}")
+            return StorageFull(f"no space is left for {where!r}: free some and try again")
         if error.errno in _DENIED:
-            return StorageReadOnly(f"{where!r} can't be written, or not be reached: {error.strerror}")
+            return StorageReadOnly(f"{where!r} can't be written or reached ({error.strerror}): check its permissions")
         if error.errno in _NOT_OURS:
             return StorageUnavailable(f"{where!r} is a link, or no file or folder of ours: it was not touched")
         return StorageUnavailable(f"{where!r} can't be used: {error.strerror or error}")

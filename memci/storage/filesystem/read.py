@@ -61,7 +61,7 @@ def loads(content: bytes, context: str | None, folder: str) -> ContextFile:
         if not fields:
             raise CorruptRecord(name, 0, "its record, the first line of context.jsonl, is not what was written")
         if fields["schema"] > SCHEMA_VERSION:
-            raise SchemaTooNew(f"a later memci wrote context {name!r:.60}")
+            raise SchemaTooNew(f"a later memci wrote context {name!r:.60}: install that version")
         texts = {each.fields["text"]: each.body for each in lines.good if "text" in each.fields}
         if texts.keys() != {"settings", "state"}:
             raise CorruptRecord(name, 0, "its settings or its state are not what was written")

@@ -196,7 +196,7 @@ class FilesystemStorage:
     def _check_writable(self) -> None:
         self._files.check()
         if self._read_only:
-            raise StorageReadOnly(f"{self._path!r} was opened for reading only")
+            raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
 
     def _begin(self) -> StorageError | None:
         """Check that the folder is ours still, and finish an erasure that was cut short.
@@ -288,9 +288,9 @@ def _make(path: str, *, read_only: bool) -> None:
     if os.path.isdir(path):  # noqa: PTH112
         return
     if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112 -- another process may have made it just now
-        raise StorageUnavailable(f"{path!r} is no folder: name one, or a SQLiteStorage for a file")
+        raise StorageUnavailable(f"{path!r} is no folder: name a folder, or use SQLiteStorage for a file")
     if read_only and not os.path.isdir(path):  # noqa: PTH112
-        raise StorageUnavailable(f"there is no folder {path!r}: nothing is made where only reading is wanted")
+        raise StorageUnavailable(f"there is no folder {path!r}: check the path, or open it to write")
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)  # noqa: PTH102
@@ -302,11 +302,11 @@ def _make(path: str, *, read_only: bool) -> None:
     except ValueError as error:
         raise InvalidSetting("folder", f"{path!r} can't be the name of a folder: {error}") from error
     except PermissionError as error:
-        raise StorageReadOnly(f"{path!r} can't be made: {error.strerror}") from error
+        raise StorageReadOnly(f"{path!r} can't be made ({error.strerror}): check its parent's permissions") from error
     except OSError as error:
         if error.errno in FULL:
             raise StorageFull(f"no space is left for {path!r}") from error
-        raise StorageUnavailable(f"{path!r} can't be made, make the folder that it is in first: {error}") from error
+        raise StorageUnavailable(f"{path!r} can't be made ({error}): make the folder above it first") from error
 
 
 def _known(files: Files) -> bool:
@@ -335,7 +335,7 @@ def _known(files: Files) -> bool:
 
 def _take(files: Files, busy_timeout_seconds: float, *, read_only: bool) -> None:
     if read_only:
-        raise StorageUnavailable(f"there is no store in {files.path!r}: nothing is made where only reading is wanted")
+        raise StorageUnavailable(f"there is no store in {files.path!r}: check the path, or open it to write")
     told = {"format": _FORMAT, "schema": SCHEMA_VERSION, "about": _ABOUT}
     with locked_whole(files.path, busy_timeout_seconds):
         if not _known(files):

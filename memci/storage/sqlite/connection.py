@@ -89,7 +89,7 @@ def open_file(
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused stays untouched
         connection.close()
         if full and isinstance(error, (apsw.IOError, apsw.CantOpenError)):
-            raise StorageFull(f"no space is left for {path!r}") from error
+            raise StorageFull(f"no space is left for {path!r}: free some and try again") from error
         if isinstance(error, apsw.Error):
             raise storage_error(error, path) from error
         raise
@@ -142,15 +142,15 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0)
     """Return what *error* means to a caller of a store."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
-            return StorageBusy(f"another process held {path!r} for longer than we wait")
+            return StorageBusy(f"another process held {path!r} for longer than busy_timeout_seconds: try again later")
         case apsw.FullError():
-            return StorageFull(f"no space is left for {path!r}")
+            return StorageFull(f"no space is left for {path!r}: free some and try again")
         case apsw.CantOpenError() if _full(path):
             return StorageFull(f"no space is left for {path!r}, or for the files beside it")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
-            return StorageReadOnly(f"{path!r} can be read, not written")
+            return StorageReadOnly(f"{path!r} can be read, not written: check its permissions")
         case apsw.NotADBError():
-            return StorageUnavailable(f"{path!r} is not a SQLite file")
+            return StorageUnavailable(f"{path!r} is not a SQLite file: name another file")
         case apsw.CorruptError() | apsw.FormatError() | apsw.ConstraintError() | apsw.MismatchError():
             return CorruptRecord(context, seq, f"{path!r} is damaged: {error}")
         case apsw.TooBigError():
@@ -179,7 +179,7 @@ def _check_place(path: str, *, read_only: bool) -> None:
     place = Path(path)
     try:
         if read_only and not place.exists():
-            raise StorageUnavailable(f"there is no file {path!r}: nothing is made where only reading is wanted")
+            raise StorageUnavailable(f"there is no file {path!r}: check the path, or open it to write")
         if not place.parent.is_dir():
             raise StorageUnavailable(f"there is no folder {str(place.parent)!r} for {place.name!r}: make it first")
         if place.is_dir():
@@ -187,7 +187,7 @@ def _check_place(path: str, *, read_only: bool) -> None:
         if place.exists() and place.stat().st_nlink > 1:
             raise StorageUnavailable(f"{path!r} has several names (hard links), each with a log of its own: keep one")
     except PermissionError as error:
-        raise StorageUnavailable(f"{path!r} can't be reached: {error.strerror}") from error
+        raise StorageUnavailable(f"{path!r} can't be reached ({error.strerror}): check permissions") from error
 
 
 def _connect(path: str, *, read_only: bool) -> apsw.Connection:

@@ -254,7 +254,7 @@ class SQLiteStorage:
     ) -> _U:
         """Return what *work* returns, which changes rows, in one transaction; what it knows already is no change."""
         if self._read_only:
-            raise StorageReadOnly(f"{self._path!r} was opened for reading only")
+            raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
         if self._stat() != self._inodes:
             self._poison = f"{self._path!r} was moved, replaced or deleted: open the store again"
             raise HandlePoisoned(self._poison)

@@ -3,7 +3,7 @@
     commit, compaction, commit, compaction     ──▶  revision 4; compactions 4 and 2, newest first; load gives the one
     of 4
 
-This is a part of `memci.testing.storage.conformance.StorageConformance`; inherit that one.
+This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
 This module knows nothing of how a store keeps its rows.
 """
 

@@ -4,7 +4,7 @@
     a byte changes behind its back    ──▶  CorruptRecord, at that entry, never other bytes or an early end
     erase                             ──▶  its files hold nothing of it
 
-This is a part of `memci.testing.storage.conformance.DurableStorageConformance`, which has the fixtures; inherit that
+This is a part of `memci.testing.storage.DurableStorageConformance`, which has the fixtures; inherit that
 one. This module knows nothing of how a store keeps its rows.
 """
 

@@ -4,7 +4,7 @@
     b        · 3 4               compactions of a, b and c are gone, digests of ops that appended it are zeros
     x    0 1 2                   row for row what it was
 
-This is a part of `memci.testing.storage.conformance.StorageConformance`; inherit that one.
+This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
 This module knows nothing of how a store keeps its rows.
 """
 

@@ -1,6 +1,6 @@
 """What every store must keep exactly: each field, each byte, each id.
 
-This is the part of `memci.testing.storage.conformance.StorageConformance` that is about values; inherit that one.
+This is the part of `memci.testing.storage.StorageConformance` that is about values; inherit that one.
 This module knows nothing of how a store keeps its rows.
 """
 

@@ -4,7 +4,7 @@
     b              5 6                  base of c = 3: c reads 0 … 2 through b from a
     c          3 4                      each one has its own views of all that it shows
 
-This is a part of `memci.testing.storage.conformance.StorageConformance`; inherit that one.
+This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
 This module knows nothing of how a store keeps its rows.
 """
 

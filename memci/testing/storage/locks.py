@@ -3,7 +3,7 @@
     release = store.hold("a", 0)     another thread: store.hold("a", 0)  ──▶  StorageBusy
     release()                        another thread: store.hold("a", 0)  ──▶  it has the lock
 
-This is a part of `memci.testing.storage.conformance.StorageConformance`; inherit that one.
+This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
 This module knows nothing of how a store makes others wait.
 """
 

@@ -3,7 +3,7 @@
     erase(contexts=("a",))    b is a fork of a   ──▶  InvalidSetting, it names b
     erase(contexts=("a", "b"))                   ──▶  both are unknown, their ids are free
 
-This is a part of `memci.testing.storage.conformance.StorageConformance`; inherit that one.
+This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
 This module knows nothing of how a store keeps its rows.
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from memci.storage import FilesystemStorage
-from memci.testing.storage.conformance import DurableStorageConformance
+from memci.testing.storage import DurableStorageConformance
 
 from .kit import flip, line_of
 

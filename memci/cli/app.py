@@ -1,4 +1,4 @@
-"""The commands, and how they end.
+"""The commands: the options of each, how it is run, and how it ends.
 
     0   all is well
     1   it does not fit the window (demo, replay), a store is damaged (verify) or not well here (doctor), nothing was
@@ -6,30 +6,27 @@
         from a pipe was not answered (chat)
     2   a file or an argument makes no sense: one line on stderr says which and why
 
-This module knows nothing of what the commands do.
+A function here is a command's options and its help; what it does stands in the function that the decorator names, which
+is loaded when the command runs. This module knows nothing of what the commands do.
 """
 
 import sys
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, NoReturn, ParamSpec, cast, get_args
+from typing import Annotated
 
 import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from .. import __version__
-from ..errors import BudgetExceeded, InvalidSetting, MemciError
-from ..settings import Preset
-from .demo.command import TURNS, run_demo
-from .doctor import run_doctor
-from .erase import EraseOptions, run_erase
-from .inspect import check_memory_options, inspect_store, verify_store
+from ..errors import BudgetExceeded, MemciError
 from .output import PLAIN, Output, visible
-from .replay.command import ReplayOptions, run_replay
-from .transfer import run_export, run_import
 
-_P = ParamSpec("_P")
+TURNS = 200
+"""turns of the conversation of the demo"""
 
 app = typer.Typer(
     name="memci",
@@ -41,32 +38,38 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Window = Annotated[int, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
-NoLive = Annotated[bool, typer.Option("--no-live", help="Draw no live picture; print plain lines.")]
-BaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")
-]
-Store = Annotated[str, typer.Argument(help="A store: a SQLite file, or a folder of plain files.")]
-NewStore = Annotated[str, typer.Argument(help="A store; one is made if there is none (NAME/ makes a folder).")]
+Text = str | None
+Number = int | None
+_CONTEXT = ("--context", "-c")
+_WINDOW = ("--window", "-w")
+
+Store = Annotated[str, Argument(help="A store: a SQLite file, or a folder of plain files.")]
+NewStore = Annotated[str, Argument(help="A store; one is made if there is none (NAME/ makes a folder).")]
+Window = Annotated[int, Option(*_WINDOW, metavar="TOKENS", help="The model's context length.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object, and nothing else.")]
+NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]
+BaseUrl = Annotated[Text, Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")]
 
 
-def command(name: str | None = None) -> Callable[[Callable[_P, bool | None]], Callable[_P, bool | None]]:
-    """Make a command of a function: one that returns False ends with 1, and an error with one line and its code."""
+def command(place: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function that has its options: `module:function` at *place* runs it.
 
-    def register(function: Callable[_P, bool | None]) -> Callable[_P, bool | None]:
+    That one is called with an `Output` and all options but --json and --no-live. If it returns False, the command ends
+    with 1; an error ends it with one line and its code.
+    """
+
+    def register(options: Callable[..., None]) -> Callable[..., None]:
         @app.command(name)
-        @wraps(function)
-        def run(*arguments: _P.args, **options: _P.kwargs) -> bool | None:
+        @wraps(options)
+        def run(*, json: bool = False, no_live: bool = False, **given: object) -> None:
+            module, _, function = place.partition(":")
             try:
-                well = function(*arguments, **options)
-            except BudgetExceeded as error:
-                _end(error, 1)
+                well = getattr(import_module(f".{module}", __package__), function)(_output(json, no_live), **given)
             except MemciError as error:
-                _end(error, 2)
+                typer.echo(f"memci: {visible(' '.join(str(error).split()))}", err=True)
+                raise typer.Exit(1 if isinstance(error, BudgetExceeded) else 2) from None
             if well is False:
                 raise typer.Exit(1)
-            return well
 
         return run
 
@@ -82,86 +85,53 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def memci(
     *,
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
+    _version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print it and exit.")] = False,
 ) -> None:
     """A context window that never overflows and never loses a message."""
 
 
-@command()
+@command("demo.command:run_demo")
 def demo(
     *,
     window: Window = 8_000,
     no_live: NoLive = False,
-    turns: Annotated[int, typer.Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
-) -> bool:
+    turns: Annotated[int, Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
+) -> None:
     """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
-    return run_demo(_output(live=not no_live), window=window, turns=turns)
 
 
-@command()
+@command("chat.command:run_chat")
 def chat(
     store: NewStore,
     *,
-    id: Annotated[  # noqa: A002
-        str | None, typer.Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
+    id: Annotated[Text, Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")] = None,  # noqa: A002
+    model: Annotated[Text, Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
     base_url: BaseUrl = None,
-    window: Annotated[
-        int | None, typer.Option("--window", "-w", metavar="TOKENS", help="The model's context length; default: 32000.")
-    ] = None,
-    system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The system prompt, which is stored with the context.")
-    ] = None,
-    role: Annotated[str, typer.Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
-    no_analysis: Annotated[
-        bool, typer.Option("--no-analysis", help="Search for every message as it is: one call less.")
-    ] = False,
-    no_search: Annotated[bool, typer.Option("--no-search", help="Do not search the memory before an answer.")] = False,
+    window: Annotated[Number, Option(*_WINDOW, metavar="TOKENS", help="Its context length; default: 32000.")] = None,
+    system: Annotated[Text, Option(metavar="TEXT", help="The system prompt, which is stored with the context.")] = None,
+    role: Annotated[str, Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
+    no_analysis: Annotated[bool, Option("--no-analysis", help="Search for messages as they are: a call less.")] = False,
+    no_search: Annotated[bool, Option("--no-search", help="Do not search the memory before an answer.")] = False,
     no_memory_model: Annotated[
-        bool, typer.Option("--no-memory-model", help="Let the model do nothing for the memory in the background.")
+        bool, Option("--no-memory-model", help="Let the model do nothing for the memory in the background.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each message.")] = False,
-) -> bool:
+    json: Annotated[bool, Option("--json", help="Print a line of JSON for each message.")] = False,
+) -> None:
     """Talk with a model that has a memory. From a pipe, each line is a message."""
-    from .chat.command import ChatOptions, run_chat
-
-    options = ChatOptions(
-        id=id,
-        model=model,
-        base_url=base_url,
-        window=window,
-        system=system,
-        role=role,
-        analysis=not no_analysis,
-        search=not no_search,
-        memory_model=not no_memory_model,
-    )
-    return run_chat(_output(json=json, live=True), store, options)
 
 
-@command()
+@command("replay.command:run_replay")
 def replay(
-    file: Annotated[str, typer.Argument(help="A conversation in JSON or JSON lines; - is standard input.")],
+    file: Annotated[str, Argument(help="A conversation in JSON or JSON lines; - is standard input.")],
     *,
     window: Window = 8_000,
-    reply: Annotated[
-        int | None, typer.Option(metavar="TOKENS", help="Kept free for the answer; default min(4096, window / 8).")
-    ] = None,
-    preset: Annotated[str | None, typer.Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
-    dialogue: Annotated[
-        int | None, typer.Option(metavar="N", help="Only conversation N of the file, from 1; default: all, joined.")
-    ] = None,
-    at: Annotated[
-        int | None, typer.Option(metavar="TURN", help="Stop after this turn and print what the model would see.")
-    ] = None,
-    pages: Annotated[bool, typer.Option("--pages", help="List all pages at the end.")] = False,
-    store: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Keep the store here; default: a temporary file.")
-    ] = None,
+    reply: Annotated[Number, Option(metavar="TOKENS", help="For the answer; default min(4096, window / 8).")] = None,
+    preset: Annotated[Text, Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
+    model: Annotated[Text, Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
+    dialogue: Annotated[Number, Option(metavar="N", help="Only this conversation of the file, from 1.")] = None,
+    at: Annotated[Number, Option(metavar="TURN", help="Stop after this turn; print what the model would see.")] = None,
+    pages: Annotated[bool, Option("--pages", help="List all pages at the end.")] = False,
+    store: Annotated[Text, Option(metavar="PATH", help="Keep the store here; default: a temporary file.")] = None,
     json: Json = False,
     no_live: NoLive = False,
 ) -> None:
@@ -175,168 +145,109 @@ def replay(
     - dialogues of two speakers, in sessions
     - what a user says, turn by turn: {"question": [[…], …]}
     """
-    if preset is not None and preset not in get_args(Preset):
-        raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
-    chosen = cast("Preset | None", preset)
-    options = ReplayOptions(window, reply, chosen, model, dialogue=dialogue, at=at, pages=pages, store=store)
-    run_replay(_output(json=json, live=not no_live), file, options)
 
 
-@command()
+@command("inspect:run_inspect")
 def inspect(
     store: Store,
     *,
-    context: Annotated[
-        str | None, typer.Option("--context", "-c", metavar="ID", help="Show this context: report, contents.")
-    ] = None,
-    pages: Annotated[bool, typer.Option("--pages", help="With --context: list all its pages.")] = False,
-    memory: Annotated[bool, typer.Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --memory: whose; default: the only one, or a list.")
-    ] = None,
-    concept: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --memory: the graph around this concept.")
-    ] = None,
+    context: Annotated[Text, Option(*_CONTEXT, metavar="ID", help="Show this context: report, contents.")] = None,
+    pages: Annotated[bool, Option("--pages", help="With --context: list all its pages.")] = False,
+    memory: Annotated[bool, Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
+    owner: Annotated[Text, Option(metavar="NAME", help="With --memory: whose; default: the only one, or all.")] = None,
+    concept: Annotated[Text, Option(metavar="NAME", help="With --memory: the graph around this concept.")] = None,
     json: Json = False,
 ) -> None:
     """List the contexts in a store, or show one of them, or its memory. Changes nothing."""
-    check_memory_options(memory=memory, pages=pages, owner=owner, concept=concept)
-    if memory:
-        from .memory.inspect import inspect_memory
-
-        inspect_memory(_output(json=json), store, context=context, owner=owner, concept_name=concept)
-    else:
-        inspect_store(_output(json=json), store, context, pages=pages)
 
 
-@command()
+@command("memory.search:run_search")
 def search(
     store: Store,
-    query: Annotated[str, typer.Argument(help="What to look for, in the words that were probably used.")],
+    query: Annotated[str, Argument(help="What to look for, in the words that were probably used.")],
     *,
-    context: Annotated[
-        str | None,
-        typer.Option("--context", "-c", metavar="ID", help="As this context: without what is in its window."),
-    ] = None,
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="In all contexts of this owner; default: the only one.")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many pages at most.")] = 5,
-    since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Only pages from then on: 2026-03-01, or ISO 8601.")
-    ] = None,
-    until: Annotated[str | None, typer.Option(metavar="DATE", help="Only pages until then; a date is its end.")] = None,
-    count: Annotated[bool, typer.Option("--count", help="Count it as use: the heat of what is found rises.")] = False,
+    context: Annotated[Text, Option(*_CONTEXT, metavar="ID", help="As this one: without what its window has.")] = None,
+    owner: Annotated[Text, Option(metavar="NAME", help="In all contexts of this owner; default: the only one.")] = None,
+    k: Annotated[int, Option("-k", min=1, metavar="N", help="How many pages at most.")] = 5,
+    since: Annotated[Text, Option(metavar="DATE", help="Only pages from then on: 2026-03-01, or ISO 8601.")] = None,
+    until: Annotated[Text, Option(metavar="DATE", help="Only pages until then; a date is its end.")] = None,
+    count: Annotated[bool, Option("--count", help="Count it as use: the heat of what is found rises.")] = False,
     json: Json = False,
 ) -> None:
     """Search the memory: pages, facts, concepts. Changes nothing, unless --count."""
-    from .memory.search import SearchOptions, run_search
-
-    options = SearchOptions(query, context=context, owner=owner, k=k, since=since, until=until, count=count)
-    run_search(_output(json=json), store, options)
 
 
-@command()
+@command("memory.consolidate:run_consolidate")
 def consolidate(
     store: Store,
     *,
-    context: Annotated[
-        str | None, typer.Option("--context", "-c", metavar="ID", help="Only this context; default: all.")
-    ] = None,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Delete what was derived, and derive it again from the pages.")
-    ] = False,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A model that improves what is derived; default: none.")
-    ] = None,
+    context: Annotated[Text, Option(*_CONTEXT, metavar="ID", help="Only this context; default: all.")] = None,
+    owner: Annotated[Text, Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
+    rebuild: Annotated[bool, Option("--rebuild", help="Delete what was derived; derive it from the pages.")] = False,
+    model: Annotated[Text, Option(metavar="NAME", help="A model that improves what is derived; default: none.")] = None,
     base_url: BaseUrl = None,
-    ceiling: Annotated[
-        int | None, typer.Option(metavar="TOKENS", help="What the model may cost for an owner in a UTC day.")
-    ] = None,
+    ceiling: Annotated[Number, Option(metavar="TOKENS", help="What the model may cost an owner in a UTC day.")] = None,
     json: Json = False,
-) -> bool:
+) -> None:
     """Feed memories the pages that wait for them, and let them do what is due. For cron; changes no context."""
-    from .memory.consolidate import ConsolidateOptions, run_consolidate
-
-    options = ConsolidateOptions(context, owner, rebuild=rebuild, model=model, base_url=base_url, ceiling=ceiling)
-    return run_consolidate(_output(json=json, live=True), store, options)
 
 
-@command()
-def verify(store: Store, *, json: Json = False) -> bool:
+@command("inspect:run_verify")
+def verify(store: Store, *, json: Json = False) -> None:
     """Read everything in a store and say what is wrong with it. Changes nothing."""
-    return verify_store(_output(json=json, live=True), store)
 
 
-@command()
+@command("doctor:run_doctor")
 def doctor(
-    store: Annotated[str | None, typer.Argument(help="A store to look at, too: a file or a folder.")] = None,
-    *,
-    json: Json = False,
-) -> bool:
+    store: Annotated[Text, Argument(help="A store to look at, too: a file or a folder.")] = None, *, json: Json = False
+) -> None:
     """Look at what memci runs on, and at how a store is kept here. Changes nothing."""
-    return run_doctor(_output(json=json), store)
 
 
-@command()
+@command("transfer:run_export")
 def export(
     store: Store,
     *,
-    context: Annotated[
-        str | None, typer.Option("--context", "-c", metavar="ID", help="This context; default: the only one.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All contexts, one after another.")] = False,
-    chat: Annotated[bool, typer.Option("--chat", help="Only the messages, a line each, for other programs.")] = False,
-    target: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FILE", help="A new file; default: standard output.")
-    ] = None,
+    context: Annotated[Text, Option(*_CONTEXT, metavar="ID", help="This context; default: the only one.")] = None,
+    everything: Annotated[bool, Option("--all", help="All contexts, one after another.")] = False,
+    chat: Annotated[bool, Option("--chat", help="Only the messages, a line each, for other programs.")] = False,
+    target: Annotated[Text, Option("-o", "--output", metavar="FILE", help="A new file; default: the screen.")] = None,
     json: Json = False,
 ) -> None:
     """Write a context as lines of JSON: all that is stored of it, for memci import. Changes nothing."""
-    run_export(_output(json=json), store, context, everything=everything, chat=chat, target=target)
 
 
-@command("import")
+@command("transfer:run_import", "import")
 def import_(
     store: NewStore,
-    file: Annotated[str, typer.Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],
+    file: Annotated[str, Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],
     *,
-    id: Annotated[str | None, typer.Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
-    window: Annotated[
-        int | None, typer.Option("--window", "-w", metavar="TOKENS", help="For a chat: the model's context length.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
+    id: Annotated[Text, Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
+    window: Annotated[Number, Option(*_WINDOW, metavar="TOKENS", help="For a chat: the context length.")] = None,
+    model: Annotated[Text, Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
     json: Json = False,
 ) -> None:
     """Read a context back, whole or not at all: what memci export wrote, or a chat of another program."""
-    run_import(_output(json=json), store, file, id=id, window=window, model=model)
 
 
-@command()
+@command("erase:run_erase")
 def erase(
     store: Store,
     *,
-    context: Annotated[str | None, typer.Option("--context", "-c", metavar="ID", help="This context.")] = None,
-    page: Annotated[int | None, typer.Option(metavar="N", help="Only this page of it.")] = None,
-    entry: Annotated[int | None, typer.Option(metavar="M", help="Only this message of the page, from 1.")] = None,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="All contexts of this owner.")] = None,
-    scrub: Annotated[bool, typer.Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    context: Annotated[Text, Option(*_CONTEXT, metavar="ID", help="This context.")] = None,
+    page: Annotated[Number, Option(metavar="N", help="Only this page of it.")] = None,
+    entry: Annotated[Number, Option(metavar="M", help="Only this message of the page, from 1.")] = None,
+    owner: Annotated[Text, Option(metavar="NAME", help="All contexts of this owner.")] = None,
+    scrub: Annotated[bool, Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
-) -> bool:
+) -> None:
     """Erase for good: the bytes are removed from the store's files, and from every fork that shares them."""
-    options = EraseOptions(context, page, entry, owner, scrub=scrub, yes=yes)
-    return run_erase(_output(json=json), store, options)
 
 
-def _output(*, json: bool = False, live: bool = False) -> Output:
+def _output(json: bool, no_live: bool) -> Output:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors=PLAIN)
     console = Console(highlight=False, markup=False)
-    return Output(console, json, live and not json and sys.stdout.isatty() and not console.is_dumb_terminal)
-
-
-def _end(error: MemciError, code: int) -> NoReturn:
-    typer.echo(f"memci: {visible(' '.join(str(error).split()))}", err=True)
-    raise typer.Exit(code) from None
+    still = json or no_live or console.is_dumb_terminal
+    return Output(console, json, live=not still and sys.stdout.isatty())

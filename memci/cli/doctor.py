@@ -48,14 +48,14 @@ class Finding:
     """what to do; empty if all is well"""
 
 
-def run_doctor(output: Output, path: str | None) -> bool:
-    """Print what memci runs on, and how the store at *path* is, if it is given; return whether there is no problem."""
+def run_doctor(output: Output, *, store: str | None) -> bool:
+    """Print what memci runs on, and how the store at path *store* is; return whether there is no problem."""
     findings = list(_machine())
-    if path is not None:
-        findings += _store(path)
+    if store is not None:
+        findings += _store(store)
     well = all(each.state != "problem" for each in findings)
     if output.json:
-        output.print_json({"store": path, "well": well, "findings": [asdict(each) for each in findings]})
+        output.print_json({"store": store, "well": well, "findings": [asdict(each) for each in findings]})
         return well
     for each in findings:
         mark, style = _MARKS[each.state]

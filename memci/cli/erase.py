@@ -8,14 +8,14 @@ This module knows nothing of how a command line is written.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import typer
 
 from ..context.context import Context
 from ..errors import InvalidSetting
 from ..history.erase import ErasureReceipt, erase
-from ..messages import Message, call_name, text_of, tool_calls
+from ..messages import call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, Erasure
 from .output import Output
@@ -33,79 +33,58 @@ _LONGEST = 100
 """characters that are shown of a message"""
 
 
-@dataclass(frozen=True, slots=True)
-class EraseOptions:
-    """What is to be erased: one of a context (or a page of it, or an entry of that), an owner, and what is pending.
+def run_erase(
+    output: Output,
+    *,
+    store: str,
+    context: str | None,
+    page: int | None,
+    entry: int | None,
+    owner: str | None,
+    scrub: bool,
+    yes: bool,
+) -> bool:
+    """Erase what is named from the store at path *store*, and return whether no byte of it is left there.
 
     Raises:
-        InvalidSetting: If nothing is named, or too much.
-    """
-
-    context: str | None = None
-    page: int | None = None
-    entry: int | None = None
-    """from 1"""
-    owner: str | None = None
-    scrub: bool = False
-    """only finish an erasure that was left pending"""
-    yes: bool = False
-    """do not ask"""
-
-    def __post_init__(self) -> None:
-        if (self.context is not None) + (self.owner is not None) + self.scrub != 1:
-            raise InvalidSetting("--context", "name one of --context, --owner and --scrub")
-        if self.page is not None and self.context is None:
-            raise InvalidSetting("--page", "belongs to one context: name it with --context")
-        if self.entry is not None and self.page is None:
-            raise InvalidSetting("--entry", "belongs to one page: name it with --page")
-
-
-def run_erase(output: Output, path: str, options: EraseOptions) -> bool:
-    """Erase what is named from the store at *path*, and return whether no byte of it is left there.
-
-    Raises:
-        InvalidSetting: If it is not there, or --json is given without --yes.
+        InvalidSetting: If nothing or too much is named, if it is not there, or if --json is given without --yes.
         PageNotFound: If there is no such page or entry.
         StorageError: If it could not be done.
     """
-    if output.json and not options.yes and not options.scrub:
+    if (context is not None) + (owner is not None) + scrub != 1:
+        raise InvalidSetting("--context", "name one of --context, --owner and --scrub")
+    if page is not None and context is None:
+        raise InvalidSetting("--page", "belongs to one context: name it with --context")
+    if entry is not None and page is None:
+        raise InvalidSetting("--entry", "belongs to one page: name it with --page")
+    if output.json and not yes and not scrub:
         raise InvalidSetting("--yes", "--json does not ask: add --yes to erase without a question")
-    with open_store(path, write=True) as storage:
-        if options.scrub:
-            gone = storage.erase(Erasure())
-            receipt = ErasureReceipt(0, 0, 0, 0, 0, "done" if gone.scrubbed else "pending")
-        elif options.page is not None:
-            context = choose_context(storage, path, options.context).id
-            receipt = _erase_page(output, storage, context, options.page, options)
+    with open_store(store, write=True) as storage:
+        if scrub:
+            receipt = ErasureReceipt(0, 0, 0, 0, 0, "done" if storage.erase(Erasure()).scrubbed else "pending")
+        elif page is not None:
+            found = choose_context(storage, store, context).id
+            if not yes:
+                _show_messages(output, storage, found, page, entry)
+                _ask()
+            with Context.open(storage, id=found) as opened:
+                receipt = opened.erase(page, entry)
         else:
-            records = _records(path, storage, options)
-            if not options.yes:
+            records = _records(storage, store, context, owner)
+            if not yes:
                 _show_contexts(output, records)
                 _ask()
-            receipt = erase(storage, context=options.context, owner=options.owner)
-    _print_receipt(output, path, receipt)
+            receipt = erase(storage, context=context, owner=owner)
+    _print_receipt(output, store, receipt)
     return receipt.physical == "done"
 
 
-def _records(path: str, storage: Storage, options: EraseOptions) -> list[ContextRecord]:
-    if options.context is not None:
-        return [choose_context(storage, path, options.context)]
+def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
+    if context is not None:
+        return [choose_context(storage, path, context)]
     records = storage.contexts()
-    owners = list(dict.fromkeys(record.owner for record in records))
-    owner = choose("--owner", options.owner, owners, what="context of", path=path)
-    return [record for record in records if record.owner == owner]
-
-
-def _erase_page(output: Output, storage: Storage, context: str, page: int, options: EraseOptions) -> ErasureReceipt:
-    if not options.yes:
-        with Context.view(storage, context) as seen:
-            messages = seen.recall_page(page, options.entry)
-        _show_messages(output, context, page, messages)
-        if any(each.parent == context or (each.id == context and each.parent) for each in storage.contexts()):
-            output.line("it is erased from every fork that shares it, too")
-        _ask()
-    with Context.open(storage, id=context) as opened:
-        return opened.erase(page, options.entry)
+    name = choose("--owner", owner, list({record.owner: None for record in records}), what="context of", path=path)
+    return [record for record in records if record.owner == name]
 
 
 def _show_contexts(output: Output, records: Sequence[ContextRecord]) -> None:
@@ -114,11 +93,15 @@ def _show_contexts(output: Output, records: Sequence[ContextRecord]) -> None:
         output.line(f"  {record.id} of {record.owner}: {record.head:,} messages on {record.next_page - 1:,} pages")
 
 
-def _show_messages(output: Output, context: str, page: int, messages: Sequence[Message]) -> None:
+def _show_messages(output: Output, storage: Storage, context: str, page: int, entry: int | None) -> None:
+    with Context.view(storage, context) as seen:
+        messages = seen.recall_page(page, entry)
     output.line(f"page #{page} of {context}: {len(messages):,} messages would be erased, and what quotes them:", "bold")
     for message in messages:
         text = " ".join(text_of(message).split()) or ", ".join(call_name(call) for call in tool_calls(message))
         output.line(f"  {message['role']}: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}")
+    if any(each.parent == context or (each.id == context and each.parent) for each in storage.contexts()):
+        output.line("it is erased from every fork that shares it, too")
 
 
 def _ask() -> None:

@@ -20,35 +20,40 @@ from .stores import choose_context, open_store, problems_of, window_and_compacti
 from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
 
 
-def inspect_store(output: Output, path: str, context: str | None, *, pages: bool) -> None:
-    """Print the contexts in the store at *path*, or one *context* of it.
+def run_inspect(
+    output: Output,
+    *,
+    store: str,
+    context: str | None,
+    pages: bool,
+    memory: bool,
+    owner: str | None,
+    concept: str | None,
+) -> None:
+    """Print the contexts in the store at path *store*, or one *context* of it, or a memory.
 
     Raises:
-        InvalidSetting: If there is no such store, or no such context in it.
+        InvalidSetting: If there is no such store, context, owner or concept, or the options do not fit together.
         StorageError: If it can't be read.
-    """
-    with open_store(path) as storage:
-        if context is None:
-            _print_contexts(output, path, list(storage.contexts()))
-        else:
-            _print_context(output, storage, choose_context(storage, path, context), pages=pages)
-
-
-def check_memory_options(*, memory: bool, pages: bool, owner: str | None, concept: str | None) -> None:
-    """Check that options of the memory come with --memory, and others do not.
-
-    Raises:
-        InvalidSetting: If they do not fit together.
     """
     for name, value in (("--owner", owner), ("--concept", concept)):
         if value is not None and not memory:
             raise InvalidSetting(name, "belongs to the memory: add --memory")
     if memory and pages:
         raise InvalidSetting("--pages", "lists the pages of a context: leave out --memory")
+    with open_store(store) as storage:
+        if memory:
+            from .memory.inspect import inspect_memory
+
+            inspect_memory(output, storage, store, context=context, owner=owner, concept_name=concept)
+        elif context is None:
+            _print_contexts(output, store, list(storage.contexts()))
+        else:
+            _print_context(output, storage, choose_context(storage, store, context), pages=pages)
 
 
-def verify_store(output: Output, path: str) -> bool:
-    """Verify every context in the store at *path*, print what is wrong, and return whether all is well.
+def run_verify(output: Output, *, store: str) -> bool:
+    """Verify every context in the store at path *store*, print what is wrong, and return whether all is well.
 
     Raises:
         InvalidSetting: If there is no such store.
@@ -56,7 +61,7 @@ def verify_store(output: Output, path: str) -> bool:
     """
     found: dict[str, list[str]] = {}
     records: list[ContextRecord] = []
-    with open_store(path) as storage:
+    with open_store(store) as storage:
         damage = storage.damage() if isinstance(storage, CheckedStorage) else []
         try:
             records = list(storage.contexts())
@@ -70,7 +75,7 @@ def verify_store(output: Output, path: str) -> bool:
     well = not damage and not any(found.values())
     if output.json:
         contexts = [{"id": each.id, "messages": each.head, "problems": found[each.id]} for each in records]
-        output.print_json({"store": path, "well": well, "problems": damage, "contexts": contexts})
+        output.print_json({"store": store, "well": well, "problems": damage, "contexts": contexts})
         return well
     for problem in damage:
         output.line(f"✗ {problem}", "red")
@@ -82,7 +87,7 @@ def verify_store(output: Output, path: str) -> bool:
         for problem in wrong:
             output.line(f"  {problem}")
     if not records and not damage:
-        output.line(f"{Path(path).name} holds no contexts")
+        output.line(f"{Path(store).name} holds no contexts")
     return well
 
 

@@ -30,9 +30,9 @@ _NAMED = 5
 
 
 def run_export(
-    output: Output, path: str, context: str | None, *, everything: bool, chat: bool, target: str | None
+    output: Output, *, store: str, context: str | None, everything: bool, chat: bool, target: str | None
 ) -> None:
-    """Write contexts of the store at *path* to the new file *target*, or to standard output. O(messages).
+    """Write contexts of the store at path *store* to the new file *target*, or to standard output. O(messages).
 
     Raises:
         InvalidSetting: If an argument makes no sense, or *target* exists.
@@ -42,8 +42,8 @@ def run_export(
         raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
     if output.json and target is None:
         raise InvalidSetting("--json", "the export itself goes to standard output: name a file with -o")
-    with open_store(path) as storage:
-        records = storage.contexts() if everything else [choose_context(storage, path, context)]
+    with open_store(store) as storage:
+        records = storage.contexts() if everything else [choose_context(storage, store, context)]
         ids = [record.id for record in records]
         if target is None:
             stream = typer.get_binary_stream("stdout")
@@ -62,14 +62,14 @@ def run_export(
 
 def run_import(
     output: Output,
-    path: str,
-    file: str,
     *,
+    store: str,
+    file: str,
     id: str | None,  # noqa: A002
     window: int | None,
     model: str | None,
 ) -> None:
-    """Store what *file* ("-": standard input) holds in the store at *path*, which is made if there is none.
+    """Store what *file* ("-": standard input) holds in the store at path *store*, which is made if there is none.
 
     Raises:
         InvalidSetting: If the file is no export or chat, which says where; or there is such a context already.
@@ -91,13 +91,13 @@ def run_import(
     names = [str(each["id"]) for each in contexts]
     if len(set(names)) < len(names):
         raise InvalidSetting("file", "it has two contexts of one name: import each by itself, with --id")
-    with open_store(path, write=True, make=True) as storage:
+    with open_store(store, write=True, make=True) as storage:
         for name in names:
             check_free(storage, name)
         for each in transitions(lines()):
             committed(storage, each, id=id)
     if output.json:
-        output.print_json({"store": path, "contexts": contexts})
+        output.print_json({"store": store, "contexts": contexts})
         return
     for context in contexts:
         output.line(f"{context['id']}: {context['messages']:,} messages imported")

@@ -54,7 +54,7 @@ def test_main_when_it_is_ended(tmp_path):
     code = (
         "import os, signal, sys, tempfile\n"
         "from memci.cli import main\nfrom memci.cli.replay import live_picture as picture\n"
-        "picture.Watcher._watch = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "picture.progress_line = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.argv = ['memci', 'demo']\n"
         "main()\n"
     )

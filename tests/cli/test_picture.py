@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from memci import Context, EphemeralStorage
-from memci.cli.replay.live_picture import Watcher, history, picture
+from memci.cli.output import Output
+from memci.cli.replay.live_picture import history, picture, watching
 from memci.cli.replay.player import ReplayProgress
 from memci.cli.window_bar import window_bar
 
@@ -65,7 +66,7 @@ def test_history_when_a_size_reaches_the_budget():
     assert lower == "██ "
 
 
-def test_watcher_when_it_is_live():
+def test_watching_when_it_is_live():
     """On a terminal the picture is drawn while a replay runs, and is gone afterwards."""
     console = Console(file=io.StringIO(), width=80, force_terminal=True, _environ={"TERM": "xterm"})
 
@@ -73,7 +74,7 @@ def test_watcher_when_it_is_live():
         def report(self):
             return report_of()
 
-    with Watcher(console, "memci demo", live=True) as watch:
+    with watching(Output(console, live=True), "memci demo") as watch:
         watch(Shown(), ReplayProgress(1, 2, turn=1, messages=1))
 
     drawn = console.file.getvalue()

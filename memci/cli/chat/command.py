@@ -13,14 +13,11 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import TextIOWrapper
 
 from ...companion import Companion
 from ...context.context import Context
 from ...errors import MemciError
-from ...llm import Chat
-from ...storage import Storage
 from ..model_option import named_model
 from ..output import Output
 from ..stores import choose, open_store
@@ -34,23 +31,21 @@ NAME = "me"
 """of the first context of a new store"""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatOptions:
-    """The options of `memci chat`."""
-
-    id: str | None = None
-    model: str | None = None
-    base_url: str | None = None
-    window: int | None = None
-    system: str | None = None
-    role: str = ""
-    analysis: bool = True
-    search: bool = True
-    memory_model: bool = True
-
-
-def run_chat(output: Output, path: str, options: ChatOptions) -> bool:
-    """Hold a conversation in the store at *path*, which is made if there is none.
+def run_chat(
+    output: Output,
+    *,
+    store: str,
+    id: str | None,  # noqa: A002
+    model: str | None,
+    base_url: str | None,
+    window: int | None,
+    system: str | None,
+    role: str,
+    no_analysis: bool,
+    no_search: bool,
+    no_memory_model: bool,
+) -> bool:
+    """Hold a conversation in the store at path *store*, which is made if there is none.
 
     Returns whether every message was answered.
 
@@ -58,29 +53,31 @@ def run_chat(output: Output, path: str, options: ChatOptions) -> bool:
         InvalidSetting: If no model is configured, or an option makes no sense.
         StorageError: If the store can't be used.
     """
-    with (
-        named_model(options.model, options.base_url) as chat,
-        open_store(path, write=True, make=True) as storage,
-        _context(storage, path, options, chat) as context,
-    ):
-        shown = _shown(output, context)
-        companion = Companion(
-            context,
-            chat,
-            role=options.role,
-            analysis=options.analysis,
-            search=options.search,
-            on_tool=shown.tool,
+    with named_model(model, base_url) as chat, open_store(store, write=True, make=True) as storage:
+        ids = [record.id for record in storage.contexts()]
+        name = id or (choose("--id", None, ids, what="context", path=store) if ids else NAME)
+        new = name not in ids
+        context = Context.open(
+            storage,
+            id=name,
+            system=system,
+            model=model or (chat.model if new else None),
+            window=window or (WINDOW if new else None),
+            chat=None if no_memory_model else chat,
         )
-        talk = Talk(output, path, storage, context, chat.ledger)
-        # a warning in the middle of an answer is noise: /memory shows what went wrong in the background
-        logging.getLogger("memci").addHandler(logging.NullHandler())
-        with _readable_input():
+        with context, _readable_input():
+            shown = _shown(output, context)
+            companion = Companion(
+                context, chat, role=role, analysis=not no_analysis, search=not no_search, on_tool=shown.tool
+            )
+            talk = Talk(output, store, storage, context, chat.ledger)
+            # a warning in the middle of an answer is noise: /memory shows what went wrong in the background
+            logging.getLogger("memci").addHandler(logging.NullHandler())
             if not isinstance(shown, TerminalDisplay):
                 return _lead(talk, companion, shown, messages_of(sys.stdin))
-            shown.welcome(path, context, chat.model)
+            shown.welcome(store, context, chat.model)
             _lead(talk, companion, shown, typed(output.console))
-            shown.farewell(path, context)
+            shown.farewell(store, context)
             return True
 
 
@@ -107,21 +104,6 @@ def _shown(output: Output, context: Context) -> Display:
     if sys.stdin.isatty() and sys.stdout.isatty():
         return TerminalDisplay(output)
     return PlainDisplay(output)
-
-
-def _context(storage: Storage, path: str, options: ChatOptions, chat: Chat) -> Context:
-    """Open the context that the options name, or make it."""
-    ids = [record.id for record in storage.contexts()]
-    name = options.id or (choose("--id", None, ids, what="context", path=path) if ids else NAME)
-    new = name not in ids
-    return Context.open(
-        storage,
-        id=name,
-        system=options.system,
-        model=options.model or (chat.model if new else None),
-        window=options.window or (WINDOW if new else None),
-        chat=chat if options.memory_model else None,
-    )
 
 
 @contextmanager

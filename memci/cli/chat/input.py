@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import chain
 
 from rich.console import Console
 
@@ -30,14 +31,15 @@ def typed(console: Console) -> Iterator[str]:
             return input(prompt)
         return input(f"\001\033[1;36m\002{prompt}\001\033[0m\002")  # the marks tell readline what takes no room
 
-    try:
+    def asked() -> Iterator[str]:
+        prompt = PROMPT
         while True:
-            lines = [prompted(PROMPT)]
-            while _goes_on(lines[-1]):
-                lines[-1] = lines[-1][:-1]
-                lines.append(prompted(MORE))
-            if text := "\n".join(lines).strip():
-                yield text
+            line = prompted(prompt)
+            prompt = MORE if _goes_on(line) else PROMPT
+            yield line
+
+    try:
+        yield from messages_of(asked())
     except (EOFError, KeyboardInterrupt):
         end_whole()
         console.print()
@@ -50,17 +52,15 @@ def end_whole() -> None:
 
 def messages_of(lines: Iterable[str]) -> Iterator[str]:
     """Yield the messages in *lines*; lines without text are left out."""
-    begun: list[str] = []
-    for line in lines:
-        begun.append(line.rstrip("\r\n"))
-        if _goes_on(begun[-1]):
-            begun[-1] = begun[-1][:-1]
-            continue
-        if text := "\n".join(begun).strip():
-            yield text
-        begun = []
-    if text := "\n".join(begun).strip():
-        yield text
+    begun = ""
+    for line in chain(lines, [""]):
+        begun += line.rstrip("\r\n")
+        if _goes_on(line.rstrip("\r\n")):
+            begun = begun[:-1] + "\n"
+        else:
+            if text := begun.strip():
+                yield text
+            begun = ""
 
 
 def _goes_on(line: str) -> bool:

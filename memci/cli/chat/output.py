@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -31,26 +31,6 @@ from .slash_commands import Talk
 from .wrap import Wrapped
 
 Run = Callable[[Talk, str], bool]
-
-
-class Display(Protocol):
-    """A way to show a conversation."""
-
-    def answer(self, text: str, stream: AnswerStream) -> bool:
-        """Show the answer to *text*, and return whether it is complete."""
-        ...
-
-    def tool(self, call: Message, result: Message) -> None:
-        """Show that a tool was called."""
-        ...
-
-    def failed(self, text: str, error: MemciError) -> None:
-        """Show that there is no answer to *text*, or that a command failed."""
-        ...
-
-    def command(self, talk: Talk, text: str, run: Run) -> bool:
-        """Run a command, show what it prints, and return whether the conversation continues."""
-        ...
 
 
 class TerminalDisplay:
@@ -227,6 +207,10 @@ class JsonDisplay:
     def _line(self, value: dict[str, Any]) -> None:
         self._file.write(json.dumps(value) + "\n")
         self._file.flush()
+
+
+Display = TerminalDisplay | PlainDisplay | JsonDisplay
+"""A way to show a conversation: `answer` and `command` show one message, `tool` and `failed` what happens meanwhile."""
 
 
 def one_line(error: MemciError) -> str:

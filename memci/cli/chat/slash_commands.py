@@ -186,7 +186,7 @@ def _archive(talk: Talk, _: str) -> None:
 
 def _export(talk: Talk, rest: str) -> None:
     target = rest or f"{''.join(each if each.isalnum() else '-' for each in talk.context.id)[:60]}.jsonl"
-    run_export(talk.output, talk.path, talk.context.id, everything=False, chat=False, target=target)
+    run_export(talk.output, store=talk.path, context=talk.context.id, everything=False, chat=False, target=target)
 
 
 COMMANDS = {

@@ -20,12 +20,10 @@ from ...context.context import Context
 from ...messages import Message
 from ..output import Output
 from ..replay.command import print_replay
-from ..replay.live_picture import Watcher
+from ..replay.live_picture import watching
 from ..replay.player import NONCE, play, replay_store
 from ..replay.transcripts import Transcript, read
 
-TURNS = 200
-"""turns of the whole conversation"""
 _SECONDS = 6.0
 """how long the picture is shown at least, so that one can follow it"""
 _QUOTATION = re.compile(r'^(\d+) \w+( \(json\))?(?: from character [\d,]+)?: (".*")$')
@@ -42,8 +40,8 @@ def run_demo(output: Output, *, window: int, turns: int) -> bool:
     start = time.perf_counter()
     with replay_store(None, "demo") as storage:
         with Context.open(storage, id="demo", system=transcript.system, window=window, nonce=NONCE) as context:
-            with Watcher(output.console, "memci demo: a travel desk", live=output.live, seconds=_SECONDS) as watch:
-                progress = play(context, transcript, watch=watch)
+            with watching(output, "memci demo: a travel desk", seconds=_SECONDS) as watch:
+                progress = play(context, transcript, watch)
             seconds = time.perf_counter() - start
             print_replay(output, transcript, progress, context.report(), seconds)
             exact = _recall(output, context, transcript.pages())

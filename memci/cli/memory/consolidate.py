@@ -7,8 +7,8 @@ It changes no context, so no writer of one is disturbed. A context that can't be
 This module knows nothing of how a command line is written.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 
 from rich.progress import Progress
@@ -17,7 +17,7 @@ from rich.text import Text
 from ...context.memory_feed import MemoryFeed
 from ...errors import InvalidSetting, MemciError, WriteConflict
 from ...history.loader import OpenRequest, loaded
-from ...llm import Chat, Spent
+from ...llm import Spent
 from ...memory import TieredMemory
 from ...memory.backend import Scope
 from ...memory.inspect import Counts, counts, waiting
@@ -25,7 +25,7 @@ from ...storage import Storage
 from ...storage.protocol import ContextRecord
 from ..model_option import named_model
 from ..output import Output, visible
-from ..stores import choose_context, open_store
+from ..stores import open_store
 from ..tables import cell, numbers, table
 from .inspect import choose_owner
 
@@ -35,35 +35,6 @@ BATCH = 100
 """pages that are fed before a model does the jobs that they leave: more than `jobs.MOST` jobs do not wait"""
 _ALL = 2**62
 _SHOWN = ("queue", "episodes", "facts", "events", "concepts")
-
-
-@dataclass(frozen=True, slots=True)
-class ConsolidateOptions:
-    """The options of `memci consolidate`.
-
-    Raises:
-        InvalidSetting: If they do not fit together.
-    """
-
-    context: str | None = None
-    """only this context"""
-    owner: str | None = None
-    """only the contexts of this owner"""
-    rebuild: bool = False
-    """delete what is derived first, and derive it again from the pages"""
-    model: str | None = None
-    """improves what is derived; None: nothing does"""
-    base_url: str | None = None
-    """where the model is; None: as the environment says"""
-    ceiling: int | None = None
-    """tokens that the model may cost for each owner in a UTC day"""
-
-    def __post_init__(self) -> None:
-        for option, value in (("--base-url", self.base_url), ("--ceiling", self.ceiling)):
-            if self.model is None and value is not None:
-                raise InvalidSetting(option, "is for a model: name it by --model")
-        if self.rebuild and self.context is not None:
-            raise InvalidSetting("--rebuild", "derives the whole memory of an owner again: name the --owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +51,38 @@ class FedContext:
     """why pages still wait; empty if all were fed"""
 
 
-def run_consolidate(output: Output, path: str, options: ConsolidateOptions) -> bool:
-    """Feed the memories of the store at *path* what waits, print what changed, and return whether all was fed.
+def run_consolidate(
+    output: Output,
+    *,
+    store: str,
+    context: str | None,
+    owner: str | None,
+    rebuild: bool,
+    model: str | None,
+    base_url: str | None,
+    ceiling: int | None,
+) -> bool:
+    """Feed the memories of the store at path *store* what waits; print what changed, return whether all was fed.
 
     Raises:
-        InvalidSetting: If there is no such store, context or owner.
+        InvalidSetting: If there is no such store, context or owner, or the options do not fit together.
         StorageError: If the store or its memory can't be used at all.
     """
+    for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
+        if model is None and value is not None:
+            raise InvalidSetting(option, "is for a model: name it by --model")
+    if rebuild and context is not None:
+        raise InvalidSetting("--rebuild", "derives the whole memory of an owner again: name the --owner")
     with ExitStack() as stack:
-        chat = stack.enter_context(_model(options))
-        storage = stack.enter_context(open_store(path, write=True))
-        records = _records(storage, path, options)
+        chat = None if model is None else stack.enter_context(named_model(model, base_url))
+        storage = stack.enter_context(open_store(store, write=True))
+        records = _records(storage, store, context, owner)
         memories = {
-            name: stack.enter_context(
-                closing(TieredMemory(storage, owner=name, chat=chat, ceiling=options.ceiling if chat else None))
-            )
+            name: stack.enter_context(closing(TieredMemory(storage, owner=name, chat=chat, ceiling=ceiling)))
             for name in dict.fromkeys(each.owner for each in records)
         }
         before = {name: counts(memory) for name, memory in memories.items()}
-        if options.rebuild:
+        if rebuild:
             for memory in memories.values():
                 memory.erase(Scope())
         fed = _feed_all(output, storage, records, memories)
@@ -111,8 +95,8 @@ def run_consolidate(output: Output, path: str, options: ConsolidateOptions) -> b
         owners = [{"owner": name, "before": asdict(was), "after": asdict(after[name])} for name, was in before.items()]
         output.print_json(
             {
-                "store": path,
-                "rebuilt": options.rebuild,
+                "store": store,
+                "rebuilt": rebuild,
                 "well": well,
                 "contexts": [asdict(each) for each in fed],
                 "owners": owners,
@@ -122,28 +106,17 @@ def run_consolidate(output: Output, path: str, options: ConsolidateOptions) -> b
     elif not fed:
         output.line("there are no contexts: nothing waits")
     else:
-        _print(output, fed, before, after, rebuilt=options.rebuild)
+        _print(output, fed, before, after, rebuilt=rebuild)
         if spent is not None:
             _print_model(output, spent, jobs, silent=silent)
     return well
 
 
-@contextmanager
-def _model(options: ConsolidateOptions) -> Iterator[Chat | None]:
-    if options.model is None:
-        yield None
-        return
-    with named_model(options.model, options.base_url) as chat:
-        yield chat
-
-
-def _records(storage: Storage, path: str, options: ConsolidateOptions) -> list[ContextRecord]:
-    if options.context is None and options.owner is None:
+def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
+    if context is None and owner is None:
         return list(storage.contexts())
-    owner = choose_owner(storage, path, context=options.context, owner=options.owner)
-    if options.context is not None:
-        return [choose_context(storage, path, options.context)]
-    return [each for each in storage.contexts() if each.owner == owner]
+    name = choose_owner(storage, path, context=context, owner=owner)
+    return [each for each in storage.contexts() if (each.owner == name if context is None else each.id == context)]
 
 
 def _feed_all(

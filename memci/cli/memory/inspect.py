@@ -18,31 +18,30 @@ from ...memory.backend import Concept
 from ...memory.inspect import Overview, concept, overview, owners, waiting
 from ...storage import Storage
 from ..output import Output
-from ..stores import choose, choose_context, open_store
+from ..stores import choose, choose_context
 from ..tables import cell, numbers, table
 from .tables import concepts_table, memory_tables
 
 
 def inspect_memory(
-    output: Output, path: str, *, context: str | None, owner: str | None, concept_name: str | None
+    output: Output, storage: Storage, path: str, *, context: str | None, owner: str | None, concept_name: str | None
 ) -> None:
     """Print what the memory of an owner holds; if none is named and there are several, how much each of them holds.
 
     Raises:
-        InvalidSetting: If there is no such store, context, owner or concept.
+        InvalidSetting: If there is no such context, owner or concept.
         StorageError: If it can't be read.
     """
-    with open_store(path) as storage:
-        names = owners_of(storage)
-        if context is None and owner is None and concept_name is None and len(names) != 1:
-            _print_owners(output, path, storage, names)
-            return
-        name = choose_owner(storage, path, context=context, owner=owner)
-        with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
-            if concept_name is None:
-                _print_memory(output, path, overview(memory), waiting_pages(storage, memory))
-            else:
-                _print_concept(output, path, name, concept_name, concept(memory, concept_name))
+    names = owners_of(storage)
+    if context is None and owner is None and concept_name is None and len(names) != 1:
+        _print_owners(output, path, storage, names)
+        return
+    name = choose_owner(storage, path, context=context, owner=owner)
+    with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
+        if concept_name is None:
+            _print_memory(output, path, overview(memory), waiting_pages(storage, memory))
+        else:
+            _print_concept(output, path, name, concept_name, concept(memory, concept_name))
 
 
 def owners_of(storage: Storage) -> list[str]:

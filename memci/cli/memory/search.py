@@ -11,7 +11,7 @@ command line is written.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -38,46 +38,40 @@ _TIERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """What `memci search` looks for, and where."""
-
-    query: str
-    context: str | None = None
-    """as this context: without what is in its window"""
-    owner: str | None = None
-    k: int = 5
-    """pages at most"""
-    since: str | None = None
-    until: str | None = None
-    """dates, or ISO 8601"""
-    count: bool = False
-    """count it as use"""
-
-
-def run_search(output: Output, path: str, options: SearchOptions) -> None:
-    """Print what the memory of an owner finds in the store at *path*.
+def run_search(
+    output: Output,
+    *,
+    store: str,
+    query: str,
+    context: str | None,
+    owner: str | None,
+    k: int,
+    since: str | None,
+    until: str | None,
+    count: bool,
+) -> None:
+    """Print what the memory of an owner finds in the store at path *store*, *k* pages at most.
 
     Raises:
         InvalidSetting: If there is no such store, context or owner, or an option makes no sense.
         StorageError: If it can't be read.
     """
-    if not options.query.strip():
+    if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
-    since, until = timestamp(options.since, "--since"), timestamp(options.until, "--until", ends=True)
-    with open_store(path, write=options.count) as storage:
-        name = choose_owner(storage, path, context=options.context, owner=options.owner)
-        with closing(TieredMemory(storage, owner=name, read_only=not options.count)) as memory:
-            if options.context is None:
-                found = memory.search(options.query, k=options.k, since=since, until=until)
+    first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)
+    with open_store(store, write=count) as storage:
+        name = choose_owner(storage, store, context=context, owner=owner)
+        with closing(TieredMemory(storage, owner=name, read_only=not count)) as memory:
+            if context is None:
+                found = memory.search(query, k=k, since=first, until=last)
             else:
-                with Context.view(storage, options.context, memory=memory) as opened:
-                    found = opened.search_memory(options.query, k=options.k, since=since, until=until)
+                with Context.view(storage, context, memory=memory) as opened:
+                    found = opened.search_memory(query, k=k, since=first, until=last)
             found = replace(found, pending=waiting_pages(storage, memory))
     if output.json:
-        output.print_json({"store": path, "owner": name, "context": options.context, **asdict(found)})
+        output.print_json({"store": store, "owner": name, "context": context, **asdict(found)})
     else:
-        output.console.print(found_lines(found, options.context))
+        output.console.print(found_lines(found, context))
 
 
 def found_lines(found: Recollection, context: str | None) -> RenderableType:

@@ -6,83 +6,75 @@ This module knows nothing of formats, or of how a command line is written.
 """
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import cast, get_args
 
 from rich.table import Table
 
 from ...context.context import Context
 from ...context.report import Report
+from ...errors import InvalidSetting
 from ...settings import Policy, Preset
 from ..output import Output, visible
 from ..tables import pages_table, print_messages, report_tables
-from .live_picture import Watcher
+from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
 from .transcripts import Transcript, read
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
-    """The options of `memci replay`."""
-
-    window: int
-    """tokens"""
-    reply: int | None = None
-    """tokens that are kept free for the answer"""
-    preset: Preset | None = None
-    model: str | None = None
-    """counts tokens as this model does"""
-    dialogue: int | None = None
-    """only this conversation of the file, from 1"""
-    at: int | None = None
-    """stop after this turn, from 1, and print what the model would see"""
-    pages: bool = False
-    """list all pages"""
-    store: str | None = None
-    """keep the store here; None: a temporary one"""
-
-
-def run_replay(output: Output, file: str, options: ReplayOptions) -> None:
+def run_replay(
+    output: Output,
+    *,
+    file: str,
+    window: int,
+    reply: int | None,
+    preset: str | None,
+    model: str | None,
+    dialogue: int | None,
+    at: int | None,
+    pages: bool,
+    store: str | None,
+) -> None:
     """Replay *file* and print the result.
 
     Raises:
         BudgetExceeded: If the conversation does not fit the window.
         MemciError: If the file or a setting makes no sense.
     """
-    transcript = read(file, dialogue=options.dialogue)
-    if options.at is not None:
-        transcript = transcript.first(options.at)
+    if preset is not None and preset not in get_args(Preset):
+        raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
+    transcript = read(file, dialogue=dialogue)
+    if at is not None:
+        transcript = transcript.first(at)
     start = time.perf_counter()
     name = visible(Path(transcript.name).stem) or "replay"
     with (
-        replay_store(options.store, name) as storage,
+        replay_store(store, name) as storage,
         Context.open(
             storage,
             id=name,
             system=transcript.system,
-            model=options.model,
-            window=options.window,
-            reply=options.reply,
-            policy=Policy(preset=options.preset),
+            model=model,
+            window=window,
+            reply=reply,
+            policy=Policy(preset=cast("Preset | None", preset)),
             clock=None,
-            nonce=NONCE if options.store is None else None,
+            nonce=NONCE if store is None else None,
         ) as context,
     ):
-        if output.json:
-            progress = play(context, transcript, model=options.model)
-        else:
-            with Watcher(output.console, f"memci replay {visible(transcript.name)}", live=output.live) as watch:
-                progress = play(context, transcript, model=options.model, watch=watch)
+        with watching(output, f"memci replay {visible(transcript.name)}") as watch:
+            progress = play(context, transcript, watch, model=model)
         seconds = time.perf_counter() - start
         report = context.report()
-        listed = list(context.pages()) if options.pages else None
+        listed = list(context.pages()) if pages else None
         shown = context.render(tools=transcript.tools, strict=False)
     if output.json:
         output.print_json(
             {
                 "file": file,
                 "context": name,
-                "store": options.store,
+                "store": store,
                 "turns": progress.turns,
                 "messages": progress.messages,
                 "model_calls": progress.calls,
@@ -92,18 +84,18 @@ def run_replay(output: Output, file: str, options: ReplayOptions) -> None:
                 "report": asdict(report),
                 "seconds": round(seconds, 3),
                 "pages": None if listed is None else [asdict(page) for page in listed],
-                "rendering": None if options.at is None else shown,
+                "rendering": None if at is None else shown,
             }
         )
         return
     print_replay(output, transcript, progress, report, seconds)
     if listed is not None:
         output.console.print(pages_table(listed))
-    if options.at is not None:
+    if at is not None:
         output.line(f"what the model sees next: {len(shown):,} messages\n", "bold")
         print_messages(output, shown)
-    if options.store is not None:
-        output.line(f"the store: memci inspect {options.store}")
+    if store is not None:
+        output.line(f"the store: memci inspect {store}")
 
 
 def print_replay(

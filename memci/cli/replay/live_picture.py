@@ -8,15 +8,17 @@ This module knows nothing of how the figures are computed.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from ...context.context import Context
 from ...context.report import Report
+from ..output import Output
 from ..tables import WIDEST
 from ..window_bar import legend, window_bar
 from .player import ReplayProgress, Watch
@@ -27,47 +29,38 @@ _LINES = 5
 """progress lines where there is no terminal"""
 
 
-class Watcher:
-    """Shows a replay while it runs: a picture on a terminal, some plain lines elsewhere.
+@contextmanager
+def watching(output: Output, title: str, *, seconds: float = 0) -> Iterator[Watch]:
+    """Show a replay of *title* while the block runs: a picture on a terminal, some lines elsewhere, nothing as JSON.
 
     Args:
-        console: Where to.
+        output: Where to.
         title: What is replayed.
-        live: Whether to draw the picture.
         seconds: How long the replay should take at least, so that one can follow it; only with the picture.
     """
+    console, start, drawn = output.console, time.monotonic(), 0.0
 
-    def __init__(self, console: Console, title: str, *, live: bool, seconds: float = 0) -> None:
-        self._console = console
-        self._title = title
-        self._seconds = seconds
-        self._live = Live(console=console, auto_refresh=False, transient=True) if live else None
-        self._start = self._drawn = 0.0
-
-    def __enter__(self) -> Watch:
-        self._start = time.monotonic()
-        if self._live is not None:
-            self._live.start()
-        return self._watch
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    def _watch(self, context: Context, progress: ReplayProgress) -> None:
-        if self._live is None:
-            every = -(-progress.total // _LINES)
-            if progress.messages % every == 0 and progress.messages < progress.total:
-                self._console.print(progress_line(context.report(), progress), soft_wrap=True)
-            return
+    def draw(context: Context, progress: ReplayProgress) -> None:
+        nonlocal drawn
         now = time.monotonic()
-        early = self._start + self._seconds * progress.messages / progress.total - now
+        early = start + seconds * progress.messages / progress.total - now
         if early > 0.02:
             time.sleep(early)
-        if now - self._drawn > 1 / _FRAMES_PER_SECOND:
-            self._drawn = now
-            width = min(self._console.width, WIDEST)
-            self._live.update(picture(self._title, context.report(), progress, width=width), refresh=True)
+        if now - drawn > 1 / _FRAMES_PER_SECOND:
+            drawn = now
+            width = min(console.width, WIDEST)
+            live.update(picture(title, context.report(), progress, width=width), refresh=True)
+
+    def say(context: Context, progress: ReplayProgress) -> None:
+        every = -(-progress.total // _LINES)
+        if progress.messages % every == 0 and progress.messages < progress.total and not output.json:
+            console.print(progress_line(context.report(), progress), soft_wrap=True)
+
+    if not output.live:
+        yield say
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield draw
 
 
 def picture(title: str, report: Report, progress: ReplayProgress, *, width: int) -> RenderableType:

@@ -49,9 +49,7 @@ class ReplayProgress:
 Watch = Callable[[Context, ReplayProgress], None]
 
 
-def play(
-    context: Context, transcript: Transcript, *, model: str | None = None, watch: Watch | None = None
-) -> ReplayProgress:
+def play(context: Context, transcript: Transcript, watch: Watch, *, model: str | None = None) -> ReplayProgress:
     """Feed *transcript* to *context* and return the figures; *watch* is called after every message.
 
     Before each message of the assistant the context is rendered, as it is before a call of the model. Where an answer
@@ -79,8 +77,7 @@ def play(
         progress.turn += position in openings
         progress.messages += 1
         progress.said += message_tokens(step.message, count, model)
-        if watch is not None:
-            watch(context, progress)
+        watch(context, progress)
     if waiting:
         _call(context, transcript, progress)
     return progress

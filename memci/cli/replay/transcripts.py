@@ -110,23 +110,23 @@ def _values(text: str, name: str) -> Any:
         raise InvalidSetting(name, "is empty: expected a conversation in JSON or JSON lines")
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
-        if not error.msg.startswith("Extra data"):
-            raise InvalidSetting(
-                name, f"line {error.lineno:,}, column {error.colno:,}: not valid JSON: {error.msg}"
-            ) from None
     except ValueError as error:
-        raise InvalidSetting(name, f"not a JSON that can be read: {error}") from None
+        if not str(error).startswith("Extra data"):
+            raise _invalid(name, error) from None
     values = {}
     for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            values[number] = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidSetting(
-                name, f"line {number:,}, column {error.colno:,}: not valid JSON: {error.msg}; expected a value per line"
-            ) from None
-        except ValueError as error:
-            raise InvalidSetting(name, f"line {number:,}: not a JSON that can be read: {error}") from None
+        if line.strip():
+            try:
+                values[number] = json.loads(line)
+            except ValueError as error:
+                raise _invalid(name, error, number) from None
     return values
+
+
+def _invalid(name: str, error: ValueError, line: int | None = None) -> InvalidSetting:
+    """Return what says why the file, or only this *line* of it, is not JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        place, reason = f"line {line or error.lineno:,}, column {error.colno:,}: ", f"not valid JSON: {error.msg}"
+    else:
+        place, reason = f"line {line:,}: " if line else "", f"not a JSON that can be read: {error}"
+    return InvalidSetting(name, f"{place}{reason}{'; expected a value per line' if line else ''}")

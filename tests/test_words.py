@@ -48,7 +48,6 @@ STORED = {
     r"\beditions/": "the folder of compactions in the store of files",
     r"\beditions: Count|end\.editions": "a field that has the name of its key in an export",
     r"(TABLE|FROM|INTO|TO) edition(_1)?\b": "the table of compactions in SQLite",
-    r"^ *edition +nr <<|\| edition \|": "the same table, in a drawing of the tables",
     r'"handover"': "the kind of a job in the queue of the memory",
 }
 """pattern: why what it matches keeps its old name"""

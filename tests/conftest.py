@@ -1,8 +1,12 @@
-"""How the tests are spread over the cores."""
+"""How the tests are spread over the cores, and what holds for every property: none of them watches the clock."""
 
 import os
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("memci", deadline=None)
+settings.load_profile("memci")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,7 +1,9 @@
-"""Quotations: the answers of tools that quote a message. They are erased together with that message.
+"""Quotations: where a message is shown besides its own place. All of these are erased together with it.
 
     recall_page(index=1)        "<memci:recall 1f9a03c2> page #1 …"                    by the page that it names
     search_memory("Oslo")       "<memci:memory 1f9a03c2> … #1 entry 1 user: "I am …""   by the words that it quotes
+
+    a fork                      shows the messages that it shares
 
 A search also finds pages of other conversations, which it shows without a number. Those answers are found by their
 words. A summary in other words is no quotation. This module knows nothing of how anything is erased.
@@ -9,7 +11,8 @@ words. A summary in other words is no quotation. This module knows nothing of ho
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeAlias
 
 from ..messages import Message, text_of
 from ..storage import Storage
@@ -24,6 +27,80 @@ _KNOWN = re.compile(r"known of the (?:user|assistant): ")
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000
 """columns of a message that are searched for a fact"""
+
+
+Shown: TypeAlias = dict[str, tuple[ContextRecord, set[int]]]
+"""contexts by id, and the seqs of the messages that each shows"""
+
+
+class Spread:
+    """Finds the contexts that show some messages: the messages themselves, or answers that quote them.
+
+    A message is named by the context that stores it and its seq. A fork shows those of its parents, too.
+
+    Args:
+        storage: The store.
+        records: The records of the contexts to look at.
+    """
+
+    def __init__(self, storage: Storage, records: Iterable[ContextRecord]) -> None:
+        self._storage = storage
+        self._records = {record.id: record for record in records}
+
+    def of_messages(self, record: ContextRecord, seqs: set[int]) -> Shown:
+        """Return where the messages *seqs* of the context of *record* are shown.
+
+        O(contexts + entries of those that were forked from one another or belong to the same owner).
+        """
+        storage, root = self._storage, self._holder(record.id)
+        entries = [entry for seq in sorted(seqs) for entry in storage.entries(record.id, seq, seq + 1)]
+        messages = [decode(entry.codec, entry.body) for entry in entries]
+        found = {(self._holder(record.id, seq), seq) for seq in seqs}
+        for each in self._records.values():
+            related = self._holder(each.id) == root
+            if related or each.owner == record.owner:
+                found |= self._quoting(each, messages, self._pages(each, seqs) if related else frozenset())
+        return self._shown(found)
+
+    def of_quotations(self, messages: Collection[Message], owners: Collection[str]) -> Shown:
+        """Return where answers to searches that quote *messages* are shown. O(entries of the contexts of *owners*)."""
+        kin = [record for record in self._records.values() if record.owner in owners]
+        return self._shown({found for record in kin for found in self._quoting(record, messages, ())})
+
+    def _quoting(
+        self, record: ContextRecord, messages: Collection[Message], pages: Collection[int]
+    ) -> set[tuple[str, int]]:
+        return {(self._holder(record.id, seq), seq) for seq in searches(self._storage, record, messages, pages)}
+
+    def _holder(self, context: str, seq: int = -1) -> str:
+        """Return the context that stores *seq* of *context*, which may share it; of -1, the first one forked from."""
+        record = self._records[context]
+        while record.parent is not None and seq < record.base and record.parent in self._records:
+            record = self._records[record.parent]
+        return record.id
+
+    def _shown(self, found: set[tuple[str, int]]) -> Shown:
+        """Return the contexts that show one of *found* (context that stores it, seq), or a recall that quotes one."""
+        while True:
+            shown: Shown = {}
+            for name, record in self._records.items():
+                seqs = {seq for holder, seq in found if seq < record.head and self._holder(name, seq) == holder}
+                if seqs:
+                    shown[name] = record, seqs
+            quoting = {
+                (self._holder(name, seq), seq) for name, each in shown.items() for seq in recalls(self._storage, *each)
+            }
+            if quoting <= found:
+                return shown
+            found = found | quoting
+
+    def _pages(self, record: ContextRecord, seqs: set[int]) -> frozenset[int]:
+        """Return the pages of *record* that hold one of *seqs*. O(pages)."""
+        return frozenset(
+            row.index
+            for row in self._storage.pages(record.id)
+            if any(first <= seq < end for first, end in row.spans(record.head) for seq in seqs)
+        )
 
 
 def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator[int]:

@@ -257,6 +257,29 @@ def test_answers_of_searches_in_other_conversations_are_erased_too(storage):
     assert canary(foreign)
 
 
+def test_forks_of_other_owners_lose_answers_of_searches_too(storage):
+    """A fork for another owner shares an answer that quotes the erased: its messages and its contents lose it, too."""
+    context = opened(storage, id="first", owner="ann", window=20_000)
+    context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
+    context.append_turn(*turn(2))
+    context.flush()
+    second = opened(storage, id="second", owner="ann", window=20_000)
+    searched(second, "password", "s1")
+    second.append_turn(*turn(3))
+    second.archive(keep=0)
+    fork = second.fork("fork", owner="bob")
+    assert "canary1" in shown(fork)
+    fork.close()
+    second.close()
+
+    context.erase(1)
+
+    for name, owner in (("second", "ann"), ("fork", "bob")):
+        each = opened(storage, id=name, owner=owner)
+        assert not canary(each)
+        well(each)
+
+
 def test_answers_of_searches_go_with_a_whole_conversation(storage):
     """A conversation that is erased whole is quoted by no other one of its owner any more, nor by a fork of that."""
     context = opened(storage, id="first", owner="ann", window=20_000)

@@ -255,8 +255,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a line of the contents is told anew",
         _ERASING,
-        "return old if page is None else line(window, page).at(old.level)",
-        "return old",
+        "line(window, changed[old.index]).at(old.level) if old.index in changed else old",
+        "old",
         "tests/context/test_context_erase.py",
     ),
     # -- plain files

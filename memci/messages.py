@@ -31,6 +31,8 @@ MessageLike: TypeAlias = str | Mapping[str, Any] | SDKMessage
 """what stands for a message: the user's text, a dict, or an SDK's object"""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
+_NAMES = ("name", "tool_call_id")
+"""keys whose value is a text, whatever the role: lines and the memory read them"""
 _ELSEWHERE = {
     "system": "the system prompt belongs to Context.open(system=…), not into the conversation",
     "developer": "the developer prompt belongs to Context.open(system=…), not into the conversation",
@@ -79,6 +81,9 @@ def check(message: Message, path: str = "message") -> None:
         content = message.get("content")
         if not isinstance(content, str):
             _check_content(message, content, path)
+    for key in _NAMES:
+        if key in message and not isinstance(message[key], str | None):
+            raise InvalidMessage(f"{path}.{key}", f"expected a str, got {type(message[key]).__name__}")
 
 
 def tool_calls(message: Message) -> list[Message]:

@@ -548,7 +548,7 @@ class Context:
         if not isinstance(query, str) or not query.strip():
             raise InvalidSetting("query", f"expected what to look for (a str that is not empty), got {query!r:.60}")
         for name, value in (("k", k), ("budget", budget)):
-            if value is not None and (type(value) is not int or value < 1):
+            if not (name == "budget" and value is None) and (type(value) is not int or value < 1):
                 raise InvalidSetting(name, f"expected a number from 1 (an int), got {value!r:.60}")
         first, last = search_tool.timestamp(since, "since"), search_tool.timestamp(until, "until", ends=True)
         with self._usable():

@@ -7,7 +7,7 @@ All that can be wrong with an append is found here, before anything changes. Thi
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
@@ -127,9 +127,11 @@ def timestamp(at: datetime | str | None) -> str | None:
     if at is None:
         return None
     try:
-        return (at if isinstance(at, datetime) else datetime.fromisoformat(at)).isoformat()
-    except (TypeError, ValueError):
+        when = at if isinstance(at, datetime) else datetime.fromisoformat(at)
+        (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)  # the memory reads it in UTC
+    except (TypeError, ValueError, OverflowError):
         raise InvalidSetting("at", f"expected a datetime or ISO 8601, got {brief(at)}") from None
+    return when.isoformat()
 
 
 def _waiting(window: Window) -> list[Message]:

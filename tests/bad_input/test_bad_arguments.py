@@ -80,13 +80,26 @@ def test_a_usage_says_what_the_request_cost(context: Context, refused: Any, usag
     assert "prompt_tokens" in str(error)
 
 
-@pytest.mark.parametrize("at", ["yesterday", 7, "", math.nan, ["2026"]], ids=repr)
+@pytest.mark.parametrize(
+    "at", ["yesterday", 7, "", math.nan, ["2026"], "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"], ids=repr
+)
 def test_a_moment_is_a_datetime_or_iso_8601(context: Context, refused: Any, at: Any) -> None:
     """Everything else is refused, and the messages with it."""
     error = refused(lambda: context.append_turn("Hello", at=at), InvalidSetting)
 
     assert isinstance(error, InvalidSetting)
     assert error.name == "at"
+
+
+@pytest.mark.parametrize(
+    "given", [{"query": None}, {"k": None}, {"k": 0}, {"k": True}, {"budget": 0}, {"since": "soon"}], ids=repr
+)
+def test_a_search_says_what_it_takes(context: Context, refused: Any, given: dict[str, Any]) -> None:
+    """A wrong argument is named."""
+    error = refused(lambda: context.search_memory(**{"query": "Oslo", **given}), InvalidSetting)
+
+    assert isinstance(error, InvalidSetting)
+    assert error.name in given
 
 
 @pytest.mark.parametrize("tools", [[7], ["x"], [None]], ids=repr)

@@ -34,6 +34,8 @@ WRONG_MESSAGES = {
     "system": ({"role": "system", "content": "x"}, "role", "Context.open(system="),
     "developer": ({"role": "developer", "content": "x"}, "role", "Context.open(system="),
     "function": ({"role": "function", "name": "f", "content": "x"}, "role", "tool_calls"),
+    "call id on a user's message": (user("x", tool_call_id=["x"]), "tool_call_id", "list"),
+    "name that is no text": (user("x", name=7), "name", "int"),
     "no content": ({"role": "user"}, "content", "missing"),
     "content None": (user(None), "content", "str or a list"),
     "content int": (user(3), "content", "int"),

@@ -40,9 +40,11 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant("a commit is synced", _FILE, '"full": "FULL"', '"full": "NORMAL"', "power"),
     Mutant("a checkpoint is synced", _FILE, '"full": "FULL"', '"full": "OFF"', "power"),
-    Mutant("a failed sync is told", _SQLITE, "raise CommitUnknown(op_id, str(error)) from error", "return", "syscalls"),
     Mutant(
-        "a full disk is told",
+        "a failed sync is reported", _SQLITE, "raise CommitUnknown(op_id, str(error)) from error", "return", "syscalls"
+    ),
+    Mutant(
+        "a full disk is reported",
         _SQLITE,
         "        except BaseException:\n            self._roll_back()\n            raise\n        if self._inodes",
         "        except apsw.FullError:\n            self._roll_back()\n            return None  # type: ignore\n"
@@ -79,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "machine",
     ),
     Mutant(
-        "rendering looks whether another one wrote",
+        "rendering checks whether another writer committed",
         "memci/history/writer.py",
         "if not self._read_only and (stored",
         "if False and (stored",
@@ -87,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
         quick=True,
     ),
     Mutant(
-        "opening takes nothing from a writer",
+        "opening causes no write conflict",
         "memci/history/loader.py",
         "    return Unwritten(record.settings, window.views if recount else ()) if window.record != record else None",
         "    if window.record != record:\n"
@@ -201,7 +203,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # -- the past, forks
     Mutant(
-        "the past ends with its turn",
+        "a view of an earlier turn ends with that turn",
         "memci/history/as_of.py",
         "            if row.turn > self._turn:",
         "            if row.turn > self._turn + 1:",
@@ -216,7 +218,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/context/test_context_forks.py",
     ),
     Mutant(
-        "a fork shares no more than was there",
+        "a fork shares no later messages",
         "memci/history/fork.py",
         "parent=was.id, base=was.head",
         "parent=was.id, base=was.head - 1 if was.head else 0",
@@ -224,7 +226,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # -- erasure
     Mutant(
-        "what goes is overwritten",
+        "erased bytes are overwritten",
         _FILE,
         'connection.pragma("secure_delete", True)',
         'connection.pragma("secure_delete", False)',
@@ -239,21 +241,21 @@ MUTANTS: tuple[Mutant, ...] = (
         quick=True,
     ),
     Mutant(
-        "compactions that told of it go too",
+        "compactions that contained it are removed, too",
         _WRITE,
         '            gone["edition"] += _delete(connection, "edition", nr)',
         "            pass",
         "tests/context/test_context_erase.py",
     ),
     Mutant(
-        "answers that quoted it go too",
+        "answers that quoted it are removed, too",
         _QUOTING,
         "            if any(seq in seqs and seq >= start for seq in held[origin]):",
         "            if False:",
         "tests/context/test_context_erase_spread.py",
     ),
     Mutant(
-        "a line of the contents is told anew",
+        "a line of the contents is made again",
         _ERASING,
         "line(window, changed[old.index]).at(old.level) if old.index in changed else old",
         "old",
@@ -263,8 +265,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a file is synced before it has its name",
         "memci/storage/filesystem/files.py",
-        "                        self._sync(file, path)\n",
-        "                        pass\n",
+        "                    self._sync(file, path)\n",
+        "                    pass\n",
         "power",
     ),
     Mutant(

@@ -23,26 +23,23 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from ...errors import HandlePoisoned, WriteConflict
+from ...errors import HandlePoisoned
 from ...storage.protocol import (
     CheckedStorage,
     Erasure,
-    OpRow,
     PageRow,
     PageState,
     SidecarStorage,
     Storage,
     Transition,
 )
-from .compactions import StorageCompactions
 from .durable import StorageDurability
-from .erase import StorageErasure
 from .exact import StorageExactness
-from .forks import StorageForks
+from .histories import StorageHistories
 from .locks import StorageLocks
 from .machine import StorageMachine
-from .removal import StorageRemoval
-from .rows import append, appended, current, entry, everything, family
+from .model import NOTHING, ModelledStore
+from .rows import append, current, everything
 
 _STEPS = settings(
     max_examples=20,
@@ -54,9 +51,7 @@ _STEPS = settings(
 )
 
 
-class StorageConformance(
-    StorageExactness, StorageCompactions, StorageForks, StorageErasure, StorageRemoval, StorageLocks
-):
+class StorageConformance(StorageExactness, StorageHistories, StorageLocks):
     """The promises of `memci.storage.Storage`."""
 
     @pytest.fixture
@@ -95,59 +90,19 @@ class StorageConformance(
         """A store that can check its files finds nothing wrong with those that it wrote."""
         if not isinstance(storage, CheckedStorage):
             pytest.skip("the store does not check its files")
-        family(storage)
+        ModelledStore(storage).family()
 
         assert storage.damage() == []
 
     def test_unknown_context_is_none_or_empty(self, storage: Storage) -> None:
-        """A context that was never written has no record, no pages and no entries."""
+        """A context that was never written has no record and no rows."""
         append(storage, "other", b"1")
 
-        assert storage.load("nobody") is None
-        assert list(storage.pages("nobody")) == []
+        assert everything(storage, "nobody") == [NOTHING]
         assert list(storage.pages("nobody", state=PageState.ACTIVE)) == []
         assert list(storage.entries("nobody", 0, 10)) == []
 
-    def test_load_keeps_the_compaction_when_a_transition_has_none(self, storage: Storage) -> None:
-        """A compaction stays until another one replaces it."""
-        storage.commit(Transition(0, current(storage, "a"), compaction="one"))
-        append(storage, "a", b"1")
-        before = storage.load("a")
-        storage.commit(Transition(1, current(storage, "a"), compaction="two"))
-        after = storage.load("a")
-
-        assert before is not None and before[1] == "one"
-        assert after is not None and after[1] == "two"
-
-    def test_record_is_replaced_by_each_transition(self, storage: Storage) -> None:
-        """The last record wins, whole."""
-        append(storage, "a", b"1")
-        record = current(storage, "a")._replace(owner="b", settings="[1]", state="[2]" * 9_000, turn=9, open_page=None)
-
-        storage.commit(Transition(1, record))
-
-        assert storage.load("a") == (record, None)
-
-    def test_entries_of_a_range(self, storage: Storage) -> None:
-        """Entries are those in [first, end), however many there are and wherever the bounds lie."""
-        for i in range(0, 700, 7):
-            append(storage, "a", *(b"%d" % j for j in range(i, i + 7)))
-
-        for first, end in ((0, None), (0, 0), (5, 5), (63, 65), (1, 699), (699, 700), (690, 900), (700, None), (9, 3)):
-            expected = list(range(first, min(700 if end is None else end, 700)))
-            assert [(row.seq, row.body) for row in storage.entries("a", first, end)] == [
-                (seq, b"%d" % seq) for seq in expected
-            ]
-
-    def test_entries_containing_among_many(self, storage: Storage) -> None:
-        """A search reaches matches that are far apart."""
-        append(storage, "a", *(b"%d" % i for i in range(1_500)))
-
-        assert [row.seq for row in storage.entries("a", containing=b"00")] == [
-            i for i in range(1_500) if "00" in str(i)
-        ]
-
-    def test_pages_of_a_range_and_a_place(self, storage: Storage) -> None:
+    def test_pages_of_a_range_and_a_state(self, storage: Storage) -> None:
         """Pages are those from first to last, inclusive, and of one state if it is given."""
         states = [PageState(i % 4) for i in range(1, 601)]
         pages = tuple(PageRow(i, 0, 0, 0, state) for i, state in enumerate(states, 1))
@@ -159,98 +114,6 @@ class StorageConformance(
                     [p for p in pages[first - 1 : last] if state in (None, p.state)] if first <= (last or 601) else []
                 )
                 assert list(storage.pages("a", first=first, last=last, state=state)) == expected
-
-    def test_page_is_replaced_whole(self, storage: Storage) -> None:
-        """A page that is committed again takes its new fields, and leaves its old state."""
-        append(storage, "a", b"1")
-        append(storage, "a", b"2")
-        archived = PageRow(1, 0, 1, 0, PageState.ARCHIVED, archived_turn=2)
-
-        storage.commit(Transition(2, current(storage, "a"), pages=(archived,)))
-
-        assert list(storage.pages("a", state=PageState.ARCHIVED)) == [archived]
-        assert [page.index for page in storage.pages("a", state=PageState.ACTIVE)] == [2]
-
-        storage.commit(Transition(2, current(storage, "a"), pages=(PageRow(1, 0, 1, 0),)))
-
-        assert list(storage.pages("a", state=PageState.ARCHIVED)) == []
-        assert [page.index for page in storage.pages("a", state=PageState.ACTIVE)] == [1, 2]
-
-    def test_views_change_tokens_and_clip_alone(self, storage: Storage) -> None:
-        """A view changes what a message costs, never what it says."""
-        rows = tuple(entry(i, b"%d" % i, at="then")._replace(quotes=(1, i)) for i in range(3))
-        storage.commit(Transition(0, current(storage, "a")._replace(head=3), rows))
-
-        storage.commit(Transition(3, current(storage, "a"), views=((0, 70, 64), (2, 5, 0))))
-
-        assert list(storage.entries("a")) == [rows[0]._replace(tokens=70, clip=64), rows[1], rows[2]._replace(tokens=5)]
-
-    def test_stale_head_is_refused_without_a_trace(self, storage: Storage) -> None:
-        """A writer whose head is not the store's gets WriteConflict, and nothing of its transition is kept."""
-        append(storage, "a", b"1", b"2")
-        before = everything(storage, "a")
-        for head in (0, 1, 3):
-            late = appended(current(storage, "a")._replace(head=head, owner="late", next_page=1), b"late")
-            late = late._replace(compaction="late", op=OpRow("late", b"d" * 16, head, ((1, 0),)))
-
-            with pytest.raises(WriteConflict):
-                storage.commit(late)
-
-            assert everything(storage, "a") == before
-        assert storage.commit(appended(current(storage, "a"))._replace(op=OpRow("late", b"", 2, ()))) is None
-
-    def test_new_context_starts_at_zero(self, storage: Storage) -> None:
-        """A context that does not exist yet is at head 0: another head is WriteConflict and makes no context."""
-        record = current(storage, "a")._replace(head=5)
-
-        with pytest.raises(WriteConflict):
-            storage.commit(appended(record, b"1"))
-
-        assert storage.load("a") is None
-
-    def test_known_op_applies_nothing(self, storage: Storage) -> None:
-        """An op_id that is known gives the stored row back, whatever comes with it, and changes nothing."""
-        op = OpRow("op \x00ü", b"d" * 16, 0, ((1, 0), (1, 1)))
-        first = appended(current(storage, "a"), b"1", b"2")._replace(op=op)
-        assert storage.commit(first) is None
-        append(storage, "a", b"3")
-        before = everything(storage, "a")
-
-        assert storage.commit(first) == op
-        assert storage.commit(first._replace(op=OpRow(op.op_id, b"e" * 16, 9, ()))) == op
-        assert storage.commit(appended(current(storage, "a"), b"4")._replace(op=op)) == op
-        assert everything(storage, "a") == before
-
-    def test_op_is_known_in_its_own_context_only(self, storage: Storage) -> None:
-        """Two contexts may use one op_id."""
-        op = OpRow("op", b"d" * 16, 0, ((1, 0),))
-        storage.commit(appended(current(storage, "a"), b"1")._replace(op=op))
-
-        assert storage.commit(appended(current(storage, "b"), b"2")._replace(op=op)) is None
-        assert [row.body for row in storage.entries("b")] == [b"2"]
-
-    def test_contexts_are_all_there(self, storage: Storage) -> None:
-        """contexts() gives each record, by id, however many there are."""
-        names = [f"c{i:03}" for i in range(300)]
-        for name in reversed(names):
-            storage.commit(Transition(0, current(storage, name)))
-
-        found = [storage.load(name) for name in names]
-        assert storage.contexts() == [loaded[0] for loaded in found if loaded is not None]
-        assert len(storage.contexts()) == len(names)
-
-    def test_writer_of_an_old_revision_meets_a_conflict(self, storage: Storage) -> None:
-        """Of two transitions from one state the second is WriteConflict, also without entries, and leaves no trace."""
-        append(storage, "a", b"1")
-        record = current(storage, "a")
-        first = Transition(record.head, record._replace(state="[1]"), compaction="first")
-        second = Transition(record.head, record._replace(state="[2]"), compaction="second")
-        storage.commit(first)
-
-        with pytest.raises(WriteConflict, match="revision"):
-            storage.commit(second)
-
-        assert storage.load("a") == (first.record, "first")
 
     def test_entries_that_come_while_reading_are_not_given(self, storage: Storage) -> None:
         """An iterator over entries gives those of its call, while others are committed between its steps."""

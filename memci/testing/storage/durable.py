@@ -18,7 +18,8 @@ import pytest
 from ...errors import CorruptRecord, StorageBusy, WriteConflict
 from ...storage.protocol import Erasure, OpRow, Storage
 from .exact import BODIES
-from .rows import append, appended, bodies_of, current, edit, entry, erasing, everything, fork, with_op
+from .model import ModelledStore
+from .rows import append, appended, current, entry, everything, with_op
 
 
 class StorageDurability:
@@ -107,8 +108,7 @@ class StorageDurability:
     def test_no_byte_is_left_in_the_files(
         self, storage: Storage, reread: Callable[[], Storage], files: Callable[[], Iterable[Path]], whole: bool
     ) -> None:
-        """What was erased is in no file: bodies, their times, digests of ops, compactions; at once, and when
-        reopened."""
+        """What was erased is in no file (bodies, times, digests of ops, compactions), at once and when reopened."""
         canaries = {
             "body": b'{"content":"canary 6f0c in a body"}',
             "large": b'{"content":"' + b"canary 91d2 in a large body " * 400 + b'"}',
@@ -119,25 +119,23 @@ class StorageDurability:
         small, large = (
             entry(i, canaries[each], at=canaries["at"].decode()) for i, each in enumerate(("body", "large"))
         )
-        append(storage, "other", b"stays")
-        made = with_op(appended(current(storage, "a"), b"", b""), "op", canaries["digest"])
-        storage.commit(made._replace(entries=(small, large), compaction=canaries["compaction"].decode()))
+        pair = ModelledStore(storage)
+        pair.append("other", b"stays")
+        made = with_op(appended(pair.following("a"), b"", b""), "op", canaries["digest"])
+        pair.commit(made._replace(entries=(small, large), compaction=canaries["compaction"].decode()))
         for i in range(20):
-            append(storage, "a", b"later %d" % i)
-        fork(storage, "a", "b", 2)
-        edit(storage, "b", canaries["compaction"].decode())
+            pair.append("a", b"later %d" % i)
+        pair.fork("a", "b", 2, compaction=canaries["compaction"].decode())
         needles = {name: _ways(canary[:600]) for name, canary in canaries.items()}
         needles["compaction"] |= {zlib.compress(canaries["compaction"])}
         assert found(files(), needles), "the files that `files` gives are those of the store"
 
-        erasure = Erasure(contexts=("a", "b")) if whole else erasing(storage, "ab", ("a", 0), ("b", 1))
-        assert storage.erase(erasure).scrubbed
+        erasure = pair.erasure(contexts=("a", "b")) if whole else pair.erasure(("a", 0), ("b", 1))
+        assert pair.erase(erasure).scrubbed
 
         assert found(files(), needles) == []
-        again = reread()
-        assert bodies_of(again, "other") == [b"stays"]
-        assert bodies_of(again, "b")[:2] == ([] if whole else [b"user", b"user"])
-        append(again, "other", b"goes on")
+        pair.check(reread())
+        pair.append("other", b"goes on")
         assert found(files(), needles) == []
 
     def test_scrubbing_waits_for_who_reads_an_older_state(

@@ -1,14 +1,14 @@
 """Rows to fill a store with, in tests.
 
     append(storage, "alice", b'"Hi"', b'"Hello"')    two entries on a page of their own, committed
-    fork(storage, "alice", "alice-2", 1, b'"Hey"')   a fork that shares the first of them
-    everything(storage, "alice", "alice-2")          all that can be read, to be compared with what is read later
+    forked("alice", "alice-2", 1, b'"Hey"')          the transition that makes a fork with the first of them
+    everything(storage, "alice")                     all that can be read, to be compared with what is read later
 
 This module knows nothing of what is tested.
 """
 
 from ...storage.codec import ERASED, ORJSON, digest
-from ...storage.protocol import ContextRecord, EntryRow, Erasure, OpRow, PageRow, Storage, Transition
+from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, Storage, Transition
 
 
 def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: str | None = None) -> EntryRow:
@@ -54,46 +54,10 @@ def forked(parent: str, context: str, base: int, *bodies: bytes) -> Transition:
     return appended(record, *bodies)._replace(head=0)
 
 
-def fork(storage: Storage, parent: str, context: str, base: int, *bodies: bytes) -> Transition:
-    """Commit *context* as a fork of *parent* and return the transition. O(bodies)."""
-    transition = forked(parent, context, base, *bodies)
-    storage.commit(transition)
-    return transition
-
-
-def edit(storage: Storage, context: str, compaction: str | None, *views: tuple[int, int, int]) -> Transition:
-    """Commit a compaction of *context*, or only *views*, and return the transition. O(views)."""
-    record = current(storage, context)
-    transition = Transition(record.head, record, views=views, compaction=compaction)
-    storage.commit(transition)
-    return transition
-
-
 def tombstone(seq: int, role: str = "user") -> EntryRow:
     """Return what takes the place of an entry that is erased."""
     body = role.encode()
     return EntryRow(seq, ERASED, body, digest(ERASED, body), 3)
-
-
-def family(storage: Storage) -> None:
-    """Fill *storage* with a context a, its fork b, c of that, and x that is no kin; all with views, compactions,
-    ops."""
-    for name in "ax":
-        storage.commit(with_op(appended(current(storage, name), b"zero", b"one"), "first"))
-        edit(storage, name, f"{name} 1")
-        storage.commit(with_op(appended(current(storage, name), b"two", b"three"), "second"))
-        edit(storage, name, f"{name} 2")
-    storage.commit(with_op(forked("a", "b", 3, b"b three"), "third")._replace(compaction="b 1"))
-    storage.commit(with_op(forked("b", "c", 4, b"c four"), "fourth")._replace(compaction="c 1"))
-    for name in "abcx":
-        edit(storage, name, f"{name} with a view", (2, 99, 64))
-
-
-def erasing(storage: Storage, contexts: str, *entries: tuple[str, int]) -> Erasure:
-    """Return the erasure of *entries* (context, seq) that takes each of *contexts* on by one revision. O(entries)."""
-    records = [current(storage, name) for name in contexts]
-    after = tuple(Transition(record.head, record) for record in records)
-    return Erasure(entries=tuple((name, tombstone(seq)) for name, seq in entries), transitions=after)
 
 
 def bodies_of(storage: Storage, context: str) -> list[bytes]:

@@ -17,7 +17,6 @@ from typing import Protocol, runtime_checkable
 from ..errors import InvalidSetting
 from ..model_catalog import facts_of
 from . import vocabulary
-from .estimate import estimate
 
 # A run of a million spaces overflows the stack of tiktoken's pattern; 300,000 do not.
 _LONG = 100_000
@@ -56,10 +55,7 @@ def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenC
     if counter is not None:
         return counter if isinstance(counter, _OWN) else CustomCounter(counter)
     facts = facts_of(model)
-    if not vocabulary.importable():
-        base: TokenCounter = EstimateCounter()
-    else:
-        base = VocabularyCounter(facts.vocabulary, exact=facts.exact)
+    base = VocabularyCounter(facts.vocabulary, exact=facts.exact)
     return base if facts.percent == 100 else ScaledCounter(base, facts.percent)
 
 
@@ -85,21 +81,6 @@ class VocabularyCounter:
     def _load(self, text: str) -> list[int]:
         self._encode = vocabulary.encoding(self.name).encode_ordinary
         return self._encode(text)
-
-
-class EstimateCounter:
-    """Counts by the shape of the text, where tiktoken can't be imported (see `memci.tokens.estimate`)."""
-
-    __slots__ = ()
-    name = "estimate"
-    exact = False
-
-    def __call__(self, text: str, /) -> int:
-        """Return an estimate that is seldom below the tokens of *text*. O(length)."""
-        return estimate(text)
-
-    def __repr__(self) -> str:
-        return "<EstimateCounter>"
 
 
 class ScaledCounter:
@@ -150,7 +131,7 @@ class CustomCounter:
         return f"<CustomCounter {self.name}>"
 
 
-_OWN = (VocabularyCounter, EstimateCounter, ScaledCounter, CustomCounter)
+_OWN = (VocabularyCounter, ScaledCounter, CustomCounter)
 
 
 def _without_long_blanks(text: str) -> list[str]:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent.parent / "_data"
 _LOADING = Lock()
 
-# The patterns that split a text into the pieces that are merged, and the tokens that are not text. Ordinary text never
-# becomes a special token; they are here so that the encoding is complete.
+# The patterns that split a text into the pieces that are merged.
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -50,53 +49,19 @@ _PIECES = {
         r"\s",
     ),
 }
-_O200K_SPECIAL = {"<|endoftext|>": 199_999, "<|endofprompt|>": 200_018}
-_HARMONY_NAMED = {
-    "<|startoftext|>": 199_998,
-    "<|endoftext|>": 199_999,
-    "<|return|>": 200_002,
-    "<|constrain|>": 200_003,
-    "<|channel|>": 200_005,
-    "<|start|>": 200_006,
-    "<|end|>": 200_007,
-    "<|message|>": 200_008,
-    "<|call|>": 200_012,
-}
-_RESERVED = set(range(200_000, 201_088)) - set(_HARMONY_NAMED.values())
-_SPECIAL = {
-    "o200k_base": _O200K_SPECIAL,
-    "o200k_harmony": _O200K_SPECIAL | _HARMONY_NAMED | {f"<|reserved_{rank}|>": rank for rank in sorted(_RESERVED)},
-    "cl100k_base": {
-        "<|endoftext|>": 100_257,
-        "<|fim_prefix|>": 100_258,
-        "<|fim_middle|>": 100_259,
-        "<|fim_suffix|>": 100_260,
-        "<|endofprompt|>": 100_276,
-    },
-}
-
-NAMES = tuple(_SPECIAL)
-
-
-@cache
-def importable() -> bool:
-    """Return whether tiktoken can be imported; the first call imports it."""
-    try:
-        import tiktoken  # noqa: F401 - imported late: it costs 25 to 50 ms, and not every user of memci counts
-    except ImportError:
-        return False
-    return True
 
 
 def encoding(name: str) -> "tiktoken.Encoding":
-    """Return the encoding *name*, one of `NAMES`. The first call for a name takes a third of a second.
+    """Return the encoding *name*, as "o200k_base". The first call for a vocabulary takes a third of a second.
+
+    It has no special tokens: ordinary text never becomes one.
 
     Raises:
         StorageError: If the file of the vocabulary is missing or damaged.
     """
     # Without the lock two threads could build the same 100 MB at once.
     with _LOADING:
-        return _encoding(name)
+        return _encoding(name.partition("_")[0])
 
 
 @cache
@@ -113,10 +78,8 @@ def ranks(vocabulary: str) -> dict[bytes, int]:
 
 
 @cache
-def _encoding(name: str) -> "tiktoken.Encoding":
-    import tiktoken
+def _encoding(vocabulary: str) -> "tiktoken.Encoding":
+    import tiktoken  # imported late: it costs 25 to 50 ms, and not every user of memci counts
 
-    vocabulary = name.partition("_")[0]
-    return tiktoken.Encoding(
-        name, pat_str="|".join(_PIECES[vocabulary]), mergeable_ranks=ranks(vocabulary), special_tokens=_SPECIAL[name]
-    )
+    pattern = "|".join(_PIECES[vocabulary])
+    return tiktoken.Encoding(vocabulary, pat_str=pattern, mergeable_ranks=ranks(vocabulary), special_tokens={})

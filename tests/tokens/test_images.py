@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.tokens import image_tokens
-from memci.tokens.image_size import size_of
+from memci.tokens.images import size_of
 
 
 def _png(width: int, height: int) -> bytes:

@@ -18,11 +18,12 @@ from .usage import Ledger, Spent
 if TYPE_CHECKING:
     from .chat import Chat
     from .embeddings import Embeddings
+    from .endpoint import EndpointOptions
     from .structured import ask
 
-__all__ = ["Call", "Chat", "ChatModel", "Embeddings", "Ledger", "Reply", "Spent", "Usage", "ask"]
+__all__ = ["Call", "Chat", "ChatModel", "Embeddings", "EndpointOptions", "Ledger", "Reply", "Spent", "Usage", "ask"]
 
-_LATER = {"Chat": ".chat", "Embeddings": ".embeddings", "ask": ".structured"}
+_LATER = {"Chat": ".chat", "Embeddings": ".embeddings", "EndpointOptions": ".endpoint", "ask": ".structured"}
 
 
 def __getattr__(name: str) -> object:

@@ -12,23 +12,21 @@
 This module knows nothing of prompts: `memci.llm.ask` asks for an answer of a type.
 """
 
-import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..errors import InvalidSetting, ModelUnavailable, brief
 from ..messages import Message
-from .endpoint import Endpoint
-from .model import OnCall, Reply
+from .endpoint import Endpoint, EndpointOptions
+from .model import Reply
 from .replies import reply_of, whole
 from .requests import CompletionRequest
 from .retry import RetryingCall, estimated
 from .streaming import IncomingMessage
-from .usage import Ledger
 
 if TYPE_CHECKING:
-    from openai import OpenAI
     from pydantic import BaseModel
 
 
@@ -39,55 +37,27 @@ class Chat(Endpoint):
         self,
         model: str | None = None,
         *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 30.0,
-        tries: int = 3,
         max_tokens: int | None = None,
         temperature: float | None = None,
-        ledger: Ledger | None = None,
-        on_call: OnCall | None = None,
-        client: "OpenAI | None" = None,
-        extra: Mapping[str, Any] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        **options: Unpack[EndpointOptions],
     ) -> None:
         """Name a model and its server. Nothing is sent.
 
         Args:
             model: None: the environment variable MEMCI_MODEL.
-            base_url: None: OPENAI_BASE_URL, or OpenAI.
-            api_key: None: OPENAI_API_KEY. A server that is named by its address may need none.
-            timeout: Seconds until the server begins its answer, and again until the answer is whole; of a stream,
-                seconds between two pieces.
-            tries: How often a request is sent at most. Between two tries the openai client waits 0.5 to 8 seconds, or
-                as long as the server asks (`Retry-After`, two minutes at most).
             max_tokens: Of an answer, at most.
             temperature: None: the server's default.
-            ledger: Adds up the costs; None: a new one. Several chats may share one.
-            on_call: Called with a `Call` when the client has an answer or gives up.
-            client: An `openai.OpenAI` of your own, or one of its subclasses. It is not closed here.
-            extra: More parameters of the provider, sent with each request.
-            clock: The time, in seconds.
+            **options: See `EndpointOptions`.
 
         Raises:
             InvalidSetting: If no model is named, or neither a key nor a server, or the package `openai` is missing.
         """
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
             raise InvalidSetting("max_tokens", f"expected 1 or more, or None; got {brief(max_tokens)}")
-        super().__init__(
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            timeout=timeout,
-            tries=tries,
-            ledger=ledger,
-            on_call=on_call,
-            client=client,
-            extra=extra,
-            clock=clock,
-        )
+        super().__init__(model, **options)
         self._max_tokens = max_tokens
-        self._temperature = temperature
+        if temperature is not None:
+            self.parameters["temperature"] = temperature
 
     def __call__(
         self,
@@ -106,7 +76,7 @@ class Chat(Endpoint):
             ModelRefused: If the server refuses the request.
             CeilingReached: If the ledger allows no more.
         """
-        request = self._request(messages, tools=tools, answer=answer)
+        request = CompletionRequest(messages, self.parameters, tools=tools, answer=answer, max_tokens=self._max_tokens)
         call = RetryingCall(self, request, step=step, attempt=attempt)
         reply = call.run(lambda response, _: reply_of(whole(response.iter_bytes(), self.timeout, self.clock)))
         call.answered(reply.usage, finish=reply.finish, estimate=estimated(messages, reply))
@@ -114,26 +84,8 @@ class Chat(Endpoint):
 
     def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> "Stream":
         """Return the answer to *messages* piece by piece. The request is sent when the first piece is asked for."""
-        return Stream(RetryingCall(self, self._request(messages, tools=tools, stream=True), step=step), messages)
-
-    def _request(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[Message],
-        answer: "type[BaseModel] | None" = None,
-        stream: bool = False,
-    ) -> CompletionRequest:
-        return CompletionRequest(
-            messages,
-            model=self.model,
-            tools=tools,
-            answer=answer,
-            stream=stream,
-            max_tokens=self._max_tokens,
-            temperature=self._temperature,
-            extra=self.extra,
-        )
+        request = CompletionRequest(messages, self.parameters, tools=tools, stream=True, max_tokens=self._max_tokens)
+        return Stream(RetryingCall(self, request, step=step), messages)
 
 
 class Stream:
@@ -186,10 +138,4 @@ class Stream:
         incoming = IncomingMessage(chunks, seconds=seconds, clock=clock, whole=reply)
         pieces = incoming.pieces()
         first = next(pieces, "")
-        return incoming, _chained(first, pieces), opened.pop_all()
-
-
-def _chained(first: str, pieces: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from pieces
+        return incoming, chain([first] if first else [], pieces), opened.pop_all()

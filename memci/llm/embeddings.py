@@ -13,23 +13,18 @@ This module knows nothing of what is embedded.
 import base64
 import binascii
 import json
-import time
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Unpack
 
 from ..errors import EmbeddingFailed, InvalidSetting, ModelError, brief
-from .endpoint import Endpoint
-from .model import OnCall, Usage
+from .endpoint import Endpoint, EndpointOptions
+from .model import Usage
 from .replies import usage_of, whole
 from .requests import EmbeddingRequest
 from .retry import RetryingCall
 from .server_errors import Unusable
-from .usage import Ledger
-
-if TYPE_CHECKING:
-    from openai import OpenAI
 
 _PROBE = "dimension"
 """a text that is embedded to learn how long a row is"""
@@ -45,15 +40,7 @@ class Embeddings(Endpoint):
         dimension: int | None = None,
         batch: int = 64,
         step: str = "embed",
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float = 30.0,
-        tries: int = 3,
-        ledger: Ledger | None = None,
-        on_call: OnCall | None = None,
-        client: "OpenAI | None" = None,
-        extra: Mapping[str, Any] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        **options: Unpack[EndpointOptions],
     ) -> None:
         """Name a model and its server. Nothing is sent.
 
@@ -62,31 +49,13 @@ class Embeddings(Endpoint):
             dimension: How many numbers a row has; None: the server is asked once, on first use.
             batch: Texts of one request, at most.
             step: The name of the calls in the ledger and for `on_call`.
-            base_url: This argument and the following ones are those of `memci.llm.Chat`.
-            api_key: None: OPENAI_API_KEY.
-            timeout: Seconds until the server begins its answer, and again until the answer is whole.
-            tries: How often a request is sent at most.
-            ledger: Adds up the costs.
-            on_call: Called with a `Call` when the client has an answer or gives up.
-            client: An `openai.OpenAI` of your own.
-            extra: More parameters of the provider: {"dimensions": 512} asks for shorter rows, where the model has them.
-            clock: The time, in seconds.
+            **options: See `EndpointOptions`. `extra={"dimensions": 512}` asks for shorter rows, where the model has
+                them.
         """
         for name, value in (("dimension", dimension), ("batch", batch)):
             if (type(value) is not int or value < 1) and not (name == "dimension" and value is None):
                 raise InvalidSetting(name, f"expected 1 or more; got {brief(value)}")
-        super().__init__(
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            timeout=timeout,
-            tries=tries,
-            ledger=ledger,
-            on_call=on_call,
-            client=client,
-            extra=extra,
-            clock=clock,
-        )
+        super().__init__(model, **options)
         self._dimension = dimension
         self._batch, self._step = batch, step
         self._probing = Lock()
@@ -94,7 +63,7 @@ class Embeddings(Endpoint):
     @property
     def name(self) -> str:
         """The model, its server, and the length of the rows if a shorter one was asked for."""
-        shorter = (self.extra or {}).get("dimensions")
+        shorter = self.parameters.get("extra_body", {}).get("dimensions")
         return f"{self.model}@{self.server}" + (f":{shorter}" if shorter else "")
 
     @property
@@ -126,7 +95,7 @@ class Embeddings(Endpoint):
         return rows
 
     def _embedded(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        request = EmbeddingRequest(texts, model=self.model, extra=self.extra)
+        request = EmbeddingRequest(texts, self.parameters)
         call = RetryingCall(self, request, step=self._step)
         try:
             rows, usage = call.run(

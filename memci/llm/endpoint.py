@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 from urllib.parse import urlsplit
 
 from ..errors import InvalidSetting, brief
@@ -29,6 +29,31 @@ _NO_KEY = "none"
 """sent as the key to a server that needs none, since the client requires one"""
 
 
+class EndpointOptions(TypedDict, total=False):
+    """What `Chat` and `Embeddings` take besides arguments of their own. None is required."""
+
+    base_url: str | None
+    """None: OPENAI_BASE_URL, or OpenAI"""
+    api_key: str | None
+    """None: OPENAI_API_KEY. A server that is named by its address may need none."""
+    timeout: float
+    """Seconds until the server begins its answer, and again until the answer is whole; of a stream, seconds between two
+    pieces. Default: 30."""
+    tries: int
+    """How often a request is sent at most, default 3. Between two tries the openai client waits 0.5 to 8 seconds, or as
+    long as the server asks (`Retry-After`, two minutes at most)."""
+    ledger: Ledger | None
+    """Adds up the costs; None: a new one. Several endpoints may share one."""
+    on_call: OnCall | None
+    """Called with a `Call` when the client has an answer or gives up."""
+    client: "OpenAI | None"
+    """An `openai.OpenAI` of your own, or one of its subclasses. It is not closed here."""
+    extra: Mapping[str, Any] | None
+    """More parameters of the provider, sent with each request."""
+    clock: Callable[[], float]
+    """The time, in seconds."""
+
+
 class Endpoint:
     """A model at a server, the parent of `Chat` and `Embeddings`. Thread-safe."""
 
@@ -36,17 +61,17 @@ class Endpoint:
         self,
         model: str | None,
         *,
-        base_url: str | None,
-        api_key: str | None,
-        timeout: float,
-        tries: int,
-        ledger: Ledger | None,
-        on_call: OnCall | None,
-        client: "OpenAI | None",
-        extra: Mapping[str, Any] | None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 30.0,
+        tries: int = 3,
+        ledger: Ledger | None = None,
+        on_call: OnCall | None = None,
+        client: "OpenAI | None" = None,
+        extra: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Check the settings, which `memci.llm.Chat` describes. Nothing is sent."""
+        """Check the settings, see `EndpointOptions`. Nothing is sent."""
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e6:
             raise InvalidSetting("timeout", f"expected seconds, more than 0; got {brief(timeout)}")
         if type(tries) is not int or tries < 1:
@@ -63,7 +88,8 @@ class Endpoint:
         self.ledger = Ledger() if ledger is None else ledger
         """adds up what the calls cost"""
         self.on_call = on_call
-        self.extra = extra
+        self.parameters: dict[str, Any] = {"model": self.model, **({"extra_body": dict(extra)} if extra else {})}
+        """what every request has"""
         self.clock = clock
         self.dialect = Dialect()
         self.breaker = CircuitBreaker(clock)

@@ -52,27 +52,19 @@ class CompletionRequest:
     def __init__(
         self,
         messages: Sequence[Message],
+        parameters: Mapping[str, Any],
         *,
-        model: str,
         tools: Sequence[Message] = (),
         answer: "type[BaseModel] | None" = None,
         stream: bool = False,
         max_tokens: int | None = None,
-        temperature: float | None = None,
-        extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.dialect = Dialect()
         self._messages = list(messages)
         self._answer = answer
         self._stream = stream
         self._max_tokens = max_tokens
-        self._fixed: dict[str, Any] = {"model": model}
-        if tools:
-            self._fixed["tools"] = list(tools)
-        if temperature is not None:
-            self._fixed["temperature"] = temperature
-        if extra:
-            self._fixed["extra_body"] = dict(extra)
+        self._fixed = {**parameters, **({"tools": list(tools)} if tools else {})}
 
     def send(self, client: Any) -> Any:
         """Send it with an openai client; return a context manager of the response."""
@@ -116,11 +108,9 @@ class CompletionRequest:
 class EmbeddingRequest:
     """A request for embeddings."""
 
-    def __init__(self, texts: Sequence[str], *, model: str, extra: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, texts: Sequence[str], parameters: Mapping[str, Any]) -> None:
         self.dialect = Dialect()
-        self._fixed: dict[str, Any] = {"model": model, "input": list(texts)}
-        if extra:
-            self._fixed["extra_body"] = dict(extra)
+        self._fixed = {**parameters, "input": list(texts)}
 
     def send(self, client: Any) -> Any:
         """Send it with an openai client; return a context manager of the response."""

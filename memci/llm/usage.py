@@ -8,9 +8,10 @@
 This module knows nothing of models: it only adds up.
 """
 
+import operator
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from threading import Lock
 
 from ..errors import CeilingReached, InvalidSetting, brief
@@ -38,14 +39,7 @@ class Spent:
         return self.prompt + self.completion
 
     def __add__(self, other: "Spent") -> "Spent":
-        return Spent(
-            self.calls + other.calls,
-            self.prompt + other.prompt,
-            self.completion + other.completion,
-            self.failed + other.failed,
-            self.rejected + other.rejected,
-            self.cached + other.cached,
-        )
+        return Spent(*map(operator.add, astuple(self), astuple(other)))
 
 
 class Ledger:

@@ -9,7 +9,7 @@
 `memci chat` is one in a terminal. This package knows nothing of terminals or HTTP.
 """
 
-from .answers import AnswerStream, CompanionAnswer
+from .answers import AnswerStream, CompanionAnswer, MessageFacts
 from .async_companion import AsyncAnswerStream, AsyncCompanion
 from .companion import Companion
 from .query_planning import AnalysisResult, MemoryToSave
@@ -22,4 +22,5 @@ __all__ = [
     "Companion",
     "CompanionAnswer",
     "MemoryToSave",
+    "MessageFacts",
 ]

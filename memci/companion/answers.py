@@ -7,11 +7,11 @@
 This module knows nothing of how an answer is made.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+from datetime import datetime
+from typing import Self, TypedDict
 
 from pydantic import BaseModel
 
@@ -20,6 +20,17 @@ from ..llm.model import ChatModel, Reply, Usage
 from ..memory.backend import Recollection
 from ..messages import Message
 from .query_planning import AnalysisResult
+
+
+class MessageFacts(TypedDict, total=False):
+    """What a companion may be told of a message, besides its text."""
+
+    relationship: str
+    """what the user is to the assistant, in a word (default: "friend")"""
+    metadata: Mapping[str, object] | None
+    """more facts: where the message came from, the user's city"""
+    at: datetime | None
+    """its time, in UTC if it has no zone; default: now. The model is told to mind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +60,10 @@ class AnswerStream:
     Iterate over it, best in a `with` block, which closes it in any case; then `answer` is there.
     """
 
-    def __init__(self, pieces: Iterator[str], outcome: "Outcome") -> None:
-        self._pieces = pieces
-        self._outcome = outcome
-
-    @property
-    def answer(self) -> CompanionAnswer | None:
-        """The answer, once its last piece was taken or the stream was closed; None before."""
-        return self._outcome.answer
+    def __init__(self, run: Callable[["AnswerStream"], Iterator[str]]) -> None:
+        self.answer: CompanionAnswer | None = None
+        """the answer, once the last piece was taken or the stream was closed; None before"""
+        self._pieces = run(self)
 
     def __iter__(self) -> Self:
         return self
@@ -73,17 +80,8 @@ class AnswerStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
-
-
-@dataclass(slots=True)
-class Outcome:
-    """Where a stream puts the answer when it ends."""
-
-    answer: CompanionAnswer | None = None
 
 
 class MeteredChat:

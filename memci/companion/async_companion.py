@@ -11,13 +11,11 @@ stored before the cancellation is raised. This module knows nothing of how an an
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
-from .answers import AnswerStream, CompanionAnswer
+from .answers import AnswerStream, CompanionAnswer, MessageFacts
 from .companion import Companion
 
 _T = TypeVar("_T")
@@ -30,31 +28,17 @@ class AsyncCompanion:
     def __init__(self, companion: Companion) -> None:
         self.companion = companion
 
-    async def respond(
-        self,
-        text: str,
-        *,
-        relationship: str = "friend",
-        metadata: Mapping[str, object] | None = None,
-        at: datetime | None = None,
-    ) -> CompanionAnswer:
+    async def respond(self, text: str, **facts: Unpack[MessageFacts]) -> CompanionAnswer:
         """Return the answer to *text*, once the turn is stored (see `Companion.respond`)."""
-        async with self.stream(text, relationship=relationship, metadata=metadata, at=at) as stream:
+        async with self.stream(text, **facts) as stream:
             async for _ in stream:
                 pass
         assert stream.answer is not None, "a turn that ends has an answer"
         return stream.answer
 
-    def stream(
-        self,
-        text: str,
-        *,
-        relationship: str = "friend",
-        metadata: Mapping[str, object] | None = None,
-        at: datetime | None = None,
-    ) -> "AsyncAnswerStream":
+    def stream(self, text: str, **facts: Unpack[MessageFacts]) -> "AsyncAnswerStream":
         """Return the answer to *text* in pieces, as they come (see `Companion.stream`)."""
-        return AsyncAnswerStream(self.companion.stream(text, relationship=relationship, metadata=metadata, at=at))
+        return AsyncAnswerStream(self.companion.stream(text, **facts))
 
 
 class AsyncAnswerStream:
@@ -88,9 +72,7 @@ class AsyncAnswerStream:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
+from typing import Unpack
 
 from ..context.context import Context
 from ..context.report import Receipt
@@ -26,7 +27,7 @@ from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..llm.model import ChatModel
 from ..memory.backend import Recollection
 from ..messages import Message
-from .answers import AnswerStream, CompanionAnswer, MeteredChat, Outcome
+from .answers import AnswerStream, CompanionAnswer, MessageFacts, MeteredChat
 from .context_view import ContextView, learned, profile_of, view_of
 from .memory_prompt import MemoryPrompt
 from .query_planning import TURNS, AnalysisResult, analyse
@@ -114,59 +115,39 @@ class Companion:
         self._clock = clock
         self._toolbox = Toolbox(context, tools, functions or {}, on_tool)
 
-    def respond(
-        self,
-        text: str,
-        *,
-        relationship: str = "friend",
-        metadata: Mapping[str, object] | None = None,
-        at: datetime | None = None,
-    ) -> CompanionAnswer:
-        """Return the answer to *text*, once the turn is stored.
-
-        Args:
-            text: The user's message.
-            relationship: What the user is to the assistant, in a word.
-            metadata: More facts about this message: where it came from, the user's city.
-            at: The time of the message, in UTC if it has no zone; default: now. The model is told to mind it.
+    def respond(self, text: str, **facts: Unpack[MessageFacts]) -> CompanionAnswer:
+        """Return the answer to *text*, the user's message, once the turn is stored.
 
         Raises:
-            InvalidSetting: If there is no text.
+            InvalidSetting: If there is no text, or a fact has no valid value.
             ModelError: If the model does not answer. Nothing was stored, so that the message can be sent again; but if
                 one of *functions* was called, what happened until then is stored, and a note on the error says where.
             BudgetExceeded: If the message does not fit the window.
             StorageError: If the turn could not be stored.
         """
-        stream = self._stream(text, relationship, metadata, at, streamed=False)
+        stream = self._stream(text, streamed=False, **facts)
         for _ in stream:
             pass
         assert stream.answer is not None, "a turn that ends has an answer"
         return stream.answer
 
-    def stream(
-        self,
-        text: str,
-        *,
-        relationship: str = "friend",
-        metadata: Mapping[str, object] | None = None,
-        at: datetime | None = None,
-    ) -> AnswerStream:
+    def stream(self, text: str, **facts: Unpack[MessageFacts]) -> AnswerStream:
         """Return the answer to *text* in pieces, as they come; `answer` is there after the last one.
 
         No request is sent before the first piece is taken. If the stream is closed before its end, or Ctrl-C stops it,
-        the message and the text so far are stored, with a mark that says so. Arguments and errors are those of
-        `respond`; the errors are raised while it is iterated.
+        the message and the text so far are stored, with a mark that says so. The errors of `respond` are raised while
+        it is iterated.
         """
-        return self._stream(text, relationship, metadata, at, streamed=True)
+        return self._stream(text, streamed=True, **facts)
 
     def _stream(
         self,
         text: str,
-        relationship: str,
-        metadata: Mapping[str, object] | None,
-        at: datetime | None,
         *,
         streamed: bool,
+        relationship: str = "friend",
+        metadata: Mapping[str, object] | None = None,
+        at: datetime | None = None,
     ) -> AnswerStream:
         if not isinstance(text, str) or not text.strip():
             raise InvalidSetting("text", f"expected the user's message (a str that is not empty), got {brief(text)}")
@@ -175,10 +156,9 @@ class Companion:
         now = datetime.fromtimestamp(self._clock()).astimezone() if at is None else at
         now = now if now.tzinfo is not None else now.replace(tzinfo=UTC)  # as in the store
         prompt = MemoryPrompt(now, relationship, metadata or {})
-        outcome = Outcome()
-        return AnswerStream(self._pieces(text, prompt, outcome, streamed=streamed), outcome)
+        return AnswerStream(lambda stream: self._pieces(text, prompt, stream, streamed=streamed))
 
-    def _pieces(self, text: str, prompt: MemoryPrompt, outcome: Outcome, *, streamed: bool) -> Iterator[str]:
+    def _pieces(self, text: str, prompt: MemoryPrompt, stream: AnswerStream, *, streamed: bool) -> Iterator[str]:
         view = view_of(self.context, TURNS)
         chat = MeteredChat(self._chat)
         analyst = chat if self._analyst is self._chat else MeteredChat(self._analyst)
@@ -192,7 +172,7 @@ class Companion:
             usage = chat.usage if shared else chat.usage + analyst.usage
             calls = chat.calls if shared else chat.calls + analyst.calls
             messages = tuple(turn.messages)
-            outcome.answer = CompanionAnswer(turn.text, receipt, messages, found, analysis, usage, calls, stopped)
+            stream.answer = CompanionAnswer(turn.text, receipt, messages, found, analysis, usage, calls, stopped)
             self._learn(analysis, receipt, prompt.now)
 
         try:

@@ -10,6 +10,7 @@ A message is a JSON object in the form of OpenAI's Chat Completions. Unknown key
 one. This module knows nothing of windows, tokens or storage.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -95,6 +96,21 @@ def call_name(call: Message) -> str:
     """Return the name of the tool that *call* calls, be it a function or a custom tool."""
     body = call.get("function") or call.get("custom") or {}
     return str(body.get("name", ""))
+
+
+def arguments_of(value: object) -> dict[str, Any]:
+    """Return the arguments of a call: *value* is the JSON that a model wrote, or its object.
+
+    Raises:
+        ValueError: If there is no object; it says why in a few words, which a model can read.
+    """
+    try:
+        arguments = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        raise ValueError("the arguments are not valid JSON") from None
+    if not isinstance(arguments, dict):
+        raise ValueError("the arguments are not an object")  # noqa: TRY004 -- of what the model wrote
+    return arguments
 
 
 def text_of(message: Message) -> str:

@@ -28,7 +28,7 @@ from ..llm.model import ChatModel
 from ..memory.backend import Recollection
 from ..messages import Message
 from .answers import AnswerStream, CompanionAnswer, MessageFacts, MeteredChat
-from .context_view import ContextView, learned, profile_of, view_of
+from .context_view import ContextView
 from .memory_prompt import MemoryPrompt
 from .query_planning import TURNS, AnalysisResult, analyse
 from .tool_runner import Function, Toolbox
@@ -159,7 +159,7 @@ class Companion:
         return AnswerStream(lambda stream: self._pieces(text, prompt, stream, streamed=streamed))
 
     def _pieces(self, text: str, prompt: MemoryPrompt, stream: AnswerStream, *, streamed: bool) -> Iterator[str]:
-        view = view_of(self.context, TURNS)
+        view = ContextView.of(self.context, TURNS)
         chat = MeteredChat(self._chat)
         analyst = chat if self._analyst is self._chat else MeteredChat(self._analyst)
         system = f"{self.role}\n\n{INSTRUCTIONS}" if self.role else INSTRUCTIONS
@@ -204,10 +204,22 @@ class Companion:
             return None
 
     def _memory_text(self, prompt: MemoryPrompt, found: Recollection | None, view: ContextView) -> str:
-        profile, strategy = profile_of(self.context)
+        profile, strategy = self._profile()
         if not profile and found is not None:
             profile = found.profile
         return replace(prompt, profile=profile, strategy=strategy, found=found).text(view, self._room(view))
+
+    def _profile(self) -> tuple[str, str]:
+        """Return the profile of the user and the strategy for them, "" where there is none. One small query."""
+        from ..memory.inspect import profile
+        from ..memory.tiered_memory import TieredMemory
+
+        memory = self.context.memory
+        try:
+            found = profile(memory) if isinstance(memory, TieredMemory) else None
+        except StorageError:
+            found = None
+        return (found.text, found.strategy) if found is not None else ("", "")
 
     def _room(self, view: ContextView) -> int:
         """Return the tokens that the memory prompt may cost."""
@@ -216,10 +228,11 @@ class Companion:
 
     def _learn(self, analysis: AnalysisResult | None, receipt: Receipt, at: datetime) -> None:
         fact = analysis.fact if analysis is not None else None
-        if fact is None:
+        learn = getattr(self.context.memory, "learn", None)
+        if fact is None or learn is None:
             return
         try:
-            learned(self.context, fact, page=receipt.page, at=at.timestamp())
+            learn(fact, context=self.context.id, index=receipt.page, about="user", at=at.timestamp())
         except StorageError as error:  # the turn itself is stored, and the memory reads it like any other turn
             _LOG.warning("a fact of page #%d is not kept: %s", receipt.page, type(error).__name__)
 

@@ -1,7 +1,6 @@
 """The context view: what a companion reads of its context for one turn.
 
-    view_of(context, 6).recent          ("Book me a flight.", "To Oslo?"), …     the last turns
-    profile_of(context)                 the user's profile, and how to treat them
+    ContextView.of(context, 6).recent          ("Book me a flight.", "To Oslo?"), …     the last turns
 
 This module knows nothing of models or prompts.
 """
@@ -10,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..context.context import Context
-from ..errors import StorageError
 from ..messages import text_of
 
 FRAMING = 8
@@ -36,48 +34,20 @@ class ContextView:
     recalls: bool = True
     """whether the model has the tool `recall_page`"""
 
-
-def view_of(context: Context, turns: int) -> ContextView:
-    """Return the view of *context* for the next question, with its last *turns*. O(messages in the window)."""
-    recent = []
-    for messages in context.turns(turns):
-        texts = {message["role"]: text for message in messages if (text := text_of(message))}
-        if "user" in texts or "assistant" in texts:
-            recent.append((texts.get("user", ""), texts.get("assistant", "")))
-    return ContextView(
-        context.id,
-        context.count,
-        context.nonce,
-        context.budget,
-        context.clip_limit - FRAMING,
-        tuple(recent),
-        bool(context.tools),
-    )
-
-
-def profile_of(context: Context) -> tuple[str, str]:
-    """Return the profile of the user and the strategy for them, "" where there is none. One small query."""
-    from ..memory.inspect import profile
-    from ..memory.tiered_memory import TieredMemory
-
-    memory = context.memory
-    if not isinstance(memory, TieredMemory):
-        return "", ""
-    try:
-        found = profile(memory)
-    except StorageError:
-        return "", ""
-    return found.text, found.strategy
-
-
-def learned(context: Context, text: str, *, page: int, at: float | None) -> bool:
-    """Give the fact *text* of page *page* to the memory of *context*, and return whether the memory accepts facts.
-
-    Raises:
-        StorageError: If it can't be stored.
-    """
-    learn = getattr(context.memory, "learn", None)
-    if learn is None:
-        return False
-    learn(text, context=context.id, index=page, about="user", at=at)
-    return True
+    @classmethod
+    def of(cls, context: Context, turns: int) -> "ContextView":
+        """Return the view of *context* for the next question, with its last *turns*. O(messages in the window)."""
+        recent = []
+        for messages in context.turns(turns):
+            texts = {message["role"]: text for message in messages if (text := text_of(message))}
+            if "user" in texts or "assistant" in texts:
+                recent.append((texts.get("user", ""), texts.get("assistant", "")))
+        return cls(
+            context.id,
+            context.count,
+            context.nonce,
+            context.budget,
+            context.clip_limit - FRAMING,
+            tuple(recent),
+            bool(context.tools),
+        )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..context.context import Context
 from ..errors import InvalidSetting, brief
-from ..messages import Message, call_name, tool_calls
+from ..messages import Message, arguments_of, call_name, tool_calls
 from ..text.sanitize import quoted
 
 Function = Callable[..., object]
@@ -142,10 +142,4 @@ def _arguments(call: Message) -> dict[str, object] | str:
     """
     if "custom" in call:
         return str(call["custom"].get("input", ""))
-    try:
-        given = json.loads((call.get("function") or {}).get("arguments") or "{}")
-    except (ValueError, TypeError, RecursionError):
-        raise ValueError("the arguments are not valid JSON") from None
-    if not isinstance(given, dict):
-        raise ValueError("the arguments are not an object")  # noqa: TRY004 -- of what the model wrote
-    return given
+    return arguments_of((call.get("function") or {}).get("arguments") or "{}")

@@ -142,7 +142,8 @@ class Turn:
         if stream:
             replies = self._chat.pieces(request, step="chat", tools=tools)
         else:
-            replies = whole(self._chat(request, step="chat", tools=tools))
+            reply = self._chat(request, step="chat", tools=tools)
+            replies = iter((reply.text, reply))
         for piece in replies:
             if isinstance(piece, Reply):
                 self._usage = piece.usage
@@ -202,12 +203,6 @@ class Turn:
         except WriteConflict:
             self._context.refresh()
             return act()
-
-
-def whole(reply: Reply) -> Iterator[str | Reply]:
-    """Yield the text of *reply*, and then itself."""
-    yield reply.text
-    yield reply
 
 
 def halved(text: str, count: Callable[[str], int], most: int) -> list[str]:

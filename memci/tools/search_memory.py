@@ -14,7 +14,6 @@ A number is a page of this conversation, which `recall_page` reads byte for byte
 things are found: the memory does that.
 """
 
-import json
 import logging
 import math
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from datetime import UTC, date, datetime, time
 
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import FoundPage, Recollection
-from ..messages import Message
+from ..messages import Message, arguments_of
 from ..text.sanitize import framed, quoted
 
 SEARCH_MEMORY: Message = {
@@ -72,11 +71,9 @@ class SearchQuery:
 def parsed(arguments: object) -> SearchQuery | str:
     """Return the checked *arguments* (the model's JSON, or an object), or the answer that says what is wrong."""
     try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (ValueError, RecursionError):
-        return _mistake("the arguments are not valid JSON")
-    if not isinstance(given, dict):
-        return _mistake("the arguments are not an object")
+        given = arguments_of(arguments)
+    except ValueError as error:
+        return _mistake(str(error))
     unknown = sorted(map(str, set(given) - {"query", "since", "until"}))
     if unknown:
         return _mistake(f"there is no argument {quoted(unknown[0][:40])}")
@@ -126,13 +123,8 @@ def answer(
 ) -> str:
     """Return the text that answers one call of `search_memory`.
 
-    Args:
-        arguments: JSON, as the model wrote it.
-        search: Searches the memory.
-        context: The id of the conversation that asks: only its pages have numbers to recall.
-        room: Tokens that the answer may cost.
-        count: Returns the tokens of a text.
-        nonce: The random word in the frame.
+    It costs at most *room* tokens, as *count* counts them; *nonce* is the random word in its frame. Only pages of
+    *context*, the conversation that asks, have numbers to recall.
     """
     wanted = parsed(arguments)
     if isinstance(wanted, str):

@@ -18,7 +18,8 @@ from ..context.context import Context
 from ..errors import InvalidSetting, StorageFull
 from ..history.export import exported
 from ..history.export_format import is_native
-from ..history.import_ import check_free, committed, transitions
+from ..history.import_ import committed, transitions
+from ..history.loader import check_free
 from ..history.plain_chat import chat_of, imported_chat
 from ..storage import EphemeralStorage, Storage
 from .output import Output

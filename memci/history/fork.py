@@ -8,11 +8,12 @@ No message is copied. This module knows nothing of how the window was made.
 
 from dataclasses import replace
 
-from ..errors import InvalidSetting, WriteConflict
+from ..errors import WriteConflict
 from ..storage import Storage
 from ..storage.protocol import Transition
 from ..window import snapshot as snapshots
 from ..window.window import Window
+from .loader import check_free, check_name, taken
 
 
 def forked(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> None:  # noqa: A002
@@ -28,13 +29,9 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
     Raises:
         InvalidSetting: If there is a context *id* already, or *id* or *owner* is no name.
     """
-    taken = InvalidSetting("id", f"there is a context {id!r:.60} already: take another name")
-    if not isinstance(id, str) or not id:
-        raise InvalidSetting("id", f"expected a name for the fork (a str that is not empty), got {id!r:.60}")
-    if owner is not None and (not isinstance(owner, str) or not owner):
-        raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {owner!r:.60}")
-    if target.load(id) is not None:
-        raise taken
+    check_free(target, id)
+    if owner is not None:
+        check_name("owner", owner)
     was, contents = window.record, window.contents
     state = replace(window.state, since=was.head, outbox=())
     record = was._replace(
@@ -45,4 +42,4 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
     try:
         target.commit(Transition(0, record, pages=pages, views=window.views, compaction=compaction))
     except WriteConflict:
-        raise taken from None
+        raise taken(id) from None

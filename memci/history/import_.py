@@ -40,7 +40,7 @@ from .export_format import (
     stored_text,
     stripped,
 )
-from .loader import OpenRequest, loaded
+from .loader import OpenRequest, check_free, loaded, taken
 from .verify import page_problem, problems
 
 _ORDER = tuple(MODELS)
@@ -81,16 +81,8 @@ def committed(storage: Storage, transition: Transition, *, id: str | None = None
     try:
         storage.commit(transition._replace(record=record))
     except WriteConflict:
-        raise _taken(record.id) from None
+        raise taken(record.id) from None
     return record.id
-
-
-def check_free(storage: Storage, id: str) -> None:  # noqa: A002
-    """Raise InvalidSetting unless *id* can be the name of a new context in *storage*. O(1)."""
-    if not isinstance(id, str) or not id:
-        raise InvalidSetting("id", f"expected a name (a str that is not empty), got {id!r:.60}")
-    if storage.revision(id):
-        raise _taken(id)
 
 
 def transitions(lines: Iterable[str], *, counter: Callable[[str], int] | None = None) -> Iterator[Transition]:
@@ -332,7 +324,3 @@ def _with_costs(block: Block, window: Window) -> Block:
             brief = line.costs[Level.BRIEF]
         lines.append(replace(line, costs=(full, brief, title)))
     return replace(block, lines=tuple(lines))
-
-
-def _taken(id: str) -> InvalidSetting:  # noqa: A002
-    return InvalidSetting("id", f"there is a context {id!r:.60} already: take another id, or erase that one first")

@@ -101,15 +101,32 @@ def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     raise StorageBusy(f"context {request.id!r:.60} changes faster than it can be loaded")
 
 
+def check_name(name: str, value: object) -> None:
+    """Raise InvalidSetting unless *value* can name a context or an owner. O(characters)."""
+    if not isinstance(value, str) or not value:
+        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
+    check_text(name, value)
+
+
+def check_free(storage: Storage, id: str) -> None:  # noqa: A002
+    """Raise InvalidSetting unless *id* can name a new context in *storage*. O(1)."""
+    check_name("id", id)
+    if storage.revision(id):
+        raise taken(id)
+
+
+def taken(id: str) -> InvalidSetting:  # noqa: A002
+    """Return the error for a new context *id* where there is one already."""
+    return InvalidSetting("id", f"there is a context {id!r:.60} already: take another id, or erase that one first")
+
+
 def _check(request: OpenRequest) -> None:
-    for name, value in (("id", request.id), ("owner", request.owner)):
-        if (value is not None or name == "id") and (not isinstance(value, str) or not value):
-            raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
-        check_text(name, value or "")
-    if request.nonce is not None and not (
-        isinstance(request.nonce, str) and re.fullmatch("[0-9a-f]{8}", request.nonce)
-    ):
-        raise InvalidSetting("nonce", f"expected 8 hex digits, got {request.nonce!r:.60}")
+    check_name("id", request.id)
+    if request.owner is not None:
+        check_name("owner", request.owner)
+    nonce = request.nonce
+    if nonce is not None and not (isinstance(nonce, str) and re.fullmatch("[0-9a-f]{8}", nonce)):
+        raise InvalidSetting("nonce", f"expected 8 hex digits, got {nonce!r:.60}")
 
 
 def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:

@@ -14,7 +14,8 @@ from ..messages import Message, MessageLike, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import exported
 from .export_format import fields_of, stripped
-from .import_ import check_free, imported
+from .import_ import imported
+from .loader import check_free
 
 _SYSTEM = ("system", "developer")
 

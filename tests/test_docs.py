@@ -327,6 +327,21 @@ COMMANDS = {
 """the options of each command of memci"""
 
 
+def test_the_drawings_of_design_show_what_is_there() -> None:
+    """Every folder and every module of a package is drawn, and a call goes through modules that exist."""
+    text = (ROOT / "docs/design.md").read_text("utf-8")
+    tree = text.partition("## The packages")[2].partition("```text")[2].partition("```")[0]
+    ways = text.partition("## The way of an append")[2].partition("## The one plan")[0]
+    package = ROOT / "memci"
+    modules = [each for each in package.glob("*/*.py") if each.stem != "__init__"]
+    folders = {each.parent.name for each in package.rglob("__init__.py")}
+    entered = re.findall(r"\b[a-z]+(?:/[a-z_]+)+\b", ways.replace("../tests/test_costs", ""))
+
+    assert set(re.findall(r"(\w+)/", tree)) == folders
+    assert [each.stem for each in modules if not re.search(rf"\b{each.stem}\b", tree)] == []
+    assert [each for each in entered if not exists(f"memci/{each}".replace("/", "."))] == []
+
+
 def stubs() -> list[tuple[str, ast.stmt]]:
     """Every signature that the documents give, by dotted name."""
     found: list[tuple[str, ast.stmt]] = []

@@ -8,8 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memci import Context
 from memci.errors import InvalidSetting, SchemaTooNew, StorageReadOnly, StorageUnavailable
-from memci.storage import SQLiteStorage
+from memci.storage import FilesystemStorage, SQLiteStorage
 from memci.storage.sqlite.connection import check_library, network_file_system
 from memci.testing.storage.rows import append
 
@@ -192,3 +193,44 @@ def test_network_file_systems_are_known(tmp_path: Path) -> None:
 
     assert [network_file_system(place, mounts) for place in places] == [None, "nfs4", None, "cifs", None]
     assert network_file_system("agent\0.db", mounts) is None
+
+
+def test_files_are_for_their_owner_only(path: Path) -> None:
+    """Messages are private: no file of a store, its log or its memory can be read by others, whatever the umask."""
+    before = os.umask(0)
+    try:
+        with Context.open(path, "alice", window=8_000) as context:
+            context.append_turn("Book me a flight.", {"role": "assistant", "content": "When?"})
+            context.flush()
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+        with Context.open(FilesystemStorage(path.parent / "folder"), "alice", window=8_000) as context:
+            for _ in range(2):
+                context.append_turn("Book me a flight.", {"role": "assistant", "content": "When?"})
+            context.flush()
+            files = [file for file in (path.parent / "folder").rglob("*") if file.is_file()]
+            modes |= {file.name: file.stat().st_mode & 0o777 for file in files}
+    finally:
+        os.umask(before)
+
+    assert {"agent.db", "agent.db-wal", "memory.db", "memory.db-wal"} <= modes.keys()
+    assert {name: mode for name, mode in modes.items() if mode != 0o600} == {}
+
+
+def test_link_to_nothing_makes_no_file(tmp_path: Path) -> None:
+    """A link whose target is gone is refused: a new store in its place would hide that the old one is missing."""
+    (tmp_path / "agent.db").symlink_to(tmp_path / "gone.db")
+
+    with pytest.raises(StorageUnavailable, match=r"gone\.db"):
+        SQLiteStorage(tmp_path / "agent.db")
+
+    assert not (tmp_path / "gone.db").exists()
+
+
+def test_name_of_sqlite_for_ram_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`:memory:` is refused with the store to take; no file of that name is made."""
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InvalidSetting, match="EphemeralStorage"):
+        SQLiteStorage(":memory:")
+
+    assert list(tmp_path.iterdir()) == []

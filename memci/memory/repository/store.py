@@ -22,7 +22,7 @@ import apsw
 
 from ...errors import CorruptRecord, HandlePoisoned, SchemaTooNew, StorageReadOnly
 from ...storage import Storage
-from ...storage.sqlite.connection import storage_error
+from ...storage.sqlite.connection import make_private, storage_error
 from ...storage.validation import with_sidecar
 
 SCHEMA_VERSION: Final = 2
@@ -266,6 +266,8 @@ class MemoryStore:
 
     def _connect(self) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        if not self.read_only and self._path != ":memory:":
+            make_private(self._path)
         connection = apsw.Connection(self._path, flags=flags)
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
         connection.pragma("trusted_schema", False)

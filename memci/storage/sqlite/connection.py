@@ -21,6 +21,7 @@ import errno
 import os
 import random
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -175,9 +176,22 @@ def _full(path: str) -> bool:
     return False
 
 
+def make_private(path: str) -> None:
+    """Make the file *path* if it is missing, readable by its owner only: SQLite gives its log the same rights.
+
+    What keeps it from being made, opening it says.
+    """
+    with suppress(OSError, ValueError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 def _check_place(path: str, *, read_only: bool) -> None:
     place = Path(path)
     try:
+        if place.is_symlink() and not place.exists():
+            raise StorageUnavailable(
+                f"{path!r} is a link to {str(place.readlink())!r}, which is not there: name a file"
+            )
         if read_only and not place.exists():
             raise StorageUnavailable(f"there is no file {path!r}: check the path, or open it to write")
         if not place.parent.is_dir():
@@ -197,6 +211,7 @@ def _connect(path: str, *, read_only: bool) -> apsw.Connection:
         return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     if read_only:
         return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    make_private(path)
     return apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
 
 

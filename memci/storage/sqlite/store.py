@@ -20,7 +20,15 @@ from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
 import apsw
 
-from ...errors import CommitUnknown, CorruptRecord, HandlePoisoned, StorageError, StorageFull, StorageReadOnly
+from ...errors import (
+    CommitUnknown,
+    CorruptRecord,
+    HandlePoisoned,
+    InvalidSetting,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+)
 from ..locks import hold
 from ..protocol import (
     CompactionRow,
@@ -88,6 +96,8 @@ class SQLiteStorage:
         busy_timeout_seconds: float = 5.0,
         read_only: bool = False,
     ) -> None:
+        if path == ":memory:":
+            raise InvalidSetting("path", "a SQLite store is a file: for a store in RAM take EphemeralStorage()")
         self._path = os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
         self._lock = RLock()
         self._pid = os.getpid()

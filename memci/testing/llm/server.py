@@ -19,9 +19,10 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Condition, Lock, Thread, current_thread
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any
 
@@ -29,6 +30,8 @@ from ...messages import Message, text_of
 from . import wire
 from .faults import Cut, Fault, Hang, Raw, Reset, Status
 from .scripted import ScriptedAnswer, reply_of
+
+_CHUNKED = {"Transfer-Encoding": "chunked"}
 
 Answer = ScriptedAnswer | Fault
 """text as it is; an assistant's message if it has a role; else an object, written as JSON; or a fault"""
@@ -152,7 +155,6 @@ class ModelServer:
             hang.release()
         self._http.shutdown()
         self._thread.join()
-        self._http.disconnect()
         self._http.server_close()
 
     def __enter__(self) -> "ModelServer":
@@ -198,43 +200,29 @@ class ModelServer:
 class _Server(ThreadingHTTPServer):
     """Keeps its connections, to close them when it stops: a client may leave one open for the next request."""
 
-    daemon_threads = True  # a test that forgets to stop the server still ends; a server that is stopped joins them
-
     def __init__(self, script: ModelServer) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
         self.script = script
-        self._answering: list[Thread] = []
-        self._open: set[socket.socket] = set()
-        self._guard = Condition()
+        self._answering: dict[socket.socket, Thread] = {}
+        self._guard = Lock()
 
-    def get_request(self) -> tuple[socket.socket, Any]:
-        connection, address = super().get_request()
-        with self._guard:
-            self._open.add(connection)
-        return connection, address
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        with self._guard:
-            self._answering = [*(each for each in self._answering if each.is_alive()), current_thread()]
-        super().finish_request(request, client_address)
-
-    def server_close(self) -> None:
-        super().server_close()
-        with self._guard:
-            self._guard.wait_for(lambda: not self._open)
-        for thread in self._answering:
-            thread.join()
+    def process_request(self, request: Any, client_address: Any) -> None:
+        # a daemon, so that a test that forgets to stop the server ends
+        answering = Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
+        self._answering = {each: thread for each, thread in self._answering.items() if thread.is_alive()}
+        self._answering[request] = answering
+        answering.start()
 
     def shutdown_request(self, request: Any) -> None:
         with self._guard:
             super().shutdown_request(request)
-            self._open.discard(request)
-            self._guard.notify_all()
 
-    def disconnect(self) -> None:
-        with self._guard:
-            for connection in self._open:
-                _shut(connection)
+    def server_close(self) -> None:
+        super().server_close()
+        for connection, answering in self._answering.items():
+            with self._guard, suppress(OSError):  # the client was faster
+                connection.shutdown(socket.SHUT_RDWR)
+            answering.join()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing: tests close connections on purpose."""
@@ -283,7 +271,7 @@ class _Connection(BaseHTTPRequestHandler):
             hang.released.wait()
             self._send(script._next(request), request)
             return
-        self._head(200, "text/event-stream" if request.streams else "application/json", length=None)
+        self._head(200, "text/event-stream" if request.streams else "application/json", _CHUNKED)
         while not hang.released.wait(0.02):
             self._part(b"\n")
         self.close_connection = True
@@ -296,21 +284,19 @@ class _Connection(BaseHTTPRequestHandler):
             self.connection.close()
             self.close_connection = True
         elif isinstance(answer, Status):
-            self._status(answer)
+            body = wire.written(wire.error(answer.message, answer.error, answer.parameter))
+            wait = ("Retry-After-Ms", 1) if answer.retry_after is None else ("Retry-After", answer.retry_after)
+            self._whole(answer.code, "application/json", body, {**answer.headers, wait[0]: wait[1]})
         elif isinstance(answer, Raw):
             body = answer.body.encode("utf-8", "surrogatepass") if isinstance(answer.body, str) else answer.body
-            self._head(answer.status, answer.content_type, length=len(body))
-            self.wfile.write(body)
+            self._whole(answer.status, answer.content_type, body)
         elif isinstance(answer, Cut):
             self._complete(answer.text, request, cut=answer.after)
         else:
             self._complete(answer, request)
 
-    def _status(self, status: Status) -> None:
-        body = wire.written(wire.error(status.message, status.error, status.parameter))
-        wait = {"Retry-After-Ms": 1} if status.retry_after is None else {"Retry-After": status.retry_after}
-        more = {**status.headers, **{name: str(value) for name, value in wait.items()}}
-        self._head(status.code, "application/json", length=len(body), more=more)
+    def _whole(self, status: int, kind: str, body: bytes, headers: Mapping[str, object] | None = None) -> None:
+        self._head(status, kind, {"Content-Length": len(body), **(headers or {})})
         self.wfile.write(body)
 
     def _complete(self, answer: ScriptedAnswer, request: Request, cut: int | None = None) -> None:
@@ -319,12 +305,12 @@ class _Connection(BaseHTTPRequestHandler):
         script = self.server.script
         if not request.streams:
             body = wire.written(wire.completion(reply, model, usage=script.usage))
-            self._head(200, "application/json", length=len(body))
+            self._head(200, "application/json", {"Content-Length": len(body)})
             self.wfile.write(body if cut is None else body[: len(body) // 2])
             self.close_connection |= cut is not None
             return
         wanted = script.usage and bool((request.body.get("stream_options") or {}).get("include_usage"))
-        self._head(200, "text/event-stream; charset=utf-8", length=None)
+        self._head(200, "text/event-stream; charset=utf-8", _CHUNKED)
         for part in _events(wire.stream(reply, model, usage=wanted), cut, script.chunk):
             self._part(part)
         if cut is None:
@@ -332,15 +318,10 @@ class _Connection(BaseHTTPRequestHandler):
         else:
             self.close_connection = True
 
-    def _head(self, status: int, kind: str, *, length: int | None, more: Mapping[str, str] | None = None) -> None:
+    def _head(self, status: int, kind: str, headers: Mapping[str, object]) -> None:
         self.send_response_only(status)
-        self.send_header("Content-Type", kind)
-        if length is None:
-            self.send_header("Transfer-Encoding", "chunked")
-        else:
-            self.send_header("Content-Length", str(length))
-        for name, value in (more or {}).items():
-            self.send_header(name, value)
+        for name, value in {"Content-Type": kind, **headers}.items():
+            self.send_header(name, str(value))
         self.end_headers()
 
     def _part(self, part: bytes) -> None:
@@ -372,10 +353,3 @@ def _written(pieces: Iterator[dict[str, Any]], cut: int | None) -> Iterator[byte
         if left is not None and left <= 0:
             return
     yield b"data: [DONE]\n\n"
-
-
-def _shut(connection: socket.socket) -> None:
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:  # the client was faster
-        return

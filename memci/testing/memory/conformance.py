@@ -15,18 +15,21 @@ the store of the pages. This module knows nothing of how a memory finds things.
 """
 
 from collections.abc import Callable, Iterator
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ...memory.backend import FoundPage, MemoryBackend, PageRecord, Scope
-from .erase import MemoryErasure
 from .hostile import MemoryUnderAttack
 from .machine import MemoryMachine
 from .pages import DAY, Keep, Tell, found, saying, told
 from .search import MemorySearch
+
+Reopen = Callable[..., MemoryBackend]
+"""Opens the same memory once more, beside those that are open; `owner` opens another's."""
 
 _STEPS = settings(
     max_examples=12,
@@ -39,7 +42,7 @@ _STEPS = settings(
 )
 
 
-class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
+class MemoryConformance(MemorySearch, MemoryUnderAttack):
     """The promises of `memci.memory.backend.MemoryBackend`."""
 
     @pytest.fixture
@@ -191,22 +194,13 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
 
     def test_threads_may_use_it_at_once(self, memory: MemoryBackend, keep: Keep) -> None:
         """Six threads that feed, search, erase and maintain it at once lose, mix up and repeat nothing."""
-        failed: list[BaseException] = []
+        names = ("one", "two", "three", "four")
         pages = {
             name: [told(i, f"zeppelin {name}quokka{i}", f"{name} {i}", context=name) for i in range(1, 9)]
-            for name in ("one", "two", "three", "four")
+            for name in names
         }
-        for each in (page for told_of in pages.values() for page in told_of):
+        for each in chain.from_iterable(pages.values()):
             keep(each)
-
-        def guarded(work: Callable[[], None]) -> Callable[[], None]:
-            def run() -> None:
-                try:
-                    work()
-                except BaseException as error:
-                    failed.append(error)
-
-            return run
 
         def write(name: str) -> None:
             for page in pages[name]:
@@ -220,16 +214,63 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack, MemoryErasure):
                 memory.maintain(float(i))
                 memory.search("zeppelin", k=9)
 
-        work = [guarded(lambda name=name: write(name)) for name in pages] + [guarded(look)] * 2  # type: ignore[misc]
-        threads = [Thread(target=each) for each in work]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(6) as pool:
+            working = [*(pool.submit(write, name) for name in names), pool.submit(look), pool.submit(look)]
+        for done in working:
+            done.result()
 
-        assert failed == []
-        left = sorted((name, i) for name in pages for i in (1, 2, 4, 5, 6, 8))
+        left = sorted((name, i) for name in names for i in (1, 2, 4, 5, 6, 8))
         assert sorted(found(memory, "zeppelin", k=99)) == left
+
+    def test_erased_page_is_not_found_any_more(self, memory: MemoryBackend, tell: Tell) -> None:
+        """An erased page is gone, others stay; it is counted; erasing it again is fine, and counts nothing."""
+        for index in range(1, 6):
+            memory.admit(tell(index, f"zeppelin quokka{index}"))
+
+        gone = memory.erase(Scope("alice", (2, 4)))
+
+        assert gone.pages == 2
+        assert sorted(found(memory, "zeppelin")) == [("alice", 1), ("alice", 3), ("alice", 5)]
+        assert saying(memory, "quokka2") == []
+        assert memory.erase(Scope("alice", (2, 4, 77))).pages == 0
+        assert memory.erase(Scope("nobody", (1,))).pages == 0
+        assert memory.erase(Scope("alice", ())).pages == 0
+        assert sorted(found(memory, "zeppelin")) == [("alice", 1), ("alice", 3), ("alice", 5)]
+
+    def test_erased_page_can_be_told_again(self, memory: MemoryBackend, tell: Tell) -> None:
+        """A page that was erased and is observed again is found again."""
+        tell(1, "the zeppelin lands")
+        memory.erase(Scope("alice", (1,)))
+
+        tell(1, "the zeppelin starts")
+
+        assert found(memory, "zeppelin") == [("alice", 1)]
+
+    def test_erased_context_leaves_the_others(self, memory: MemoryBackend, tell: Tell) -> None:
+        """A context goes whole, as if it had never been observed; another one stays."""
+        for name in ("alice", "bob"):
+            for index in (1, 2):
+                memory.admit(tell(index, f"zeppelin {name} {index}", context=name))
+
+        assert memory.erase(Scope("alice")).pages == 2
+
+        assert sorted(found(memory, "zeppelin")) == [("bob", 1), ("bob", 2)]
+        assert memory.acknowledged("alice") == 0
+        assert memory.acknowledged("bob") in {0, 2}
+        assert memory.erase(Scope("alice")).pages == 0
+
+    def test_everything_is_erased(self, memory: MemoryBackend, tell: Tell) -> None:
+        """An empty scope is all that the owner has; the memory can be used afterwards."""
+        for name in ("alice", "bob"):
+            memory.admit(tell(1, f"I like zeppelins, says {name}", context=name))
+        memory.maintain(9.0)
+
+        assert memory.erase(Scope()).pages == 2
+
+        assert not memory.search("zeppelins")
+        assert memory.acknowledged("alice") == memory.acknowledged("bob") == 0
+        tell(2, "the zeppelin lands")
+        assert found(memory, "zeppelin") == [("alice", 2)]
 
     def test_closing_twice_is_fine(self, memory: MemoryBackend, tell: Tell) -> None:
         """close() may be called again."""
@@ -252,20 +293,18 @@ class DurableMemoryConformance(MemoryConformance):
     """The promises of a memory that keeps its pages after close()."""
 
     @pytest.fixture
-    def reopen(self) -> Callable[..., MemoryBackend]:
-        """Give what opens the same memory once more, beside those that are open; `owner` opens another's."""
+    def reopen(self) -> Reopen:
+        """Give what opens it once more."""
         raise NotImplementedError("a subclass gives it")
 
     @pytest.fixture
-    def stranger(self, reopen: Callable[..., MemoryBackend]) -> Iterator[MemoryBackend]:
+    def stranger(self, reopen: Reopen) -> Iterator[MemoryBackend]:
         """Give a memory of another owner in the same place."""
         other = reopen(owner="somebody else")
         yield other
         other.close()
 
-    def test_reopened_memory_finds_the_same(
-        self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], tell: Tell
-    ) -> None:
+    def test_reopened_memory_finds_the_same(self, memory: MemoryBackend, reopen: Reopen, tell: Tell) -> None:
         """What was fed is found after close() and opening again, in the same order, and is acknowledged."""
         for index in range(1, 20):
             memory.admit(tell(index, f"zeppelin {index}", f"quokka{index} lives", at=index * DAY))
@@ -279,9 +318,7 @@ class DurableMemoryConformance(MemoryConformance):
         assert again.acknowledged("alice") == 19
         again.close()
 
-    def test_handles_see_each_other(
-        self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], keep: Keep
-    ) -> None:
+    def test_handles_see_each_other(self, memory: MemoryBackend, reopen: Reopen, keep: Keep) -> None:
         """What one handle was fed, or erased, another one knows at its next call, and none loses the other's."""
         other = reopen()
         for index in range(1, 13):
@@ -299,9 +336,7 @@ class DurableMemoryConformance(MemoryConformance):
         assert sorted(found(memory, "zeppelin")) == sorted(found(other, "zeppelin")) == left
         other.close()
 
-    def test_erased_page_stays_erased(
-        self, memory: MemoryBackend, reopen: Callable[..., MemoryBackend], tell: Tell
-    ) -> None:
+    def test_erased_page_stays_erased(self, memory: MemoryBackend, reopen: Reopen, tell: Tell) -> None:
         """What was erased is not found after close() and opening again."""
         tell(1, "the zeppelin lands")
         tell(2, "the zeppelin starts")

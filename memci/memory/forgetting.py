@@ -18,8 +18,8 @@ from .repository.items import dumped, validated
 from .repository.job_queue import savers
 from .repository.store import MemoryStore
 from .tiers import episodes
-from .tiers.chains import ChainSummary
 from .tiers.profile import Profile
+from .tiers.topics import ChainSummary
 
 
 def forget(session: Session, scope: Scope) -> Forgotten:

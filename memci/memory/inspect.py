@@ -23,10 +23,9 @@ from .repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .retrieval.knowledge import concepts
 from .tiered_memory import TieredMemory
 from .tiers.events import DailySummary, LifeEvent
-from .tiers.fact_lists import Knowledge
-from .tiers.graph import name_key
+from .tiers.facts import Knowledge
+from .tiers.graph import Relation, name_key
 from .tiers.profile import Profile
-from .tiers.relations import Relation
 
 MOST_CONCEPTS = 10
 """that are shown, in all and around a name"""
@@ -285,10 +284,10 @@ def _episodes(session: Session, grouped: Sequence[GroupedPage], now: float) -> I
             each.keywords,
             each.warmth.lifetime(now, session.rules.heat),
             each.warmth.since_analysis(now, session.rules.heat),
-            each.visits,
-            each.length,
-            each.access_count,
-            each.last_visit,
+            each.warmth.visits,
+            each.warmth.length,
+            each.warmth.access_count,
+            each.warmth.last_visit,
             each.importance,
             each.first,
             each.last,

@@ -28,16 +28,14 @@ from .retrieval.embedders import Embedder
 from .retrieval.layout import Row
 from .retrieval.postings import WordIndex
 from .retrieval.vectors import VectorIndex
-from .tiers.chains import ChainSummary
 from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
-from .tiers.fact_lists import Knowledge
-from .tiers.facts import Known
-from .tiers.graph import Graph
+from .tiers.facts import Knowledge, Known
+from .tiers.graph import Graph, Relation
 from .tiers.heat import Warmth
 from .tiers.profile import Profile
-from .tiers.relations import Relation
 from .tiers.rules import Rules
+from .tiers.topics import ChainSummary
 
 MOST_OWNERS = 256
 """of which something stays in RAM"""

@@ -7,12 +7,9 @@ import pytest
 from memci.memory.backend import PageRecord
 from memci.memory.retrieval.passages import passage_terms, passages
 from memci.memory.tiers.events import DailySummary, conversation, events
-from memci.memory.tiers.fact_lists import same
-from memci.memory.tiers.facts import Known, facts
-from memci.memory.tiers.graph import Graph, name_key, seeds
-from memci.memory.tiers.profile import Profile, usable
-from memci.memory.tiers.relations import relations
-from memci.memory.tiers.traits import strategy, traits
+from memci.memory.tiers.facts import Known, facts, same
+from memci.memory.tiers.graph import Graph, name_key, relations, seeds
+from memci.memory.tiers.profile import strategy, traits, usable
 from memci.text.language.dates import asked_dates, asks_time, tells_time
 from memci.text.language.importance import importance
 from memci.text.language.instructions import instructions
@@ -67,7 +64,6 @@ READERS = {
     "conversation": lambda text: conversation([page(text)]),
     "a day": lambda text: DailySummary("").updated([page(text)], []),
     "usable": usable,
-    "merged": lambda text: Profile().merged(text, now=1.0),
     "traits": lambda text: traits([page(text)] * 3),
     "strategy": lambda text: strategy([{"role": "user", "content": text}]),
     "keywords": lambda text: keywords([text]),

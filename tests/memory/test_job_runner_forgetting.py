@@ -12,7 +12,7 @@ from memci.errors import InvalidSetting, LimitExceeded
 from memci.history.erase import erase
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
-from memci.memory.tiers.provenance import sources, vocabulary
+from memci.memory.tiers.facts import sources, vocabulary
 from memci.memory.tiers.rules import Rules
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import told

@@ -19,10 +19,9 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner
 from ..repository.items import dumped
 from ..retrieval.embedders import embedded
-from ..tiers.chains import ChainSummary, PageFeatures, continues, page_text
 from ..tiers.episodes import Episode, best, merged, opened, told
-from ..tiers.provenance import sources, vocabulary
-from ..tiers.topics import Topic, topics
+from ..tiers.facts import sources, vocabulary
+from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
 from .fact_extraction import SENT, keep_episode
 from .page_notes import Note, Notes, notes_of, plainly, unchanged
 from .step import StepRun
@@ -83,7 +82,7 @@ def retell_episode(run: StepRun, subject: int, body: str = "") -> int:  # noqa: 
         return 0
     members = owner.pages.members(subject)
     if run.chat is None:
-        after = replace(episode, told=episode.length)
+        after = replace(episode, told=episode.warmth.length)
     else:
         from .prompts.episodes import retold
 

@@ -22,8 +22,7 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner
 from ..repository.items import dumped
 from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of, events
-from ..tiers.profile import Profile
-from ..tiers.traits import STRATEGY_MESSAGES, strategy
+from ..tiers.profile import STRATEGY_MESSAGES, Profile, strategy
 from .fact_extraction import keep_profile
 from .page_notes import Notes, notes_of, unchanged
 from .step import StepRun

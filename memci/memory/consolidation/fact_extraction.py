@@ -20,12 +20,11 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped
 from ..repository.tier import FACTS, GRAPH
-from ..tiers.chains import page_text
 from ..tiers.episodes import Episode
-from ..tiers.facts import Known, facts
+from ..tiers.facts import Known, facts, sources, vocabulary
+from ..tiers.graph import Relation, relations
 from ..tiers.profile import Learned, Profile, profiled
-from ..tiers.provenance import sources, vocabulary
-from ..tiers.relations import Relation, relations
+from ..tiers.topics import page_text
 from .step import StepRun, by_rule
 
 SENT = 50
@@ -114,7 +113,7 @@ def promote(session: Session, now: float) -> int:
 def used(session: Session) -> list[int]:
     """Return the episodes that were accessed often and have pages that the graph does not know. O(episodes)."""
     episodes, pages = session.tiers().episodes, session.owner.pages
-    often = [key for key, each in list(episodes.items()) if each.access_count >= session.rules.accesses]
+    often = [key for key, each in list(episodes.items()) if each.warmth.access_count >= session.rules.accesses]
     return [key for key in often if pages.untold(key, GRAPH, 1)]
 
 

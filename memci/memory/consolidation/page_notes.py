@@ -15,9 +15,9 @@ from ...text.summarize import LINE_COLUMNS, TITLE_COLUMNS, Summary, extract, one
 from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped, validated
-from ..tiers.chains import page_text
 from ..tiers.events import LifeEvent
-from ..tiers.provenance import sources, vocabulary
+from ..tiers.facts import sources, vocabulary
+from ..tiers.topics import page_text
 from .step import StepRun
 
 KIND = "note"

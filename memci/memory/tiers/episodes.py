@@ -6,10 +6,8 @@
                Seat on that flight   vector: mean of its pages        length 4      importance 0.7
                A refund for it"
 
-A merge refreshes what the episode is: summary, keywords and vector follow the pages that joined. (MemoryOS, arXiv
-2506.06326: segments, joined by F_score > 0.6; its code leaves summary and vector as the first batch made
-them.) The summary is made of titles of pages, never of a summary. The fragment of the three-layer design {memory_text,
-keywords, time_range, importance_score, access_count} is this same record.
+A merge refreshes summary, keywords and vector. The summary is made of titles of pages, never of a summary. (MemoryOS,
+arXiv 2506.06326: segments, joined by F_score > 0.6; its code leaves summary and vector as the first batch made them.)
 
 This module knows nothing of where episodes are stored or of how candidates are found.
 """
@@ -19,9 +17,8 @@ from dataclasses import dataclass, field, replace
 
 from ...text.language.keywords import folded, jaccard
 from ...text.summarize import one_line
-from .chains import Vector, cosine
 from .heat import Warmth
-from .topics import Topic, mean
+from .topics import Topic, Vector, cosine, joint_keywords, mean
 
 THRESHOLD = 0.6
 KEYWORD_WEIGHT = 1.0
@@ -51,160 +48,76 @@ class Episode:
     """how many pages it had when a model summarized it last"""
 
     @property
-    def visits(self) -> int:
-        """How often it was visited: found by a search, or joined by pages."""
-        return self.warmth.visits
-
-    @property
-    def length(self) -> int:
-        """How many pages it has."""
-        return self.warmth.length
-
-    @property
-    def last_visit(self) -> float:
-        """When it was visited last, in seconds since 1970 UTC."""
-        return self.warmth.last_visit
-
-    @property
-    def access_count(self) -> int:
-        """How often a search brought it back."""
-        return self.warmth.access_count
-
-    @property
     def grown(self) -> bool:
         """Whether it has half as many pages again as when a model summarized it last, and more than one."""
-        return self.length > 1 and 2 * self.length >= 3 * self.told
+        return self.warmth.length > 1 and 2 * self.warmth.length >= 3 * self.told
 
     def visited(self, now: float) -> "Episode":
         """Return it after a search brought it back."""
         return replace(self, warmth=self.warmth.visited(now), version=self.version + 1)
 
 
-def score(episode: Episode, topic: Topic, keyword_weight: float = KEYWORD_WEIGHT) -> float:
+def score(episode: Episode, topic: Topic) -> float:
     """Return how much *topic* belongs to *episode*, from -1 to 2."""
-    return cosine(episode.embedding, topic.vector) + keyword_weight * jaccard(episode.keywords, topic.keywords)
+    return cosine(episode.embedding, topic.vector) + KEYWORD_WEIGHT * jaccard(episode.keywords, topic.keywords)
 
 
-def best(
-    topic: Topic,
-    candidates: Iterable[tuple[int, Episode]],
-    *,
-    threshold: float = THRESHOLD,
-    keyword_weight: float = KEYWORD_WEIGHT,
-) -> int | None:
+def best(topic: Topic, candidates: Iterable[tuple[int, Episode]], *, threshold: float = THRESHOLD) -> int | None:
     """Return the id of the candidate that *topic* joins, None if it opens an episode of its own. O(candidates)."""
-    scored = [(score(episode, topic, keyword_weight), -key) for key, episode in candidates]
+    scored = [(score(episode, topic), -key) for key, episode in candidates]
     top = max(scored, default=(0.0, 0))
     return -top[1] if scored and top[0] >= threshold else None
 
 
-def opened(
-    topic: Topic, *, now: float, importance: float = 0.0, first: float | None = None, last: float | None = None
-) -> Episode:
-    """Return the episode that *topic* opens. It was not visited yet.
+def opened(topic: Topic, *, now: float, first: float | None = None, last: float | None = None) -> Episode:
+    """Return the episode that *topic* opens, with all its pages. It was not visited yet.
 
-    Args:
-        topic: With all its pages.
-        now: In seconds since 1970 UTC.
-        importance: Of its most important page, 0 to 1.
-        first: When the first of its pages happened, in seconds since 1970 UTC.
-        last: When the last one did.
+    Times are seconds since 1970 UTC; *first* and *last* are those of its pages, None if not known.
     """
     return Episode(
         summary=_summary("", topic.content or topic.theme, topic.keywords),
-        keywords=_united((), topic.keywords),
+        keywords=_united(topic.keywords),
         embedding=topic.vector,
         warmth=Warmth(length=len(topic.pages), last_visit=now),
-        importance=_share(importance),
         first=first,
         last=last,
     )
 
 
 def merged(
-    episode: Episode,
-    topic: Topic,
-    *,
-    now: float,
-    importance: float = 0.0,
-    first: float | None = None,
-    last: float | None = None,
+    episode: Episode, topic: Topic, *, now: float, first: float | None = None, last: float | None = None
 ) -> Episode:
-    """Return *episode* after the pages of *topic* joined it. O(1): of bounded values.
-
-    Args:
-        episode: What it was.
-        topic: What joins it.
-        now: In seconds since 1970 UTC.
-        importance: Of the most important page that joins, 0 to 1.
-        first: When the first of the pages that join happened, in seconds since 1970 UTC.
-        last: When the last one did.
-    """
+    """Return *episode* after the pages of *topic* joined it; times as in `opened`. O(1): of bounded values."""
     united = _united(episode.keywords, topic.keywords)
-    shares = (float(max(1, episode.length)), float(len(topic.pages)))
-    # a vector of another model is replaced as a whole
-    embedding = mean((episode.embedding, topic.vector), shares)
+    shares = (float(max(1, episode.warmth.length)), float(len(topic.pages)))
     times = [at for at in (episode.first, episode.last, first, last) if at is not None]
-    return Episode(
+    return replace(
+        episode,
         summary=_summary(episode.summary, topic.content or topic.theme, united),
         keywords=united,
-        embedding=embedding,
+        # a vector of another model is replaced as a whole
+        embedding=mean((episode.embedding, topic.vector), shares),
         warmth=episode.warmth.grown(len(topic.pages), now),
-        importance=max(episode.importance, _share(importance)),
         first=min(times, default=None),
         last=max(times, default=None),
         version=episode.version + 1,
-        told=episode.told,
     )
 
 
 def told(episode: Episode, summary: str, words: Sequence[str], importance: float, others: Sequence[str]) -> Episode:
-    """Return *episode* as a model summarizes it. Its vector and its warmth stay.
+    """Return *episode* as a model summarizes it: lines, keywords, *importance* from 0 to 1. Vector and warmth stay.
 
-    Args:
-        episode: What it was.
-        summary: Lines.
-        words: Keywords.
-        importance: From 0 to 1.
-        others: Titles of pages that the model knows nothing of.
+    *others* are titles of pages that the model did not read.
     """
-    united = _united(tuple(words), ())
+    united = _united(words)
     return replace(
         episode,
         summary=_summary(summary, "\n".join(others), united) or episode.summary,
         keywords=united or episode.keywords,
-        importance=_share(importance),
+        importance=min(1.0, max(0.0, importance)),
         version=episode.version + 1,
-        told=episode.length,
+        told=episode.warmth.length,
     )
-
-
-def _share(importance: float) -> float:
-    return min(1.0, max(0.0, importance))
-
-
-def _united(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keywords of both; those that both have, or that stand in front, come first and stay."""
-    ranks: dict[str, float] = {}
-    shown: dict[str, str] = {}
-    for words in (old, new):
-        for rank, word in enumerate(words):
-            key = folded(word) or word.casefold()
-            shown.setdefault(key, word.casefold())
-            ranks[key] = ranks.get(key, 0.0) + 1 / (3 + rank)
-    ordered = sorted(ranks, key=lambda key: -ranks[key])
-    return tuple(shown[key] for key in ordered[:MOST_KEYWORDS])
-
-
-def _summary(old: str, new: str, words: tuple[str, ...]) -> str:
-    """Return the lines of both; of too many, those that share least with the keywords go, never the first or last."""
-    told = [one_line(line, LINE_COLUMNS) for text in (old, new) for line in text.splitlines() if line.strip()]
-    lines = list(dict.fromkeys(told))
-    topic = {part for word in words for part in folded(word).split()}
-    while len(lines) > MOST_LINES:
-        weights = [len(topic.intersection(folded(line).split())) for line in lines[1:-1]]
-        del lines[1 + weights.index(min(weights))]
-    return "\n".join(lines)
 
 
 def retold(episode: Episode, pages: Sequence[tuple[str, tuple[str, ...], Vector | None]]) -> Episode:
@@ -225,3 +138,18 @@ def retold(episode: Episode, pages: Sequence[tuple[str, tuple[str, ...], Vector 
         version=episode.version + 1,
         told=0,
     )
+
+
+def _united(*words: Sequence[str]) -> tuple[str, ...]:
+    return joint_keywords(words)[:MOST_KEYWORDS]
+
+
+def _summary(old: str, new: str, words: tuple[str, ...]) -> str:
+    """Return the lines of both; of too many, those that share least with the keywords go, never the first or last."""
+    told = [one_line(line, LINE_COLUMNS) for text in (old, new) for line in text.splitlines() if line.strip()]
+    lines = list(dict.fromkeys(told))
+    topic = {part for word in words for part in folded(word).split()}
+    while len(lines) > MOST_LINES:
+        weights = [len(topic.intersection(folded(line).split())) for line in lines[1:-1]]
+        del lines[1 + weights.index(min(weights))]
+    return "\n".join(lines)

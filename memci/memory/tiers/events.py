@@ -5,17 +5,16 @@
              ──▶  DailySummary(2024-05-04, …, key events, 5 conversations, 10 messages, users, mood)
     the end  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
 
-Days are those of the zone that is given. (The design of the context layers has a model do this, while the conversation
-waits.)
+Days are those of the zone that is given.
 
 This module knows nothing of when it is called, or of where events are stored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from ...messages import text_of
+from ...messages import Message, text_of
 from ...text.language.importance import importance
 from ...text.language.keywords import keywords
 from ...text.language.moods import Mood, feelings, mood, mood_of
@@ -65,16 +64,12 @@ class DailySummary:
     """pages: a question and its answer"""
     messages: int = 0
     users: tuple[str, ...] = ()
+    """who spoke, at most `MOST_USERS`"""
     good: int = 0
     """words of a good mood, and of a bad one"""
     bad: int = 0
     felt: Mood | None = None
     """the mood as a model sees it, of the pages so far; None: it follows from words"""
-
-    @property
-    def unique_users(self) -> int:
-        """How many people spoke; at most `MOST_USERS` are counted."""
-        return len(self.users)
 
     @property
     def mood(self) -> Mood:
@@ -83,16 +78,14 @@ class DailySummary:
 
     def updated(self, pages: Sequence[PageRecord], found: Sequence[LifeEvent]) -> "DailySummary":
         """Return it with *pages* of the same day and the events *found* in them. O(characters of pages)."""
-        spoken = [(page, message) for page in pages for _, message in _own(page)]
-        good, bad = feelings(text_of(message) for _, message in spoken if message.get("role") == "user")
-        names = [str(message.get("name") or "user") for _, message in spoken if message.get("role") == "user"]
-        told = list(dict.fromkeys((*self.key_events, *found)))
-        best = sorted(told, key=lambda event: -event.importance)[:KEY_EVENTS]
-        topics = keywords([self.summary, *(text_of(message) for _, message in spoken)], limit=8)
+        spoken = [message for page in pages for message in _own(page)]
+        users = [message for message in spoken if message["role"] == "user"]
+        good, bad = feelings(map(text_of, users))
+        names = [str(message.get("name") or "user") for message in users]
         return replace(
             self,
-            summary=", ".join(topics),
-            key_events=tuple(event for event in told if event in best),
+            summary=", ".join(keywords([self.summary, *map(text_of, spoken)], limit=8)),
+            key_events=tuple(_weightiest((*self.key_events, *found), KEY_EVENTS)),
             conversations=self.conversations + len(pages),
             messages=self.messages + len(spoken),
             users=tuple(dict.fromkeys((*self.users, *names)))[:MOST_USERS],
@@ -114,29 +107,27 @@ class ConversationSummary:
     notable_moments: tuple[str, ...]
 
 
-def events(pages: Sequence[PageRecord], *, least: float = LEAST) -> list[LifeEvent]:
-    """Return what matters more than *least* in *pages*, in order, at most two of each page. O(characters)."""
+def events(pages: Sequence[PageRecord]) -> list[LifeEvent]:
+    """Return what matters more than `LEAST` in *pages*, in order, at most two of each page. O(characters)."""
     found: list[LifeEvent] = []
     for page in pages:
         own: list[LifeEvent] = []
-        for _, message in _own(page):
+        for message in _own(page):
             yield_to_calls()
             who = str(message.get("name") or message["role"])
             for sentence in sentences(text_of(message)[:_SCANNED]):
                 weight = importance(sentence)
-                if weight > least:
+                if weight > LEAST:
                     when = None if page.at is None else page.at + 86_400 * _days_off(sentence)
                     what = one_line(sentence, WHAT_COLUMNS)
                     own.append(LifeEvent(what, who, weight, page.context, page.index, when))
-        best = sorted(dict.fromkeys(own), key=lambda event: -event.importance)[:PER_PAGE]
-        found += [event for event in dict.fromkeys(own) if event in best]
+        found += _weightiest(own, PER_PAGE)
     return found
 
 
 def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
     """Return a conversation in short, made of its own words. O(characters)."""
-    texts = [text_of(message) for page in pages for _, message in _own(page)]
-    spoken = [text_of(message) for page in pages for _, message in _own(page) if message.get("role") == "user"]
+    own = [message for page in pages for message in _own(page)]
     titles = [extract([message for _, message in page.entries]).title for page in pages if page.entries]
     told = list(dict.fromkeys(titles))
     shown = told if len(told) <= 4 else [told[0], *told[-3:]]
@@ -145,8 +136,8 @@ def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> Conversatio
     return ConversationSummary(
         date=day_of(max(times), zone) if times else "",
         summary=" · ".join(shown),
-        key_topics=keywords(texts, limit=5),
-        sentiment=mood(spoken),
+        key_topics=keywords(map(text_of, own), limit=5),
+        sentiment=mood([text_of(message) for message in own if message["role"] == "user"]),
         notable_moments=tuple(dict.fromkeys(event.what for event in moments)),
     )
 
@@ -156,12 +147,16 @@ def day_of(at: float, zone: tzinfo = UTC) -> str:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=at)).astimezone(zone).date().isoformat()
 
 
-def _own(page: PageRecord) -> list[tuple[int, dict[str, object]]]:
-    return [
-        (ordinal, message)
-        for ordinal, message in page.entries
-        if ordinal not in page.quotes and message.get("role") in {"user", "assistant"} and text_of(message).strip()
-    ]
+def _weightiest(events: Iterable[LifeEvent], most: int) -> list[LifeEvent]:
+    """Return the events that matter most, each once, in the order in which they come."""
+    told = list(dict.fromkeys(events))
+    best = sorted(told, key=lambda event: -event.importance)[:most]
+    return [event for event in told if event in best]
+
+
+def _own(page: PageRecord) -> list[Message]:
+    own = [message for ordinal, message in page.entries if ordinal not in page.quotes]
+    return [each for each in own if each.get("role") in {"user", "assistant"} and text_of(each).strip()]
 
 
 def _days_off(text: str) -> int:

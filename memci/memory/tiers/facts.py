@@ -1,32 +1,48 @@
-"""Facts: what a page says of the user, and of what the assistant did.
+"""Facts: what a page says of the user and of what the assistant did, and the bounded lists of what is known.
 
     user       "I live in Oslo with my dog Rex. How are you?"     →  "I live in Oslo with my dog Rex."
     assistant  "I have cancelled it." + cancel(id=OI5L9G)         →  "I have cancelled it."  "called cancel(id=OI5L9G)"
 
-Whole sentences that patterns know, and the calls that change something. Questions, moods, wishes and quotations tell
-nothing lasting.
+    "I live in Oslo." (#1)   + "i LIVE in oslo!" (#5)     one fact in the later words; #1 and #5 are its evidence
+    "I have 2 dogs." (#2)    + "I have 3 dogs." (#6)      two facts: figures tell them apart
 
-This module knows nothing of what is known already, or of how facts are stored and found.
+Facts are whole sentences that patterns know, and calls that change something. Questions, moods, wishes and quotations
+tell nothing lasting. Of a full list, what was not retrieved for longest goes first. (MemoryOS, arXiv 2506.06326, keeps
+100 of each, first in first out.) Facts that contradict each other are both kept: nothing here can know which is true.
+
+What a model writes is ascribed to the pages whose words it has, whatever it named as its source (`sources`): when a
+page is erased, too much goes rather than too little, and the other pages are analysed again.
+
+This module knows nothing of profiles, or of how facts are stored and found.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from typing import Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from typing import Literal, NamedTuple
 
 from ...messages import Message, call_name, text_of, tool_calls
+from ...text.language.keywords import folded
 from ...text.language.patterns import Writing, alternatives, pattern
 from ...text.language.sentences import sentences, simplified, writing
+from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line
 from ..backend import PageRecord
-from .chains import Vector
+from .topics import Vector, cosine
 
 PER_PAGE = 12
 LONGEST = 240
 """characters of a sentence that states a fact"""
 _SHORTEST = 4
 _SCANNED = 20_000
+LIMIT = 100
+"""facts of each list"""
+_ALIKE = 0.8
+_NEAR = 0.93
+COMMON = 3
+"""pages in which a word may stand and still show where a text comes from"""
+_SHORTEST_WORD = 3
 
 About = Literal["user", "assistant"]
 
@@ -60,8 +76,7 @@ def facts(page: PageRecord) -> list[Known]:
     found: list[Known] = []
     for about, text in dict.fromkeys(told):
         if sum(each.about == about for each in found) < PER_PAGE:
-            known = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,))
-            found.append(known)
+            found.append(Known(text, about, page.context, page.index, page.turn, page.at, (page.key,)))
     return found
 
 
@@ -75,10 +90,8 @@ def _told(message: Message) -> Iterator[tuple[About, str]]:
                 yield role, f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
     for call in tool_calls(message):
         if not _READS.match(call_name(call)):
-            yield (
-                "assistant",
-                f"called {extract(({'role': 'assistant', 'content': None, 'tool_calls': [call]},)).lines[0]}",
-            )
+            summary = extract(({"role": "assistant", "content": None, "tool_calls": [call]},))
+            yield "assistant", f"called {summary.lines[0]}"
 
 
 def _tells(sentence: str, about: About) -> bool:
@@ -91,6 +104,117 @@ def _tells(sentence: str, about: About) -> bool:
     return found is not None and not (written == "latin" and _UNREAL.search(said[: found.start()]))
 
 
+@cache
+def _pattern(about: About, language: Writing) -> re.Pattern[str]:
+    return pattern("facts", about, language)
+
+
+class FactUpdate(NamedTuple):
+    """What it takes to learn a fact."""
+
+    fact: Known
+    """to be stored"""
+    id: int | None
+    """of the fact that it takes the place of; None: a new one"""
+    evicted: tuple[int, ...]
+    """ids of facts that leave for it"""
+
+
+@dataclass(slots=True, eq=False)
+class Knowledge:
+    """A bounded list of facts by their ids."""
+
+    facts: dict[int, Known] = field(default_factory=dict)
+    limit: int = LIMIT
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def change(self, new: Known, now: float = 0.0) -> FactUpdate:
+        """Return what it takes to learn *new*, *now*; nothing is changed yet. O(facts)."""
+        pages = new.pages or ((new.context, new.index),)
+        new = replace(new, pages=pages, retrieved=max(new.retrieved, now))
+        for key, old in self.facts.items():
+            if same(old, new):
+                return FactUpdate(_joined(old, new), key, ())
+        excess = max(0, len(self.facts) + 1 - self.limit)
+        coldest = sorted(self.facts, key=lambda key: (self.facts[key].retrieved, key))
+        return FactUpdate(new, None, tuple(coldest[:excess]))
+
+    def apply(self, change: FactUpdate, key: int) -> None:
+        """Make *change*, whose fact has the id *key*."""
+        for each in change.evicted:
+            self.facts.pop(each, None)
+        self.facts[key] = change.fact
+
+    def retrieved(self, keys: Iterable[int], now: float) -> None:
+        """Note that a search returned these facts."""
+        for key in keys:
+            if fact := self.facts.get(key):
+                self.facts[key] = replace(fact, retrieved=max(now, fact.retrieved))
+
+
+def same(some: Known, other: Known) -> bool:
+    """Return whether two facts say nearly the same: never if figures or a "not" differ."""
+    if some.about != other.about:
+        return False
+    one, two = _said(some.text), _said(other.text)
+    if one.bare == two.bare:
+        return True
+    if one.figures != two.figures or one.denied != two.denied:
+        return False
+    shared = len(one.words & two.words) / max(1, len(one.words | two.words))
+    return shared >= _ALIKE or (shared >= 0.5 and cosine(some.vector, other.vector) >= _NEAR)
+
+
+def _joined(old: Known, new: Known) -> Known:
+    pages = tuple(dict.fromkeys((*old.pages, *new.pages)))
+    # what was said later is how it is put now; a late arrival of an old page changes no words
+    later = new if old.at is None or new.at is None or new.at >= old.at else old
+    vector = later.vector if later.vector is not None else (old.vector if later.text == old.text else None)
+    return replace(later, pages=pages, retrieved=max(old.retrieved, new.retrieved), vector=vector)
+
+
+class _Said(NamedTuple):
+    """What is compared of a fact."""
+
+    bare: str
+    figures: frozenset[str]
+    denied: bool
+    words: frozenset[str]
+
+
+@lru_cache(maxsize=4096)
+def _said(text: str) -> _Said:
+    lowered = text.casefold()
+    return _Said(
+        " ".join(re.findall(r"\w+", lowered)),
+        frozenset(_FIGURE.findall(lowered)),
+        _NOT.search(lowered.replace("’", "'")) is not None,
+        frozenset(folded(term) for term in terms(text)) - {""},
+    )
+
+
+def vocabulary(text: str) -> frozenset[str]:
+    """Return the words of *text* that may show where another text comes from. O(characters)."""
+    return frozenset(
+        term for term in terms(text) if len(term) >= _SHORTEST_WORD or not (term.isascii() or is_single(term))
+    )
+
+
+def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[str]]) -> list[int]:
+    """Return the pages, by their ids, that *text* comes from: those *claimed*, and whose words it has besides.
+
+    *sent* are all pages that its writer read, with the `vocabulary` of each. O(words of *text* · pages).
+    """
+    found = {page for page in claimed if page in sent}
+    for word in vocabulary(text).difference(*(sent[page] for page in found)):
+        holding = [page for page, own in sent.items() if word in own]
+        if len(holding) <= COMMON:
+            found.update(holding)
+    return sorted(found)
+
+
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
 _READS = re.compile(
@@ -98,8 +222,10 @@ _READS = re.compile(
     r"|fetch|check|describe|open|show|retrieve|count)(?:_|[A-Z]|$)"
 )
 _UNREAL = pattern("facts", "unreal", "latin")
-
-
-@cache
-def _pattern(about: About, language: Writing) -> re.Pattern[str]:
-    return pattern("facts", about, language)
+_FIGURE = re.compile(
+    r"\d+(?>[.,:/-]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten)\b|[一二两三四五六七八九十]"
+)
+_NOT = re.compile(
+    r"\b(?:not|no|never|none|nobody|without|stopped|quit|former|used to|no longer)\b|n't\b"
+    r"|[不没沒無无未别別]|ない|ません|なく|(?:^|\s)(?:안|못)\s|않|없|아니"
+)

@@ -1,31 +1,63 @@
 """The graph of what is known: concepts, and the relations between them, weighted by how many pages state them.
 
+    "My wife Anna adopted a puppy in Oslo."     Mel ──wife──▶ Anna ──adopt──▶ puppy   Mel ──with──▶ Oslo
+
     "Mel plays the violin in Oslo."        mel ──plays(1)── violin       query: "What does Mel play?"
     "Mel adopted Rex."                      │                            hop 0   mel 1.0
                                             ├──adopted(1)── rex          hop 1   violin, rex, oslo: 1.0 · ⅓ · 0.5
                                             └──with(1)── oslo            hop 2   …
 
+A page states, by rule: who does what, whose what is who, what "is" what, and names of one sentence. Who says "I" is the
+message's `name`, or its role.
+
 Activation spreads from the concepts that a query names: each hop passes
 `activation · weight / all weights there · decay` along a relation, either way, and what fell below the floor passes
 nothing on. Only the strongest relations of the most active concepts take part, so that a query's work is bounded,
-whatever the size of the graph. Erasing a page takes away exactly what it told.
+whatever the size of the graph. Pages are erased by making the graph again from the relations that are left.
 
-This module knows nothing of what tells relations, of episodes, or of how relations are stored.
+This module knows nothing of episodes, or of how relations are stored.
 """
 
+import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations, islice
 
-from .relations import Page, Relation
+from ...messages import text_of
+from ...text.language.keywords import folded, keywords
+from ...text.language.patterns import Writing, pattern
+from ...text.language.sentences import sentences, simplified, writing
+from ...text.language.terms import STOP_WORDS
+from ..backend import PageRecord
 
 FAN = 24
 """relations along which a concept passes activation at most"""
 FRONT = 48
 """concepts from which a hop starts at most"""
-_WORDS = 4
-_WIDE = 8
+PER_PAGE = 40
+"""relations that a page states, at most"""
+_WORDS, _WIDE = 4, 8
+"""words of a name in a query, and characters of one where writing has no spaces, at most"""
 _QUERY = 2_000
+_SCANNED = 20_000
+_PAIRS = 4
+
+Page = tuple[str, int]
+"""context and index"""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A statement: *source* *kind* *target*, as a page states it."""
+
+    source: str
+    kind: str
+    """a verb, "is", or "with" for what only stands in one sentence"""
+    target: str
+    page: Page
+    at: float | None = None
+    """in seconds since 1970 UTC; None: not known"""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,21 +78,19 @@ class Edge:
 @dataclass(slots=True, eq=False)
 class _Node:
     names: dict[str, int] = field(default_factory=dict)
-    edges: dict[tuple[str, str, str], Edge] = field(default_factory=dict)
     strongest: list[Edge] = field(default_factory=list)
-    """at most `FAN` of its edges, by weight"""
+    """`FAN` of its relations at most, by weight"""
     weight: int = 0
 
 
 class Graph:
     """Concepts and relations in memory."""
 
-    __slots__ = ("_edges", "_nodes", "_told")
+    __slots__ = ("_edges", "_nodes")
 
     def __init__(self, relations: Iterable[Relation] = ()) -> None:
         self._nodes: dict[str, _Node] = {}
         self._edges: dict[tuple[str, str, str], Edge] = {}
-        self._told: dict[Page, dict[tuple[str, str, str], None]] = {}
         self.merge(relations)
 
     def __len__(self) -> int:
@@ -83,32 +113,11 @@ class Graph:
             edge.weight += 1
             edge.pages[each.page] = edge.pages.get(each.page, 0) + 1
             edge.last = max((at for at in (edge.last, each.at) if at is not None), default=None)
-            self._told.setdefault(each.page, {})[key] = None
             for end in (source, target):
                 node = self._nodes.setdefault(end, _Node())
-                node.edges[key] = edge
                 node.weight += 1
                 node.names[names[end]] = node.names.get(names[end], 0) + 1
                 _promote(node, edge)
-
-    def forget(self, pages: Iterable[Page]) -> None:
-        """Remove the relations of *pages*, and the concepts that have none left. O(their relations)."""
-        for page in pages:
-            for key in self._told.pop(page, {}):
-                edge = self._edges[key]
-                told = edge.pages.pop(page)
-                edge.weight -= told
-                for end in (edge.source, edge.target):
-                    node = self._nodes[end]
-                    node.weight -= told
-                    if not edge.weight:
-                        del node.edges[key]
-                    if not node.edges:
-                        del self._nodes[end]
-                    else:
-                        node.strongest = sorted(node.edges.values(), key=_strength)[:FAN]
-                if not edge.weight:
-                    del self._edges[key]
 
     def name(self, key: str) -> str:
         """Return the name of a concept as it is written most often, *key* itself if there is none."""
@@ -128,14 +137,11 @@ class Graph:
         return tuple(sorted(told, key=lambda page: (-told[page], page))[:limit])
 
     def _check(self) -> None:
-        for key, edge in self._edges.items():
-            assert edge.weight == sum(edge.pages.values()) > 0, "a weight is how often pages tell it"
-            assert all(self._nodes[end].edges[key] is edge for end in (edge.source, edge.target)), "both ends know it"
-            assert all(key in self._told[page] for page in edge.pages), "a page knows what it told"
-        for node in self._nodes.values():
-            assert node.edges, "a concept of which nothing is told is none"
-            assert node.weight == sum(edge.weight for edge in node.edges.values()), "a concept's weight is all of it"
-            best = sorted(node.edges.values(), key=_strength)[:FAN]
+        for name, node in self._nodes.items():
+            own = [edge for edge in self._edges.values() if name in (edge.source, edge.target)]
+            assert all(edge.weight == sum(edge.pages.values()) > 0 for edge in own), "a weight is how often it is told"
+            assert node.weight == sum(edge.weight for edge in own), "a concept's weight is all of it"
+            best = sorted(own, key=_strength)[:FAN]
             assert [edge.weight for edge in node.strongest] == [edge.weight for edge in best], "the strongest are kept"
 
 
@@ -162,9 +168,6 @@ def _folded(name: str) -> str:
     return text[start:end]
 
 
-_MARKS = frozenset(" .,;:!?\"'()[]{}“”‘`*-")
-
-
 def seeds(graph: Graph, query: str, limit: int = 8) -> tuple[str, ...]:
     """Return the keys of the concepts that *query* names, in order, the longest name at each place. O(length)."""
     words = unicodedata.normalize("NFKC", query[:_QUERY]).split()
@@ -184,26 +187,13 @@ def seeds(graph: Graph, query: str, limit: int = 8) -> tuple[str, ...]:
 
 
 def activate(
-    graph: Graph,
-    start: Mapping[str, float] | Iterable[str],
-    *,
-    decay: float = 0.5,
-    hops: int = 3,
-    floor: float = 0.05,
-    limit: int = 10,
+    graph: Graph, start: Iterable[str], *, decay: float = 0.5, hops: int = 3, floor: float = 0.05, limit: int = 10
 ) -> list[tuple[str, float]]:
     """Return the most activated concepts by their keys, with 0 to 1 each, highest first. O(hops · front · fan).
 
-    Args:
-        graph: Where it spreads.
-        start: Keys of concepts, with their activation if it is not 1.
-        decay: What is left after each hop.
-        hops: How far it spreads.
-        floor: A concept with less passes nothing on.
-        limit: How many concepts at most.
+    The concepts of *start* have 1. A hop leaves *decay* of it, and one with less than *floor* passes nothing on.
     """
-    given = dict(start) if isinstance(start, Mapping) else dict.fromkeys(start, 1.0)
-    front = {key: min(1.0, value) for key, value in given.items() if key in graph and value > 0}
+    front = {key: 1.0 for key in start if key in graph}
     active = dict(front)
     for _ in range(hops):
         passed: dict[str, float] = {}
@@ -248,3 +238,136 @@ def _promote(node: _Node, edge: Edge) -> None:
         node.strongest.append(edge)
     node.strongest.sort(key=_strength)
     del node.strongest[FAN:]
+
+
+def relations(page: PageRecord) -> list[Relation]:
+    """Return what *page* says of concepts, in order, none twice. O(characters), bounded."""
+    found: dict[Relation, None] = {}
+    for ordinal, message in page.entries:
+        role = str(message.get("role"))
+        if ordinal in page.quotes or role not in {"user", "assistant"}:
+            continue
+        speaker = str(message.get("name") or role)
+        for sentence in sentences(text_of(message)[:_SCANNED]):
+            if not sentence.endswith(("?", "？")):
+                said = _said(sentence, speaker)
+                found |= {Relation(*each, page.key, page.at): None for each in said}
+    return list(found)[:PER_PAGE]
+
+
+def _said(sentence: str, speaker: str) -> Iterator[tuple[str, str, str]]:
+    says = _SAYS.get(writing(sentence))
+    if says is not None:
+        yield from _tied(sentence, speaker, says)
+        return
+    named = _names(sentence)
+    kin = [
+        (speaker if each["whose"] in {"my", "My"} else each["whose"][:-2], each["kin"], each["who"])
+        for each in _KIN.finditer(sentence)
+    ]
+    typed = [*kin, *_deeds(sentence, speaker, named)]
+    yield from typed
+    known = {end for source, _, target in typed for end in (source, target)}
+    yield from ((one, "with", two) for one, two in islice(combinations(named, 2), _PAIRS))
+    yield from ((speaker, "with", name) for name in named[:_PAIRS] if name not in known and name != speaker)
+
+
+def _names(sentence: str) -> list[str]:
+    found = []
+    for match in _NAMES.finditer(sentence):
+        before, after = sentence[max(0, match.start() - 24) : match.start()], sentence[match.end() : match.end() + 24]
+        words = [word for word in match[0].split() if word.lower().replace("’", "'").partition("'")[0] not in _NO_NAMES]
+        # any sentence begins with a capital; and whom it speaks to is not what it is about
+        begins = not before and len(words) < 2 and not _GOES_ON.match(after)
+        called = (not before or _CALLS.search(before)) and re.match(r"[,!.]|$", after)
+        if words and not begins and not called and folded(" ".join(words)):
+            found.append(re.sub(r"['’]s$", "", " ".join(words)))
+    return list(dict.fromkeys(found))
+
+
+def _deeds(sentence: str, speaker: str, named: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    words = _TOKEN.findall(sentence)
+    owners = {word: name for name in named for word in name.split()}
+    for place, word in enumerate(words):
+        bare = word.replace("’", "'").partition("'")[0]
+        source = speaker if bare in {"I", "We", "we"} else owners.get(bare if bare in owners else word, "")
+        if not source:
+            continue
+        for step in range(place + 1, min(place + 7, len(words))):
+            verb = words[step]
+            if (
+                not verb[0].isalnum()
+                or verb in owners
+                or (step > place + 1 and verb in {"I", "we", "you", "not", "never"})
+            ):
+                break
+            if verb in {"is", "was", "am", "are"} and words[step + 1 : step + 2] in (["a"], ["an"], ["the"]):
+                kind = "is"
+            else:
+                kind = _BASES.get(folded(verb), "") if verb.lower() not in STOP_WORDS or verb.lower() == "got" else ""
+            target = _object(words[step + 1 : step + 8], owners) if kind else ""
+            if target and target != source and not (kind in _MODAL and words[step + 1 : step + 2] == ["to"]):
+                yield source, kind, target
+                break
+
+
+def _object(words: Sequence[str], owners: Mapping[str, str]) -> str:
+    """Return the words that a verb is about: at most three in a row, after what only links."""
+    start = 0
+    while start < len(words) and start < 3 and words[start].lower() in _LINK:
+        start += 1
+    taken: list[str] = []
+    for word in words[start:]:
+        if word in owners and not taken:
+            return owners[word]
+        telling = word[0].isalnum() and word.lower() not in _ENDS and bool(folded(word))
+        if not telling or len(taken) == 3:
+            break
+        taken.append(word)
+    return " ".join(taken)
+
+
+def _tied(text: str, speaker: str, says: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
+    for match in says.finditer(simplified(text)):
+        who, what = text[slice(*match.span("who"))] if match["who"] else "我", text[slice(*match.span("what"))]
+        source = speaker if who in _FIRST else f"{speaker}的{who[1:].removeprefix('的')}" if who[0] == "我" else who
+        yield source, match["verb"], (keywords([what], limit=1) or (what,))[0]
+
+
+_MARKS = frozenset(" .,;:!?\"'()[]{}“”‘`*-")
+_VERBS = """accept adopt attend bake become believe book bring build buy call cancel care celebrate choose climb
+    coach collect compose cook create dance date design discover draw drink drive eat enjoy explore fix fly found
+    get give graduate grow hate help hike hire host invent invite join keep kick know lead learn leave like live
+    lose love make manage marry meet move need organize own paint plan plant play practice prefer produce promise
+    quit race raise read receive recommend rent repair retire ride run sell send sew sing speak start stay study
+    support swim take teach train travel try use visit volunteer want watch wear work write""".split()  # noqa: SIM905 -- words
+_BASES = {folded(verb): verb for verb in _VERBS if folded(verb)} | {"get": "get"}
+_MODAL = frozenset("choose hate help like love need plan prefer promise start try want".split())  # noqa: SIM905 -- words
+_TOKEN = re.compile(r"[^\W_]+(?>['’&.-][^\W_]+)*|[,;:!?.()]")
+_LINK = frozenset("a an the some my our his her their its this that to in on at for with of from by new named".split())  # noqa: SIM905
+_KIN = re.compile(
+    r"\b(?P<whose>[Mm]y|[A-Z]\w+['’]s) (?P<kin>wife|husband|partner"
+    r"|girlfriend|boyfriend|son|daughter|child|baby|mother|mom|father"
+    r"|dad|sister|brother|grandmother|grandma|grandfather|grandpa|aunt"
+    r"|uncle|cousin|niece|nephew|friend|roommate|boss|colleague"
+    r"|teacher|dog|puppy|cat|kitten|horse|company"
+    r"|hometown)(?:['’]s name)?,?(?: is(?: called| named)?| named| called)? (?P<who>[A-Z]\w+(?: [A-Z]\w+)?)"
+)
+_NAMES = re.compile(r"[A-Z][\w’'-]*\w(?> (?:of |the |de |van )?[A-Z][\w’'-]*\w)*")
+_GOES_ON = re.compile(r" (?:is|was|has|and|\w+(?:ed|s))\b")
+_CALLS = re.compile(
+    r"(?:\b(?:hey|hi|hello|thanks|thank you|wow|yeah|yes|no|bye|congrats|sure|ok|okay|dear|oh|absolutely)[, ]+|, )$",
+    re.IGNORECASE,
+)
+_NO_NAMES = STOP_WORDS | frozenset(
+    """monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december yesterday today tomorrow last next week month year hey hello hi wow yeah yes
+    thanks congrats oh""".split()  # noqa: SIM905 -- words
+)
+_ENDS = _NO_NAMES | _LINK
+_SAYS: Mapping[Writing, re.Pattern[str]] = {
+    "han": pattern("relations", "says", "han"),
+    "kana": pattern("relations", "says", "kana"),
+    "hangul": pattern("relations", "says", "hangul"),
+}
+_FIRST = frozenset("我私僕俺저나제내난전")

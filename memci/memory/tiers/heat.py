@@ -15,7 +15,7 @@ This module knows nothing of episodes, pages or where they are stored.
 
 import heapq
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -99,24 +99,18 @@ def coldest(
     now: float,
     order: Order = "heat",
     weights: Heat = PAPER,
-    changed: Collection[int] = (),
+    changed: Set[int] = frozenset(),
 ) -> list[int]:
-    """Return which episodes to evict so that *capacity* are left, coldest first. O(n log n).
+    """Return which episodes (by id) to evict so that *capacity* are left, coldest first. O(n log n).
 
-    Args:
-        episodes: Every episode by its id.
-        capacity: How many may stay.
-        now: In seconds since 1970 UTC.
-        order: "heat": the lowest lifetime heat goes first; "lfu": the least often accessed.
-        weights: For the heat.
-        changed: Ids of episodes that changed since the last maintenance: they stay, even if too many are left then.
+    In the *order* "heat" the lowest lifetime heat goes first, in "lfu" the least often accessed. What *changed* since
+    the last maintenance stays, even if too many are left then.
     """
     excess = len(episodes) - capacity
-    kept = frozenset(changed)
 
     def coldness(key: int) -> tuple[float, float, float, int]:
         own = episodes[key]
         warmth = own.lifetime(now, weights)
         return (own.access_count if order == "lfu" else warmth, warmth, own.last_visit, key)
 
-    return heapq.nsmallest(excess, (key for key in episodes if key not in kept), key=coldness) if excess > 0 else []
+    return heapq.nsmallest(excess, (key for key in episodes if key not in changed), key=coldness) if excess > 0 else []

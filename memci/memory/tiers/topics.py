@@ -1,45 +1,64 @@
-"""Topics: what a batch of pages is about, at most two things, and which page is about which.
+"""Topics and chains: which pages are about the same thing, and which go on from one another.
 
-    #1 flight to Oslo    #2 seat 12A    #3 my dog is ill    #4 the vet's bill
+    #1 flight to Oslo    #2 seat 12A    #3 my dog is ill    #4 the vet's bill       one batch, each page in one topic
     └───────── topic: flight ───────┘   └────────── topic: dog ─────────────┘
 
-Each page belongs to exactly one topic. (MemoryOS, arXiv 2506.06326, has a model name up to two themes for a batch; its
-code then puts every page of the batch into the session of every theme, so that pages appear twice and grow apart.)
+    #3 ──▶ #4 ──▶ #5     #6 ──▶ #7          #6 is about something else, or came more than six hours later
+    └── chain of #3 ──┘  └─ #6 ─┘           "Flight to Oslo · … (1 more) · Seat on that flight"
 
 Pages are alike by `cosine + Jaccard`, as episodes are, and a little more if one follows the other. The two groups that
-average linkage leaves are one topic if they are still alike.
+average linkage leaves are one topic if they are still alike. A chain holds one summary, made of the pages' own titles
+and never of an earlier summary. (In the released code of MemoryOS, arXiv 2506.06326, every page of a batch is in every
+theme of it, and summaries of chains are made from summaries.)
 
-This module knows nothing of episodes or of how texts are embedded.
+This module knows nothing of episodes, or of how pages are stored or embedded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ...messages import text_of
 from ...text.language.keywords import folded, jaccard, keywords
 from ...text.summarize import one_line
-from .chains import PageFeatures, Vector, cosine
+from ..backend import PageRecord
+
+Vector: TypeAlias = npt.NDArray[np.float32]
 
 THEME_COLUMNS = 72
 CONTENT_LINES = 8
 MOST_KEYWORDS = 10
 _NEXT = 0.1
-_LIKE = 0.45
-"""average likeness at which two groups of pages are one topic"""
-_LIKE_BY_WORDS = 0.04
-"""the same where there are no vectors: pages of one topic share few of their ten keywords"""
+_LIKE, _LIKE_BY_WORDS = 0.45, 0.04
+"""average likeness at which two groups of pages are one topic: with vectors, and without, since pages of one topic
+share few of their ten keywords"""
+
+POINT_COLUMNS = 72
+MOST_POINTS = 6
+GAP_SECONDS = 6 * 3600.0
+"""a page that comes later than this begins another chain; pages without times have no gap"""
+_LEAST_COSINE = 0.5
+_LEAST_OVERLAP = 0.2
+"""Jaccard index of the keywords"""
+_SHARED = 2
+"""as many keywords in common are enough, too"""
+_JOINT = " · "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Theme:
-    """A topic as a model names it, before pages are assigned to it."""
+class PageFeatures:
+    """What is compared of a page."""
 
-    theme: str
+    text: str
+    title: str = ""
     keywords: tuple[str, ...] = ()
-    content: str = ""
     vector: Vector | None = None
+    """of unit length; None: not embedded yet"""
+    at: float | None = None
+    """in seconds since 1970 UTC; None: not known"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +66,11 @@ class Topic:
     """One of the things that a batch is about, and its pages."""
 
     theme: str
-    keywords: tuple[str, ...]
-    content: str
-    """titles of its pages, a line each"""
-    pages: tuple[int, ...]
-    """positions in the batch, ascending; never empty"""
+    keywords: tuple[str, ...] = ()
+    content: str = ""
+    """titles of its pages, a line each, or what a model says"""
+    pages: tuple[int, ...] = ()
+    """positions in the batch, ascending; empty only while pages are still to be assigned to it"""
     vector: Vector | None = None
     """the mean of its pages' vectors, of unit length"""
 
@@ -60,17 +79,17 @@ def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
     """Return one or two topics of *batch*, that of the first page first; none for no pages. O(pages³)."""
     if not batch:
         return []
-    likeness = _likenesses(batch)
-    groups = _two_groups(likeness)
+    alike = _likenesses(batch)
+    groups = _two_groups(alike)
     if len(groups) == 2:
         embedded = any(page.vector is not None for page in batch)
-        between = float(likeness[np.ix_(groups[0], groups[1])].mean())
+        between = float(alike[np.ix_(groups[0], groups[1])].mean())
         if between >= (_LIKE if embedded else _LIKE_BY_WORDS):
             groups = [sorted(groups[0] + groups[1])]
-    return [_topic(batch, group, likeness) for group in groups]
+    return [_topic(batch, group, alike) for group in groups]
 
 
-def assigned(batch: Sequence[PageFeatures], themes: Sequence[Theme]) -> list[Topic]:
+def assigned(batch: Sequence[PageFeatures], themes: Sequence[Topic]) -> list[Topic]:
     """Return the topics that a model named, each page with the one it is most like. O(pages · themes).
 
     A theme that no page is like is left out; without themes the pages are clustered.
@@ -79,16 +98,36 @@ def assigned(batch: Sequence[PageFeatures], themes: Sequence[Theme]) -> list[Top
         return topics(batch)
     groups: list[list[int]] = [[] for _ in themes]
     for position, page in enumerate(batch):
-        scores = [cosine(page.vector, theme.vector) + jaccard(_words(page), _named(theme)) for theme in themes]
+        scores = [likeness(page, theme) for theme in themes]
         groups[scores.index(max(scores))].append(position)
     found = []
     for theme, group in zip(themes, groups, strict=True):
         if group:
-            own = _topic(batch, group, None)
-            words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *own.keywords)))[:MOST_KEYWORDS]
-            name = one_line(theme.theme, THEME_COLUMNS) if theme.theme.strip() else own.theme
-            found.append(Topic(name, words, theme.content.strip() or own.content, own.pages, own.vector))
+            topic = _topic(batch, group, None)
+            words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *topic.keywords)))
+            name = one_line(theme.theme, THEME_COLUMNS) if theme.theme.strip() else topic.theme
+            content = theme.content.strip() or topic.content
+            found.append(Topic(name, words[:MOST_KEYWORDS], content, topic.pages, topic.vector))
     return sorted(found, key=lambda topic: topic.pages[0])
+
+
+def likeness(page: PageFeatures, theme: Topic) -> float:
+    """Return how much a page is like a theme that a model named, from -1 to 2. O(dimension + characters)."""
+    named = theme.keywords or keywords([theme.theme, theme.content])
+    return cosine(page.vector, theme.vector) + jaccard(_words(page), named)
+
+
+def cosine(some: Vector | None, other: Vector | None) -> float:
+    """Return the cosine of two vectors, 0 if one is missing, zero, not finite or of another dimension. O(dimension)."""
+    if some is None or other is None or some.shape != other.shape or not some.size:
+        return 0.0
+    one, two = some.astype(np.float64), other.astype(np.float64)
+    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+        return 0.0
+    scale = float(np.linalg.norm(one) * np.linalg.norm(two))
+    if not np.isfinite(scale) or scale == 0:
+        return 0.0
+    return float(np.clip(one @ two / scale, -1.0, 1.0))
 
 
 def mean(vectors: Sequence[Vector | None], weights: Sequence[float] | None = None) -> Vector | None:
@@ -100,39 +139,45 @@ def mean(vectors: Sequence[Vector | None], weights: Sequence[float] | None = Non
     pairs = [(vector, share) for vector, share in zip(vectors, shares, strict=True) if vector is not None]
     if not pairs:
         return None
-    shape = pairs[-1][0].shape
-    total = np.zeros(shape, dtype=np.float64)
+    last = pairs[-1][0]
+    total = np.zeros(last.shape, dtype=np.float64)
     for vector, share in pairs:
-        if vector.shape == shape:
+        if vector.shape == last.shape:
             total += share * vector.astype(np.float64)
     length = float(np.linalg.norm(total))
-    if not np.isfinite(length) or length < 1e-12:
-        return pairs[-1][0]
-    return (total / length).astype(np.float32)
+    return (total / length).astype(np.float32) if np.isfinite(length) and length >= 1e-12 else last
+
+
+def joint_keywords(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the keywords of all *lists*, those first that are in many or stand in front. O(keywords)."""
+    ranks: dict[str, float] = {}
+    shown: dict[str, str] = {}
+    for words in lists:
+        for rank, word in enumerate(words):
+            key = folded(word) or word.casefold()
+            shown.setdefault(key, word.casefold())
+            ranks[key] = ranks.get(key, 0.0) + 1 / (3 + rank)
+    return tuple(shown[key] for key in sorted(ranks, key=lambda key: -ranks[key]))
 
 
 def _words(page: PageFeatures) -> tuple[str, ...]:
     return page.keywords or keywords([page.text])
 
 
-def _named(theme: Theme) -> tuple[str, ...]:
-    return theme.keywords or keywords([theme.theme, theme.content])
-
-
 def _likenesses(batch: Sequence[PageFeatures]) -> npt.NDArray[np.float64]:
     words = [_words(page) for page in batch]
-    likeness = np.zeros((len(batch), len(batch)))
+    alike = np.zeros((len(batch), len(batch)))
     for one in range(len(batch)):
         for two in range(one):
-            alike = cosine(batch[one].vector, batch[two].vector) + jaccard(words[one], words[two])
-            likeness[one, two] = likeness[two, one] = alike + (_NEXT if one - two == 1 and alike > 0 else 0.0)
-    return likeness
+            both = cosine(batch[one].vector, batch[two].vector) + jaccard(words[one], words[two])
+            alike[one, two] = alike[two, one] = both + (_NEXT if one - two == 1 and both > 0 else 0.0)
+    return alike
 
 
-def _two_groups(likeness: npt.NDArray[np.float64]) -> list[list[int]]:
+def _two_groups(alike: npt.NDArray[np.float64]) -> list[list[int]]:
     """Join the two groups that are most alike on average, until two are left; among equals the earlier ones."""
-    groups = [[position] for position in range(len(likeness))]
-    links = likeness.copy()
+    groups = [[position] for position in range(len(alike))]
+    links = alike.copy()
     np.fill_diagonal(links, -np.inf)
     while len(groups) > 2:
         one, two = sorted(divmod(int(np.argmax(links)), len(groups)))
@@ -145,24 +190,58 @@ def _two_groups(likeness: npt.NDArray[np.float64]) -> list[list[int]]:
     return sorted(groups)
 
 
-def _topic(batch: Sequence[PageFeatures], group: Sequence[int], likeness: npt.NDArray[np.float64] | None) -> Topic:
+def _topic(batch: Sequence[PageFeatures], group: Sequence[int], alike: npt.NDArray[np.float64] | None) -> Topic:
     pages = [batch[position] for position in group]
     said = [page.title or one_line(page.text, THEME_COLUMNS) for page in pages if page.title or page.text.strip()]
-    middle = group[0] if likeness is None else max(group, key=lambda each: (likeness[each, list(group)].sum(), -each))
+    middle = group[0] if alike is None else max(group, key=lambda each: (alike[each, list(group)].sum(), -each))
     central = batch[middle].title or batch[middle].text
     theme = one_line(central, THEME_COLUMNS) if central.strip() else (said or [""])[0]
     content = "\n".join(list(dict.fromkeys(said))[:CONTENT_LINES])
-    return Topic(theme, _common(pages), content, tuple(group), mean([page.vector for page in pages]))
+    words = tuple(word for word in joint_keywords(map(_words, pages)) if folded(word))[:MOST_KEYWORDS]
+    return Topic(theme, words, content, tuple(group), mean([page.vector for page in pages]))
 
 
-def _common(pages: Sequence[PageFeatures]) -> tuple[str, ...]:
-    """Return the keywords of *pages*: those of most pages, and of those the ones that stand in front."""
-    scores: dict[str, float] = {}
-    shown: dict[str, str] = {}
-    for page in pages:
-        for rank, word in enumerate(_words(page)):
-            key = folded(word)
-            shown.setdefault(key, word.casefold())
-            scores[key] = scores.get(key, 0.0) + 1 / (3 + rank)
-    ranked = sorted(scores, key=lambda key: -scores[key])
-    return tuple(shown[key] for key in ranked if key)[:MOST_KEYWORDS]
+def page_text(page: PageRecord) -> str:
+    """Return what is said on *page*, a line for each message: the one text of it that is embedded. O(characters).
+
+    Answers of tools and quotes of other pages are left out, unless there is nothing else.
+    """
+    own = [(message, text_of(message)) for ordinal, message in page.entries if ordinal not in page.quotes]
+    texts = [(message, text) for message, text in own if text.strip()]
+    spoken = [f"{each.get('name') or each['role']}: {text}" for each, text in texts if each["role"] != "tool"]
+    return "\n".join(spoken or [text for _, text in texts])
+
+
+def continues(before: PageFeatures, after: PageFeatures) -> bool:
+    """Return whether a page goes on from the one before: alike by vectors or keywords, and no long gap between them."""
+    if before.at is not None and after.at is not None and abs(after.at - before.at) > GAP_SECONDS:
+        return False
+    if cosine(before.vector, after.vector) >= _LEAST_COSINE:
+        return True
+    common = {folded(word) for word in before.keywords} & {folded(word) for word in after.keywords}
+    return len(common - {""}) >= _SHARED or jaccard(before.keywords, after.keywords) >= _LEAST_OVERLAP
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSummary:
+    """What a chain is about: how it began, and how it went on lately."""
+
+    pages: int = 0
+    points: tuple[str, ...] = ()
+    """titles of pages: the first one, and the latest"""
+    skipped: int = 0
+    """titles between the first and the latest ones that are not shown any more"""
+    about: str = ""
+    """what it is about, as a model said last; "" if none did"""
+
+    def __str__(self) -> str:
+        gap = [f"… ({self.skipped} more)"] if self.skipped else []
+        return self.about or _JOINT.join([*self.points[:1], *gap, *self.points[1:]])
+
+    def updated(self, title: str) -> "ChainSummary":
+        """Return it with one more page, by its own *title*. O(1), of bounded length."""
+        point = one_line(title, POINT_COLUMNS) if title.strip() else ""
+        points = self.points if not point or point in self.points else (*self.points, point)
+        if len(points) <= MOST_POINTS:
+            return ChainSummary(self.pages + 1, points, self.skipped, self.about)
+        return ChainSummary(self.pages + 1, (points[0], *points[2:]), self.skipped + 1, self.about)

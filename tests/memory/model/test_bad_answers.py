@@ -20,14 +20,12 @@ from memci.memory.consolidation.prompts.pages import CHAIN_COLUMNS, MOST_EVENTS,
 from memci.memory.consolidation.prompts.strategy import MOST_TAGS, STRATEGY_COLUMNS, TAG_COLUMNS, StrategyAnswer
 from memci.memory.consolidation.prompts.topics import ThemesAnswer
 from memci.memory.tiers import episodes as extractive_episodes
-from memci.memory.tiers.chains import PageFeatures
 from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
-from memci.memory.tiers.profile import Learned, Profile
-from memci.memory.tiers.relations import PER_PAGE as RELATIONS_PER_PAGE
-from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS
-from memci.memory.tiers.traits import DIMENSIONS, Trait
+from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
+from memci.memory.tiers.profile import DIMENSIONS, Learned, Profile, Trait
+from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
 from tests.hostile_answers import PROSE, HostileChat, bad_answers

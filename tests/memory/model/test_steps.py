@@ -16,13 +16,12 @@ from memci.memory.consolidation.prompts.episodes import PROMPT as EPISODE
 from memci.memory.consolidation.prompts.facts import PROMPT as ANALYSIS
 from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
 from memci.memory.consolidation.prompts.topics import PROMPT as TOPICS
-from memci.memory.tiers.chains import PageFeatures
 from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import DailySummary
-from memci.memory.tiers.fact_lists import Knowledge
-from memci.memory.tiers.profile import Profile
-from memci.memory.tiers.relations import PER_PAGE, Relation
-from memci.memory.tiers.traits import DIMENSIONS, Trait
+from memci.memory.tiers.facts import Knowledge
+from memci.memory.tiers.graph import PER_PAGE, Relation
+from memci.memory.tiers.profile import DIMENSIONS, Profile, Trait
+from memci.memory.tiers.topics import PageFeatures
 from memci.tokens import counter_for
 
 Page = Callable[..., PageRecord]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.fact_lists import Knowledge, same
-from memci.memory.tiers.facts import Known
+from memci.memory.tiers.facts import Knowledge, Known, same
 
 
 def known(text, index=1, **more):

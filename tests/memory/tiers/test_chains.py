@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from memci.memory.backend import PageRecord
-from memci.memory.tiers.chains import (
+from memci.memory.tiers.topics import (
     MOST_POINTS,
     POINT_COLUMNS,
     ChainSummary,

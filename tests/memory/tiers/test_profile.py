@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
 from memci.memory.tiers.events import conversation
-from memci.memory.tiers.profile import KEPT_CONVERSATIONS, KEPT_VERSIONS, LONGEST, Profile, profiled, usable
-from memci.memory.tiers.traits import Trait
+from memci.memory.tiers.profile import KEPT_CONVERSATIONS, KEPT_VERSIONS, LONGEST, Profile, Trait, profiled, usable
 
 CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
 bodies = st.text(max_size=60) | st.sampled_from(["none", "Error: no", "likes tea", "likes coffee"])
@@ -54,7 +53,6 @@ def test_replacing_by_nothing_keeps_the_profile(answer):
 
     assert not usable(answer)
     assert profile.replaced(answer, now=2.0) is profile
-    assert profile.merged(answer, now=2.0) is profile
 
 
 @pytest.mark.parametrize(
@@ -79,24 +77,15 @@ def test_replacing_by_the_same_is_no_new_version():
     profile = Profile().replaced("likes tea", now=1.0)
 
     assert profile.replaced("likes tea\n", now=2.0) is profile
-    assert profile.merged("tea", now=2.0) is profile
 
 
-def test_merging_appends_with_a_date():
-    """R20: merge keeps what stands and adds the new with its day."""
-    profile = Profile().replaced("likes tea", now=1.0).merged("likes coffee", now=1_714_824_000.0)
-
-    assert profile.text == "likes tea\n\n--- 2024-05-04 ---\nlikes coffee"
-    assert profile.version == 2
-
-
-@given(st.lists(st.tuples(st.booleans(), bodies), max_size=20))
+@given(st.lists(bodies, max_size=20))
 def test_profile_of_any_history_is_bounded_and_never_emptied(history):
     """Whatever is answered, a profile that stood stands, versions count up, and all of it is bounded."""
     profile = Profile()
-    for merges, text in history:
+    for text in history:
         before = profile
-        profile = (before.merged if merges else before.replaced)(text, now=1.0)
+        profile = before.replaced(text, now=1.0)
 
         assert bool(profile.text) >= bool(before.text)
         assert profile.version in {before.version, before.version + 1}
@@ -115,10 +104,8 @@ def test_versions_of_a_profile_are_the_last_ten():
 
 
 def test_profile_that_grows_too_long_loses_its_oldest_lines():
-    """An appendix without end pushes the beginning out."""
-    profile = Profile()
-    for number in range(2_000):
-        profile = profile.merged(f"fact number {number}", now=1.0)
+    """Of a text without end, the beginning goes."""
+    profile = Profile().replaced("\n".join(f"fact number {number}" for number in range(2_000)), now=1.0)
 
     assert len(profile.text) <= LONGEST
     assert profile.text.endswith("fact number 1999")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
-from memci.memory.tiers.relations import PER_PAGE, relations
+from memci.memory.tiers.graph import PER_PAGE, relations
 
 
 def told(*texts, role="user", **more):

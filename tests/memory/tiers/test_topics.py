@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.chains import PageFeatures
-from memci.memory.tiers.topics import Theme, assigned, mean, topics
+from memci.memory.tiers.topics import PageFeatures, Topic, assigned, mean, topics
 
 words = st.lists(st.sampled_from(("dog", "vet", "flight", "oslo", "上海", "酒店")), max_size=3).map(tuple)
 vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
@@ -14,7 +13,7 @@ vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=
 )
 pages = st.builds(PageFeatures, text=st.text(max_size=20), title=st.text(max_size=20), keywords=words, vector=vectors)
 batches = st.lists(pages, max_size=8)
-themes = st.builds(Theme, theme=st.text(max_size=10), keywords=words, content=st.text(max_size=10), vector=vectors)
+themes = st.builds(Topic, theme=st.text(max_size=10), keywords=words, content=st.text(max_size=10), vector=vectors)
 
 FLIGHT = [
     PageFeatures("", "Flight to Oslo", ("flight", "oslo")),
@@ -92,7 +91,7 @@ def test_topics_by_vectors_need_no_words():
 def test_topics_of_different_batches_have_different_content():
     """P15: there is no text that stands for every batch: the content is made of the batch itself."""
     assert topics(FLIGHT)[0].content != topics(DOG)[0].content
-    assert assigned(FLIGHT, [Theme("")])[0].content == topics(FLIGHT)[0].content
+    assert assigned(FLIGHT, [Topic("")])[0].content == topics(FLIGHT)[0].content
 
 
 def test_mean_is_of_unit_length_and_of_one_model():

@@ -3,7 +3,7 @@
 import pytest
 
 from memci.memory.backend import PageRecord
-from memci.memory.tiers.traits import DIMENSIONS, Trait, strategy, traits, united
+from memci.memory.tiers.profile import DIMENSIONS, Trait, strategy, traits, united
 
 CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
 FORMAL = ["Dear Sir, I would like a quote.", "Could you please confirm the 12 items? Kind regards", "Thank you, Madam."]

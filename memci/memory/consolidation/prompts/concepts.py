@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from ....llm import ChatModel
 from ...backend import PageRecord
-from ...tiers.graph import name_key
-from ...tiers.relations import PER_PAGE, Relation
+from ...tiers.graph import PER_PAGE, Relation, name_key
 from .page_text import RULES, Framed, PageKey, framed
 from .validation import AnswerSchema, asked, invented, moment, told
 

@@ -13,8 +13,7 @@ from typing import Annotated
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known
-from ...tiers.profile import Learned, Profile, described
-from ...tiers.traits import DIMENSIONS, Level, Trait, united
+from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, described, united
 from .page_text import RULES, Framed, PageKey, framed
 from .validation import AnswerSchema, Lowered, asked, invented, told
 

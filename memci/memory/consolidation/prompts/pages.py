@@ -20,8 +20,8 @@ from ....messages import Message, call_name, text_of, tool_calls
 from ....text.language.keywords import keywords
 from ....text.summarize import LINE_COLUMNS, TITLE_COLUMNS, Summary, extract
 from ...backend import PageRecord
-from ...tiers.chains import page_text
 from ...tiers.events import WHAT_COLUMNS, LifeEvent
+from ...tiers.topics import page_text
 from .page_text import RULES, Framed, framed
 from .validation import WORD_COLUMNS, AnswerSchema, asked, invented, kept, moment, share, told, words
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ....llm import ChatModel
 from ....messages import Message
-from ...tiers.traits import STRATEGY_MESSAGES
+from ...tiers.profile import STRATEGY_MESSAGES
 from .page_text import RULES, cut, shown, shown_values
 from .validation import AnswerSchema, asked, invented, told
 

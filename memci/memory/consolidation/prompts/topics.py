@@ -10,9 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....llm import ChatModel
-from ....text.language.keywords import jaccard, keywords
-from ...tiers.chains import PageFeatures, cosine
-from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, Theme, Topic, assigned, mean
+from ...tiers.topics import (
+    CONTENT_LINES,
+    MOST_KEYWORDS,
+    THEME_COLUMNS,
+    PageFeatures,
+    Topic,
+    assigned,
+    likeness,
+    mean,
+)
 from .page_text import MOST, RULES, cut, shown_values
 from .validation import AnswerSchema, asked, invented, told, words
 
@@ -73,8 +80,8 @@ def _divided(batch: Sequence[PageFeatures], named: Sequence[ThemeAnswer], said: 
     settled = {at for group in groups for at in group}
     for at, page in enumerate(batch):
         if at not in settled:
-            likeness = [_likeness(page, theme) for theme in found]
-            groups[likeness.index(max(likeness))].append(at)
+            alike = [likeness(page, theme) for theme in found]
+            groups[alike.index(max(alike))].append(at)
     topics = []
     for theme, group in zip(found, groups, strict=True):
         if group:
@@ -83,19 +90,14 @@ def _divided(batch: Sequence[PageFeatures], named: Sequence[ThemeAnswer], said: 
     return sorted(topics, key=lambda topic: topic.pages[0])
 
 
-def _theme(answer: ThemeAnswer, pages: Sequence[PageFeatures], said: str) -> Theme:
+def _theme(answer: ThemeAnswer, pages: Sequence[PageFeatures], said: str) -> Topic:
     theme = told(answer.theme, THEME_COLUMNS)
     lines = [told(line, CONTENT_COLUMNS) for line in answer.content[:8_000].splitlines()]
     content = "\n".join([line for line in lines if line and not invented(line, said)][:CONTENT_LINES])
-    return Theme(
+    return Topic(
         # nothing made up is kept: `assigned` names the topic by its pages then
         "" if invented(theme, said) else theme,
         words(answer.keywords, MOST_KEYWORDS, said),
         content,
-        mean([page.vector for page in pages]),
+        vector=mean([page.vector for page in pages]),
     )
-
-
-def _likeness(page: PageFeatures, theme: Theme) -> float:
-    own = page.keywords or keywords([page.text])
-    return cosine(page.vector, theme.vector) + jaccard(own, theme.keywords or keywords([theme.theme, theme.content]))

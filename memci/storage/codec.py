@@ -4,10 +4,10 @@ r"""A message as bytes: exact, or refused.
     {"role": "user", "content": "\ud83d"}    codec 2   json       half an emoji: orjson can't write it
     {"role": "user", "content": ("a",)}      refused   content: a tuple would come back as a list: pass a list
 
-A codec is taken only if what it wrote reads back equal, so no message is ever changed on its way. `==` is enough
-for that check, although Python calls 1, 1.0 and True equal: both codecs write these three as 1, 1.0 and true and
-read each back as what it was. Subclasses (a `StrEnum` role, an `OrderedDict`) come back as the plain value that
-they equal. Both codecs keep the order of keys.
+A codec is used only if its bytes read back as an equal message, so no message is ever changed. `==` is enough for
+that check, although 1, 1.0 and True are equal in Python: both codecs write these three as 1, 1.0 and true and read
+each back as it was. Subclasses (a `StrEnum` role, an `OrderedDict`) come back as the plain value that they equal.
+Both codecs keep the order of keys.
 
 This module knows nothing of rows, contexts or stores.
 """
@@ -85,7 +85,7 @@ def decode(codec: int, body: bytes) -> dict[str, Any]:
 
 
 def digest(codec: int, body: bytes) -> bytes:
-    """Return 16 bytes that tell *body* under *codec* from any other. O(bytes)."""
+    """Return a digest of *body* under *codec*: 16 bytes. O(bytes)."""
     whole = _DIGESTS[codec].copy() if codec in _DIGESTS else _new_digest(codec)
     whole.update(body)
     return whole.digest()

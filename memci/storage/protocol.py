@@ -1,4 +1,4 @@
-"""What a store keeps of a context, and the calls that every store answers.
+"""The rows that a store keeps of a context, and the methods of every store.
 
 A context changes by transitions. One transition is one transaction: a store applies all of it or nothing.
 
@@ -7,13 +7,13 @@ A context changes by transitions. One transition is one transaction: a store app
     fork         ──▶  Transition(pages, record with parent, …)      ──▶  commit
     erase        ──▶  Erasure(tombstones, transitions)              ──▶  erase
 
-Entries are the truth: their bytes are written once, and only `erase` ever takes them away. Pages say which entries
-belong together:
+Entries are the truth: their bytes are written once, and only `erase` removes them. Pages say which entries belong
+together:
 
     page #5   first=10  end=90  cut=(11, 60)     the entries 10 and 60–89: its middle was split off as #6
     page #6   first=11  end=60  continues=5
 
-A fork reads the entries before its `base` from its parent, and keeps all else itself:
+A fork reads the entries before its `base` from its parent, and has all other rows of its own:
 
     alice    entries 0 … 811                     alice-2    parent alice, base 400: entries 400 … are its own
 
@@ -31,15 +31,15 @@ class PageState(IntEnum):
     """Where a page is. A page has exactly one state."""
 
     ACTIVE = 0
-    """verbatim in the window"""
+    """whole in the window"""
     ARCHIVED = 1
     """on a line of the Contents Page"""
     UNLOADED = 2
-    """no longer listed: the memory backend's"""
+    """no longer listed: only the memory finds it"""
     UNDONE = 3
-    """taken back: kept, never shown"""
+    """taken back by undo: kept, never shown"""
     ERASED = 4
-    """gone on request: the bytes do not exist any more, the number is not used again"""
+    """erased on request: the bytes do not exist any more, the index is not used again"""
 
 
 class EntryRow(NamedTuple):
@@ -58,13 +58,13 @@ class EntryRow(NamedTuple):
     quotes: tuple[int, int | None] | None = None
     """the page (and entry) that this message quotes, if it is the answer to a recall"""
     at: str | None = None
-    """when it happened, as the caller says it (ISO 8601); orders nothing"""
+    """when it happened (ISO 8601), given by the caller or its clock; it orders nothing"""
 
 
 class PageRow(NamedTuple):
-    """One page: which entries it holds, where it is, how it was used. Runs of seqs are `[first, end)`."""
+    """One page: which entries it holds, its state, how it was used. Runs of seqs are `[first, end)`."""
 
-    index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
+    index: int  # type: ignore[assignment]  # hides tuple.index, which rows do not need
     first: int
     end: int | None
     """None while the page is open: it reaches to the head"""
@@ -107,14 +107,14 @@ class ContextRecord(NamedTuple):
     turn: int = 0
     open_page: int | None = None
     revision: int = 1
-    """how many transitions made it what it is; a store asks each one to follow the one before"""
+    """how many transitions were applied; each one must follow the one before"""
     parent: str | None = None
     """the context whose entries before `base` are also this one's, if this is a fork; never changes"""
     base: int = 0
 
 
 class OpRow(NamedTuple):
-    """An append that was named by its caller: `op_id` is per context and kept for its life."""
+    """An append that its caller named: an `op_id` is unique in its context, and kept as long as it."""
 
     op_id: str
     digest: bytes
@@ -140,7 +140,7 @@ class Transition(NamedTuple):
     """One change of one context."""
 
     head: int
-    """the next seq that the writer believes in, 0 for a new context: another one in the store is `WriteConflict`"""
+    """the next seq as the writer read it last, 0 for a new context; another one in the store is `WriteConflict`"""
     record: ContextRecord
     """the context's record afterwards; its revision is one above the stored one, or 1 for a new context"""
     entries: tuple[EntryRow, ...] = ()
@@ -159,15 +159,15 @@ class Transition(NamedTuple):
 
 
 class Erasure(NamedTuple):
-    """What is to be gone, in one transaction."""
+    """What one transaction removes."""
 
     contexts: tuple[str, ...] = ()
     """contexts to remove whole"""
     entries: tuple[tuple[str, EntryRow], ...] = ()
     """(context, tombstone): the tombstone takes the place of the entry with its seq, for all forks that share it"""
     transitions: tuple[Transition, ...] = ()
-    """what the contexts that showed these entries are afterwards; all compactions before are removed, and the
-    digests of their ops that appended one of the entries become 16 zero bytes"""
+    """the next state of each context that shows one of these entries; its earlier compactions are removed, and the
+    digests of its ops that appended one of them become 16 zero bytes"""
 
 
 class ErasedRows(NamedTuple):
@@ -186,8 +186,8 @@ class ErasedRows(NamedTuple):
 class Storage(Protocol):
     """Where contexts are kept. Thread-safe; one store holds many contexts.
 
-    Every method may raise a `memci.errors.StorageError`. A store checks what it reads: bytes that are not those
-    that were written are `CorruptRecord`, never skipped. Nothing but `erase` deletes or rewrites an entry.
+    Every method may raise a `memci.errors.StorageError`. A store checks what it reads: other bytes than were written
+    are `CorruptRecord`, and are never skipped. Only `erase` deletes or rewrites an entry.
     """
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
@@ -195,7 +195,7 @@ class Storage(Protocol):
         ...
 
     def revision(self, context: str) -> int:
-        """Return the revision of *context*, 0 if there is no such context. O(1), and as cheap as a store can be."""
+        """Return the revision of *context*, 0 if there is no such context. O(1), and called often: make it cheap."""
         ...
 
     def commit(self, transition: Transition) -> OpRow | None:
@@ -206,7 +206,7 @@ class Storage(Protocol):
         Raises:
             WriteConflict: If the stored head is not `transition.head`, or the stored revision is not the one before
                 that of `transition.record` (both are 0 for a new context): another writer was first.
-            CommitUnknown: If it can't be told whether it was applied; the store has to be opened again then.
+            CommitUnknown: If it is not known whether it was applied: open the store again.
         """
         ...
 
@@ -245,13 +245,13 @@ class Storage(Protocol):
         ...
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names as one transaction, then scrub it from the store's files.
+        """Remove what *erasure* names as one transaction, then remove its bytes from the store's files.
 
-        Naming what is gone already is fine; `Erasure()` only scrubs.
+        It may name contexts that do not exist any more; `Erasure()` only removes bytes that are left.
 
         Raises:
             WriteConflict: As for `commit`, for any of its transitions.
-            InvalidSetting: If a fork would be left behind without the past that it shares; it names the fork.
+            InvalidSetting: If a fork would lose entries that it shares; the error names the fork.
         """
         ...
 

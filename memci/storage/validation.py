@@ -1,9 +1,9 @@
-"""What every store asks of a transition before it writes one.
+"""The checks that every store makes before it writes a transition.
 
     check(t)    the entries are dense from `t.head` on, the record ends where they end, each text can be kept
 
-A text is kept as UTF-8, in which half of a surrogate pair has no form: refused, in RAM as on disk, so that a context
-that works in a test works in production. Bodies are bytes and know no such limit.
+Texts are stored as UTF-8, which can't encode half of a surrogate pair. Such a text is refused in RAM as on disk, so
+that a context that works in a test works in production. Bodies are bytes and have no such limit.
 
 This module knows nothing of how rows are kept.
 """

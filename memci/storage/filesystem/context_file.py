@@ -42,7 +42,7 @@ def folder_name(context: str) -> str:
 
 
 def is_folder_name(name: str) -> bool:
-    """Tell whether *name* is one that a context's folder may have."""
+    """Return whether *name* is one that a context's folder may have."""
     return len(name) == 32 and not name.strip("0123456789abcdef")
 
 

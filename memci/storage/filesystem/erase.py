@@ -3,8 +3,8 @@
     stage    erasing.jsonl: every file as it will be, every one that goes     ──▶  renamed, synced: this is the commit
     finish   each is written or removed, its folder synced                    ──▶  erasing.jsonl is removed
 
-Who finds an `erasing.jsonl` that was left behind finishes it, as often as it takes; who may only read sees the files
-as it says. It holds what stays, never what goes. This module knows nothing of locks.
+The next writer that finds an `erasing.jsonl` finishes it, as often as needed; a reader sees the files as it says. It
+holds what stays, never what goes. This module knows nothing of locks.
 """
 
 import re
@@ -193,7 +193,7 @@ class _Stage:
         first, good, damaged = read_lines(kept.folder, "messages", content)
         page = int(names[-1][9:].partition("-p")[2].removesuffix(".jsonl"))
         lines = {each.fields["seq"]: each.raw for each in good}
-        # Where the line of the entry is damaged, no one knows which of the damaged ones it is: none of them stays.
+        # If the line of the entry is damaged, it may be any of the damaged lines: none of them stays.
         rest = damaged if row.seq in lines else [b"-"] * (len(damaged) - 1)
         lines[row.seq] = entry_line(kept.folder, row, page)
         ordered = [raw for _, raw in sorted(lines.items())]

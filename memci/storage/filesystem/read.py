@@ -51,7 +51,7 @@ def loads(content: bytes, context: str | None, folder: str) -> ContextFile:
     """Return the context in *content*; *context* None: whichever it is. O(window, and news).
 
     Raises:
-        CorruptRecord: If its record is damaged; other damage is found by who needs what is damaged.
+        CorruptRecord: If its record is damaged; other damage is found when the damaged row is read.
     """
     lines = read_lines(folder, "context", content)
     name = context if context is not None else f"in folder {folder}"
@@ -80,17 +80,17 @@ def loads(content: bytes, context: str | None, folder: str) -> ContextFile:
         kept.erasures = fields["erasures"]
         for each in lines.good:
             _take(kept, each)
-        found, told = kept.counts, fields["counts"]
-        kept.hurt = frozenset(kind for kind in {*found, *told} if found.get(kind) != told.get(kind))
+        found, written = kept.counts, fields["counts"]
+        kept.hurt = frozenset(kind for kind in {*found, *written} if found.get(kind) != written.get(kind))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise CorruptRecord(name, 0, f"its context.jsonl is none of ours: {type(error).__name__}") from error
+        raise CorruptRecord(name, 0, f"its context.jsonl was not written by memci: {type(error).__name__}") from error
     if record.id != name and (context is not None or folder_name(record.id) != folder):
         raise CorruptRecord(name, 0, f"its folder holds the context {record.id!r:.60}")
     return kept
 
 
 def revision(first_line: bytes, context: str) -> int:
-    """Return the revision that the first line of `context.jsonl` tells."""
+    """Return the revision in the first line of `context.jsonl`, or raise CorruptRecord."""
     found = read_line(folder_name(context), first_line)
     number = found.fields.get("revision") if found is not None else None
     if not isinstance(number, int):
@@ -170,7 +170,7 @@ class Reading:
             if each.fields.get("op") == op_id:
                 return read_op(self._context, each.fields)
         if damaged:
-            raise self._corrupt(0, f"{name} is not what was written: whether op {op_id!r:.60} is known can't be told")
+            raise self._corrupt(0, f"{name} is not what was written: op {op_id!r:.60} may be known or not")
         return None
 
     def pages(self, first: int, last: int | None, state: PageState | None) -> Iterator[PageRow]:
@@ -266,7 +266,7 @@ class Reading:
     def _corrupt(self, seq: int, reason: str) -> CorruptRecord | StorageBusy:
         now = self._files.read(f"{self._place}/context.jsonl")
         if now is None or loads(now, None, self.kept.folder).erasures != self.kept.erasures:
-            # An erasure takes files away, and may have come since ours was loaded.
+            # An erasure removes files, and may have run since this context was loaded.
             return StorageBusy(f"context {self._context!r:.60} changed while it was read: read it again")
         return CorruptRecord(self._context, seq, reason)
 
@@ -274,7 +274,7 @@ class Reading:
 def owners(
     kept: ContextFile, first: int, end: int, load_context: Callable[[str], ContextFile | None]
 ) -> list[tuple[ContextFile, int, int]]:
-    """Return who keeps the entries `[first, end)` of a context: itself, and those that it was forked from."""
+    """Return the contexts that hold the entries `[first, end)` of *kept*: itself, and those that it was forked from."""
     found: list[tuple[ContextFile, int, int]] = []
     current = kept
     while True:

@@ -3,9 +3,9 @@ r"""The rows of the protocol as lines of JSON, and back, checked.
     {"sum":"5d1e0a97","seq":812,"page":42,"codec":1,"tokens":9,"digest":"0f…","json":{"role":"user","content":"Hi"}}
     {"sum":"77c0b1d2","page":42,"first":812,"end":840,"turn":17,"place":"archived"}
 
-`sum` is a crc32 over the rest of its line and the folder that it is in, so that a line in another's place is found out
-too. A body stands in the line byte for byte if it is a line of JSON, else as base64. A field that is nothing (None, 0
-or absent from the row) is left out.
+`sum` is a crc32 over the rest of the line and the name of its folder, so that a line that was moved is found, too. A
+body stands in the line byte for byte if it is a line of JSON, else as base64. A field with its default value is left
+out.
 
     first line   {"sum":"…","memci":"pages","lines":3}       a file says how many lines follow: none is lost unseen
 
@@ -24,7 +24,7 @@ from ..codec import digest
 from ..protocol import CompactionRow, EntryRow, OpRow, PageRow, PageState
 
 Fields = dict[str, Any]
-"""of one line: their sum vouches for the types"""
+"""the fields of one line; its sum was checked, so their types are those that were written"""
 
 _JSON: Final = b',"json":'
 _BASE64: Final = b',"base64":"'
@@ -33,7 +33,7 @@ _PREFIX: Final = len('{"sum":"00000000",')
 
 
 class Line(NamedTuple):
-    """One line that holds what was written."""
+    """One line whose check sum is right."""
 
     fields: Fields
     body: bytes
@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The lines of a file. What is damaged is kept as it is: nothing is lost by writing the file again."""
+    """The lines of a file. Damaged lines are kept as they are, so that writing the file again loses nothing."""
 
     first: Fields
     good: Sequence[Line]
@@ -211,4 +211,4 @@ def _object(text: bytes) -> Fields:
 
 
 def _strange(context: str, error: Exception) -> CorruptRecord:
-    return CorruptRecord(context, 0, f"a line of its files is none of ours ({type(error).__name__}: {error})")
+    return CorruptRecord(context, 0, f"a line of its files was not written by memci ({type(error).__name__}: {error})")

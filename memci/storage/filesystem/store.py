@@ -14,8 +14,8 @@ A commit is one rename, of `context.jsonl` (see `filesystem_context`); each file
                "fast"    one sync less: a power cut may take the newest transitions of a context, never the middle
 
 One handle may be used by many threads, and a folder by many handles and processes; a handle does not survive fork() or
-pickling. It needs a POSIX system. Editing a line breaks its check sum: the folder is to be read. This module
-knows nothing of what a message says.
+pickling. It needs a POSIX system. The folder is for reading: an edited line no longer matches its check sum. This
+module knows nothing of what a message says.
 """
 
 import json
@@ -199,9 +199,9 @@ class FilesystemStorage:
             raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
 
     def _begin(self) -> StorageError | None:
-        """Check that the folder is ours still, and finish an erasure that was cut short.
+        """Check that the folder is still the one that was opened, and finish an erasure that was cut short.
 
-        What hinders that is returned; reading then finds what will be there.
+        If that fails, return the error; reading then shows the state after the erasure.
         """
         files, hindered = self._files, None
         files.check()
@@ -240,7 +240,7 @@ class FilesystemStorage:
         self._begin()
         kept = self._load(context)
         if kept is not None and self._full and not self._read_only:
-            # Who committed what is read here may have been killed before it was synced: done now, once per handle.
+            # The writer may have been killed before it synced what is read here: sync it now, once per handle.
             with suppress(StorageReadOnly, StorageFull):
                 self._files.make_last(f"{CONTEXTS}/{kept.folder}")
         return None if kept is None else Reading(self._files, kept)
@@ -267,7 +267,7 @@ def _opened(path: str, durability: str, busy_timeout_seconds: float, *, read_onl
     Raises:
         InvalidSetting: If an argument makes no sense.
         SchemaTooNew: If a later memci wrote it.
-        StorageError: If it can't be opened, or is not a store of ours.
+        StorageError: If it can't be opened, or is not a store of memci.
     """
     if durability not in {"full", "fast"}:
         raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
@@ -310,7 +310,7 @@ def _make(path: str, *, read_only: bool) -> None:
 
 
 def _known(files: Files) -> bool:
-    """Tell whether the folder is a store; False if it is empty."""
+    """Return whether the folder is a store; False if it is empty."""
     content = files.read(MARK)
     if content is None:
         others = [
@@ -320,8 +320,8 @@ def _known(files: Files) -> bool:
             raise StorageUnavailable(f"{files.path!r} holds {others[0]!r:.60} and no {MARK}: name an empty folder")
         return False
     try:
-        told = json.loads(content)
-        ours, schema = told["format"] == _FORMAT, told["schema"]
+        mark = json.loads(content)
+        ours, schema = mark["format"] == _FORMAT, mark["schema"]
     except (ValueError, TypeError, KeyError, RecursionError):
         ours, schema = False, None
     if not ours or not isinstance(schema, int):
@@ -336,8 +336,8 @@ def _known(files: Files) -> bool:
 def _take(files: Files, busy_timeout_seconds: float, *, read_only: bool) -> None:
     if read_only:
         raise StorageUnavailable(f"there is no store in {files.path!r}: check the path, or open it to write")
-    told = {"format": _FORMAT, "schema": SCHEMA_VERSION, "about": _ABOUT}
+    mark = {"format": _FORMAT, "schema": SCHEMA_VERSION, "about": _ABOUT}
     with locked_whole(files.path, busy_timeout_seconds):
         if not _known(files):
-            files.write(MARK, json.dumps(told, indent=2).encode() + b"\n")
+            files.write(MARK, json.dumps(mark, indent=2).encode() + b"\n")
             files.sync("")

@@ -4,8 +4,8 @@
     large news     messages/… pages/… …       synced   ──▶   their folders synced, and only then:
     every one      context.jsonl              synced   ──▶   renamed            ──▶   its folder synced
 
-Who wrote before may have been killed between a name and its sync: the first commit of a handle to a context syncs all
-folders above, and an op is reported as known only after a sync.
+An earlier writer may have been killed between a rename and its sync: the first commit of a handle to a context syncs
+all folders above, and an op is reported as known only after a sync.
 
 A commit holds the lock of the context. This module knows nothing of locks or erasing.
 """

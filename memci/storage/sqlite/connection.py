@@ -1,18 +1,18 @@
 """The file of a SQLite store: opening it, knowing it, and what its errors mean.
 
-    no file, or an empty one      made ours: WAL, tables, application_id "memc"; not if it is only to be read
-    ours                          opened
-    ours, of an earlier version   brought up to date, in one transaction (`sqlite_schema`)
-    ours, of a later version      SchemaTooNew        untouched
-    of another program            StorageUnavailable  untouched
-    on a network file system      StorageUnavailable  untouched, unless journal="truncate" is asked for
+    no file, or an empty one         made: WAL, tables, application_id "memc"; StorageUnavailable if read_only
+    a store                          opened
+    a store of an earlier version    migrated, in one transaction (`schema`)
+    a store of a later version       SchemaTooNew        unchanged
+    a file of another program        StorageUnavailable  unchanged
+    on a network file system         StorageUnavailable  unchanged, unless journal="truncate" is given
 
     journal      "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
                  "truncate"   a rollback journal: slower, needs no shared memory
     durability   "full"       synced when a commit returns     "fast"   a power cut may take the newest commits
 
-SQLite must not be reached through two libraries in one process: closing any descriptor of the file drops the locks
-of all. So nothing here opens the file but `apsw`, and a program's own `sqlite3` must not open it either.
+One process must not use SQLite through two libraries: closing any descriptor of a file drops all of its locks. So
+only `apsw` opens the file here, and a program must not open it with `sqlite3` at the same time.
 
 This module knows nothing of transitions.
 """
@@ -49,7 +49,7 @@ _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """what the operating system says when there is no space"""
 _PROBLEMS = 20
-"""that SQLite tells of at most"""
+"""problems that a check reports, at most"""
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.glusterfs", "lustre"})
 """file systems on which WAL corrupts: its index lies in memory that two machines can't share"""
 
@@ -62,7 +62,7 @@ def open_file(
     Raises:
         InvalidSetting: If an argument makes no sense.
         SchemaTooNew: If a later memci wrote it.
-        StorageError: If it can't be opened, or is not a store of ours.
+        StorageError: If it can't be opened, or is not a store of memci.
     """
     if durability not in _SYNCHRONOUS:
         raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
@@ -98,11 +98,11 @@ def open_file(
 
 
 def network_file_system(path: str, mounts: str | None = None) -> str | None:
-    """Return the type of the network file system that *path* is on, None if it is local or nobody can tell.
+    """Return the type of the network file system that *path* is on, None if it is local or unknown.
 
     Args:
         path: A file or folder, there or not.
-        mounts: What is mounted where, as Linux tells it; default: what it tells now.
+        mounts: The lines of /proc/self/mounts; default: as they are now.
     """
     try:
         mounts = mounts or Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
@@ -136,11 +136,11 @@ def damage(connection: apsw.Connection) -> list[str]:
         found = connection.execute(f"PRAGMA integrity_check({_PROBLEMS})").fetchall()
     except (apsw.CorruptError, apsw.NotADBError) as error:
         return [f"SQLite: {error}"]
-    return [f"SQLite: {told}" for (told,) in found if told != "ok"]
+    return [f"SQLite: {problem}" for (problem,) in found if problem != "ok"]
 
 
 def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0) -> MemciError:
-    """Return what *error* means to a caller of a store."""
+    """Return the error of memci for *error*."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StorageBusy(f"another process held {path!r} for longer than busy_timeout_seconds: try again later")
@@ -160,7 +160,7 @@ def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0)
 
 
 def _full(path: str) -> bool:
-    """Tell whether no file can be made beside *path*: SQLite does not say why one could not be opened."""
+    """Return whether there is no space for a file beside *path*: SQLite does not say why it could not open one."""
     probe = f"{path}-probe"
     try:
         file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -248,7 +248,7 @@ def _adopt(
 
 
 def _switch(connection: apsw.Connection, path: str, wanted: Journal | None, busy_timeout_seconds: float) -> None:
-    """Let *path* have the journal that is *wanted*: None the one that it has, if that is one of ours."""
+    """Give *path* the journal that is *wanted*; None keeps its own, if that is "wal" or "truncate"."""
     until = time.monotonic() + busy_timeout_seconds
     while True:
         try:
@@ -268,11 +268,11 @@ def _switch(connection: apsw.Connection, path: str, wanted: Journal | None, busy
 
 
 def _settle(connection: apsw.Connection) -> None:
-    """Sync what is found: who committed it may have been killed before, and now it is read as if it was on disk."""
+    """Sync what is found: its writer may have been killed before the sync, and readers take it for durable."""
     try:
         if connection.pragma("journal_mode") == "wal":
             connection.wal_checkpoint()  # syncs the log first
         else:
             connection.pragma("user_version", SCHEMA_VERSION)
     except (apsw.BusyError, apsw.LockedError):
-        return  # who writes just now syncs it
+        return  # the handle that is writing syncs it

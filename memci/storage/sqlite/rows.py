@@ -3,10 +3,11 @@
     columns                      their crc32, kept beside them
     (4294967297, 0, None, 1, …)  0x5d1e…     what is read must give the same again, or it is a CorruptRecord
 
-A body is vouched for by its own digest. The crc is over the JSON of the other columns and includes the key, so that
-a row in another's place is found out too.
+A body has a digest of its own. The crc is over the JSON of the other columns and includes the key, so that a row that
+was moved is found, too. Entries are read in batches, each by a query of its own, so that a slow reader blocks no writer
+and needs little RAM.
 
-This module knows nothing of statements, transactions or files.
+This module knows nothing of transactions, files or forks.
 """
 
 import zlib
@@ -34,7 +35,7 @@ _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
 
 Row = tuple[Any, ...]
-"""columns as SQLite has them: their crc vouches for the types"""
+"""columns as SQLite has them; the crc covers their types"""
 
 
 def crc(*columns: object) -> int:
@@ -78,13 +79,13 @@ def entry_columns(nr: int, row: EntryRow) -> Row:
 def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> EntryRow:
     """Return the entry *seq* of context *nr* from *row*, or raise CorruptRecord, also if it is another one. O(bytes).
 
-    What a view says of it, if there is one, is said by the context *shown_nr*: the same one, or a fork.
+    Its view, if it has one, belongs to the context *shown_nr*: the same one, or a fork.
     """
     key, tokens, clip, page, entry, at, written, codec, body_digest, body, *view = row
     if key != nr << 40 | seq:
         raise CorruptRecord(context, seq, "it is missing")
     if not _matches(written, row[:6]):
-        raise CorruptRecord(context, seq, "what is told of it is not what was written")
+        raise CorruptRecord(context, seq, "its row is not what was written")
     if not isinstance(codec, int) or not isinstance(body, bytes) or digest(codec, body) != body_digest:
         raise CorruptRecord(context, seq, "its bytes are not those that were written")
     quotes = None if page is None else (page, entry)
@@ -104,7 +105,7 @@ def read_batch(
     end: int,
     containing: bytes | None,
 ) -> tuple[list[EntryRow], CorruptRecord | None]:
-    """Return entries from *first* on, and what is wrong with the one after them."""
+    """Return a batch of the entries from *first* on, and the error of the entry after them, if it has one."""
     bounds = (nr - owner) << 40, owner << 40 | first, (owner << 40) + end
     entries: list[EntryRow] = []
     size, seq = 0, first

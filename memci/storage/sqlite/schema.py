@@ -144,8 +144,8 @@ def version(connection: apsw.Connection, path: str) -> int:
         SchemaTooNew: If a later memci wrote it.
         StorageUnavailable: If another program did.
     """
-    told: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
-    application, found, tables = told[0]
+    row: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
+    application, found, tables = row[0]
     if application == APPLICATION_ID:
         if not 1 <= found <= SCHEMA_VERSION:
             raise SchemaTooNew(

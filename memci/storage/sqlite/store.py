@@ -1,13 +1,13 @@
 """Contexts in one SQLite file: what commit() returned from is on disk.
 
     BEGIN IMMEDIATE
-      what changes (`sqlite_write`)    ──▶  its op is known, or another writer was first: ROLLBACK
+      what changes (`write`)           ──▶  its op is known, or another writer was first: ROLLBACK
     COMMIT                             ──▶  durability "full": synced (0.1–4 ms, the disk's); "fast": the newest
                                             transitions may be lost when the power fails, never the middle
-                                            the disk fails here: CommitUnknown, and this handle is of no use any more
+                                            the disk fails here: CommitUnknown, and this handle is poisoned
 
-Reading goes in batches, each a query of its own by key, so that a slow reader holds back neither writers nor RAM.
-One handle may be used by many threads, and a file by many handles; a handle does not survive fork() or pickling.
+Entries are read in batches, each by a query of its own, so that a slow reader blocks no writer. One handle may be used
+by many threads, and one file by many handles; a handle can't be used after fork(), and can't be pickled.
 
 This module knows nothing of tokens, windows or what a body says.
 """
@@ -73,7 +73,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _U = TypeVar("_U")
 _inherited: list[apsw.Connection] = []
-"""connections of a parent process: closing one here would end the parent's use of its file"""
+"""connections of a parent process: closing one here would drop the parent's locks"""
 
 
 class SQLiteStorage:
@@ -107,7 +107,7 @@ class SQLiteStorage:
         self._synced = False
         """whether a commit of this handle was synced, and all that it found in the file with it"""
         self._connection = open_file(self._path, durability, journal, busy_timeout_seconds, read_only=read_only)
-        self._connection.wal_autocheckpoint(0)  # ours looks at what comes of it
+        self._connection.wal_autocheckpoint(0)  # `_checkpoint` does it, and looks at the result
         self._connection.set_wal_hook(self._logged)
         self._inodes = self._stat()
         self._release_sidecar: Callable[[], None] = lambda: None
@@ -241,7 +241,7 @@ class SQLiteStorage:
         *args: _P.args,
         **kw: _P.kwargs,
     ) -> _T:
-        """Return what *work* returns; what SQLite raises becomes an error of ours, about *context* and *seq*."""
+        """Return the result of *work*; an error of SQLite becomes one of memci, about *context* and *seq*."""
         if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
             _inherited.append(self._connection)
             raise HandlePoisoned(f"{self._path!r} was opened before fork(): open the store again in this process")
@@ -262,7 +262,7 @@ class SQLiteStorage:
     def _write(
         self, connection: apsw.Connection, op_id: str | None, work: Callable[[apsw.Connection, _T], _U], what: _T
     ) -> _U:
-        """Return what *work* returns, which changes rows, in one transaction; what it knows already is no change."""
+        """Return the result of *work*, which changes rows in one transaction; a known op changes nothing."""
         if self._read_only:
             raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
         if self._stat() != self._inodes:
@@ -274,7 +274,7 @@ class SQLiteStorage:
             if isinstance(made, OpRow) and self._synced:
                 connection.execute("ROLLBACK")
             else:
-                if isinstance(made, OpRow):  # who stored it may have been killed before it was synced: that is done now
+                if isinstance(made, OpRow):  # its writer may have been killed before the sync: sync it now
                     connection.pragma("user_version", SCHEMA_VERSION)
                 self._make_final(connection, op_id)
         except BaseException:
@@ -297,10 +297,10 @@ class SQLiteStorage:
         return apsw.SQLITE_OK
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
-        """Copy the write-ahead log into the file. What was committed is on disk without it: nothing is raised here.
+        """Copy the write-ahead log into the file. Commits are on disk without it, so nothing is raised here.
 
-        After a sync that failed, the next one may succeed although pages are lost: this handle ends then, before it
-        can reset the log, and the log is read again when the file is opened.
+        After a sync that failed, the next one may succeed although pages are lost. So this handle is poisoned before it
+        can reset the log; the next handle that opens the file reads the log again.
         """
         self._log_pages = 0
         try:
@@ -319,7 +319,7 @@ class SQLiteStorage:
                 self._poison = f"{self._path!r} can't be trusted, a ROLLBACK failed: {error}"
 
     def _stat(self) -> tuple[tuple[int, int] | None, ...]:
-        """Return which files the store consists of: another one in their place would take what is written here."""
+        """Return the identity of the store's files: a file that replaced one of them must not be written."""
         return _inode(self._path), _inode(f"{self._path}-wal")
 
     def _number(self, context: str) -> tuple[int, int, int, str | None, int]:

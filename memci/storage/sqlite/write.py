@@ -1,4 +1,4 @@
-"""What changes a SQLite store, as statements within one transaction.
+"""The changes of a SQLite store, as statements within one transaction.
 
     apply     op known?       ──▶  its row, nothing else happens
               another head?   ──▶  WriteConflict, if another writer was here
@@ -155,7 +155,7 @@ def _check_parent(connection: apsw.Connection, parent: str, base: int) -> None:
 
 
 def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
-    """Return the number of the context that keeps entry *seq* of *context*: itself, or one that it was forked from."""
+    """Return the number of the context that holds entry *seq* of *context*: itself, or one that it was forked from."""
     while context is not None:
         found = rows(connection, SELECT_HEAD, context)
         if not found or seq >= found[0][1]:
@@ -168,7 +168,7 @@ def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
 
 
 def _forget_ops(connection: apsw.Connection, context: str, nr: int, erased: set[int]) -> int:
-    """Take the digest, which tells of the bytes, from each op that appended one of *erased*."""
+    """Clear the digest, which depends on the bytes, of each op that appended one of *erased*; return how many."""
     if not erased:
         return 0
     ops = [read_op(context, row) for row in rows(connection, _SELECT_OPS_BEFORE, nr, max(erased))]

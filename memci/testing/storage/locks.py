@@ -18,7 +18,7 @@ from .rows import append, bodies_of
 
 
 class StorageLocks:
-    """A lock is exclusive among those who ask for it."""
+    """A lock has one holder among all callers of `hold`."""
 
     def test_lock_is_exclusive_among_threads(self, storage: Storage) -> None:
         """While one holds the lock, asking for it is StorageBusy, which is retryable."""
@@ -57,7 +57,7 @@ class StorageLocks:
         theirs()
 
     def test_lock_comes_to_who_waits(self, storage: Storage) -> None:
-        """Who waits for a lock gets it once it is released."""
+        """A caller that waits for a lock gets it once it is released."""
         release = storage.hold("a", 0)
         with ThreadPoolExecutor(1) as other:
             waiting = other.submit(storage.hold, "a", 30)

@@ -90,7 +90,7 @@ class Model:
             self.ops[op.op_id] = op
 
     def forget(self, seqs: set[int]) -> int:
-        """Drop what tells of the entries *seqs*, and the compactions; return how many ops lost a digest. O(ops)."""
+        """Drop views and op digests of the entries *seqs*, and the compactions; return how many digests. O(ops)."""
         self.compactions.clear()
         for seq in seqs:
             self.views.pop(seq, None)

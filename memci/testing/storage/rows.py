@@ -40,12 +40,12 @@ def append(storage: Storage, context: str, *bodies: bytes) -> Transition:
     return transition
 
 
-def with_op(transition: Transition, op_id: str, told: bytes = b"d" * 16) -> Transition:
+def with_op(transition: Transition, op_id: str, digest_of: bytes = b"d" * 16) -> Transition:
     """Return *transition* with an op that appended its entries. O(entries)."""
     index = transition.record.next_page - 1
     places = tuple((index, ordinal) for ordinal in range(len(transition.entries)))
     first = transition.record.head - len(places)
-    return transition._replace(op=OpRow(op_id, told, first, places))
+    return transition._replace(op=OpRow(op_id, digest_of, first, places))
 
 
 def forked(parent: str, context: str, base: int, *bodies: bytes) -> Transition:

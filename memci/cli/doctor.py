@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Final, Literal
 
 import apsw
+from filelock import FileLock, Timeout
 from rich.text import Text
 
 from .. import __version__
-from ..errors import InvalidSetting, MemciError
+from ..errors import MemciError
 from ..storage.filesystem.erase import JOURNAL
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from .output import Output
-from .stores import is_folder, open_store
+from .stores import existing, is_folder, open_store
 from .tables import cell
 
 _MIB: Final = 2**20
@@ -105,13 +106,7 @@ def _package(name: str, missing: Literal["warning", "problem"], advice: str) -> 
 
 
 def _store(path: str) -> Iterator[Finding]:
-    place = Path(path)
-    try:
-        there = place.exists()
-    except (OSError, ValueError) as error:
-        raise InvalidSetting(path, f"can't be read: {error}") from None
-    if not there:
-        raise InvalidSetting(path, "there is no such file: check the path; nothing was made")
+    place = existing(path, filled=False)
     yield _file_system(network_file_system(path), folder=is_folder(path))
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
     found = list(_folder(place) if is_folder(path) else _file(path))
@@ -125,9 +120,8 @@ def _file_system(network: str | None, *, folder: bool) -> Finding:
     if network is None:
         return Finding("file system", "ok", "local, as far as the system says")
     if folder:
-        return Finding(
-            "file system", "warning", f"{network}, over a network", "let one machine at a time use the store"
-        )
+        text = f"{network}, over a network"
+        return Finding("file system", "warning", text, "let one machine at a time use the store")
     return Finding("file system", "problem", f"{network}, where WAL corrupts", "move the store to a local disk")
 
 
@@ -173,9 +167,8 @@ def _schema(application: int, schema: int) -> Finding:
         text = f"application id {application:#x}, version {schema}"
         return Finding("schema", "problem", text, "a SQLite file of another program: name another file")
     if schema > SCHEMA_VERSION:
-        return Finding(
-            "schema", "problem", f"{schema}, this memci knows up to {SCHEMA_VERSION}", "install a later memci"
-        )
+        text = f"{schema}, this memci knows up to {SCHEMA_VERSION}"
+        return Finding("schema", "problem", text, "install a later memci")
     if schema < SCHEMA_VERSION:
         advice = "it is migrated when a program next opens it for writing"
         return Finding("schema", "warning", f"{schema}, of an earlier memci", advice)
@@ -190,9 +183,8 @@ def _beside(path: str, size: int) -> Iterator[Finding]:
         advice = "close what has read the store for long, then write once"
         yield Finding("write-ahead log", "warning", f"{_size(pending)} are not in the file yet", advice)
     else:
-        yield Finding(
-            "write-ahead log", "ok", f"{_size(pending)}; it belongs to the file: copy both" if pending else "empty"
-        )
+        text = f"{_size(pending)}; it belongs to the file: copy both" if pending else "empty"
+        yield Finding("write-ahead log", "ok", text)
     if journal.exists() and journal.stat().st_size:
         advice = "leave it there: the next opening for writing rolls back with it"
         yield Finding("rollback journal", "warning", "a write was cut short, or is going on", advice)
@@ -224,10 +216,6 @@ def _locks(folder: Path) -> Iterator[Finding]:
 
 
 def _is_held(path: Path) -> bool:
-    try:
-        from filelock import FileLock, Timeout
-    except ImportError:
-        return False
     lock = FileLock(path, fallback_to_soft=False)
     try:
         lock.acquire(timeout=0)
@@ -244,9 +232,7 @@ def _contexts(path: str) -> Finding:
         with open_store(path) as storage:
             records = storage.contexts()
     except MemciError as error:
-        return Finding(
-            "contexts", "problem" if not error.data_safe else "warning", str(error), "memci verify says more"
-        )
+        return Finding("contexts", "warning" if error.data_safe else "problem", str(error), "memci verify says more")
     text = f"{len(records):,}, {sum(each.head for each in records):,} messages"
     forks = sum(each.parent is not None for each in records)
     return Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))

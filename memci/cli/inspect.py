@@ -12,11 +12,12 @@ from typing import Any
 
 from ..context.context import Context
 from ..errors import CorruptRecord, InvalidSetting
+from ..history.verify import problems
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .output import Output, visible
-from .stores import choose_context, open_store, problems_of, window_and_compactions
+from .stores import choose_context, open_store, window_and_compactions
 from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
 
 
@@ -71,7 +72,7 @@ def run_verify(output: Output, *, store: str) -> bool:
             task = progress.add_task("verify", total=sum(record.head for record in records), unit="messages")
             for record in records:
                 progress.update(task, description=visible(record.id)[:30])
-                found[record.id] = problems_of(storage, record.id, lambda: progress.advance(task))
+                found[record.id] = list(problems(storage, record.id, on_entry=lambda: progress.advance(task)))
     well = not damage and not any(found.values())
     if output.json:
         contexts = [{"id": each.id, "messages": each.head, "problems": found[each.id]} for each in records]

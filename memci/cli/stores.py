@@ -9,44 +9,18 @@ This module knows nothing of the terminal.
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
 
-from ..errors import CorruptRecord, InvalidSetting
-from ..history.verify import problems
+from ..errors import InvalidSetting
 from ..settings import settings
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
-from ..storage.protocol import ContextRecord, EntryRow
+from ..storage.protocol import ContextRecord
 from ..window.state import WindowState
 
 _NAMED = 5
 """ids that an error names"""
-
-
-class ObservedStorage:
-    """A store that reports each entry that is read; a `Storage` in all else.
-
-    Args:
-        storage: The store itself.
-        on_entry: Called for every entry that is read.
-    """
-
-    def __init__(self, storage: Storage, on_entry: Callable[[], None]) -> None:
-        self._storage = storage
-        self._on_entry = on_entry
-
-    def entries(
-        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
-    ) -> Iterator[EntryRow]:
-        """Yield entries, as the store does."""
-        for entry in self._storage.entries(context, first, end, containing=containing):
-            self._on_entry()
-            yield entry
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
 
 
 @contextmanager
@@ -63,7 +37,7 @@ def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterato
         StorageError: If it can't be opened.
     """
     if not make or os.path.exists(path):  # noqa: PTH110 -- a Path would lose the / at the end
-        _check_exists(path, make=make)
+        existing(path, filled=not make)
     kind = FilesystemStorage if is_folder(path) else SQLiteStorage
     storage: Storage = kind(path, read_only=not write)
     try:
@@ -109,29 +83,24 @@ def window_and_compactions(record: ContextRecord) -> tuple[int, int]:
     return chosen.window, WindowState.loads(record.state).compactions
 
 
-def problems_of(storage: Storage, context: str, on_entry: Callable[[], None]) -> list[str]:
-    """Return what is wrong with *context*; *on_entry* is called for every entry that is read. O(entries)."""
-    found: list[str] = []
-    try:
-        found.extend(problems(cast("Storage", ObservedStorage(storage, on_entry)), context))
-    except CorruptRecord as error:
-        found.append(str(error))
-    return found
+def existing(path: str, *, filled: bool) -> Path:
+    """Return the file or folder at *path*, which may be a store; *filled*: it must not be empty.
 
-
-def _check_exists(path: str, *, make: bool = False) -> None:
+    Raises:
+        InvalidSetting: If there is none, it can't be read, or it can't be a store.
+    """
     try:
         place = Path(path)
         if not place.exists():
-            raise InvalidSetting(path, "there is no such file: check the path; nothing was made")
-        if place.is_dir():
-            if not make and not (place / "memci.json").exists():
-                raise InvalidSetting(path, "is a folder, not a store: it has no memci.json; name a store in it")
-        elif not place.is_file():
-            raise InvalidSetting(path, "is not a file, so it is not a store")
-        elif not make and not place.stat().st_size:
-            raise InvalidSetting(path, "is empty, not a store; it was left as it is")
+            why = "there is no such file: check the path; nothing was made"
+        elif not place.is_dir() and not place.is_file():
+            why = "is not a file, so it is not a store"
+        elif filled and place.is_dir() and not (place / "memci.json").exists():
+            why = "is a folder, not a store: it has no memci.json; name a store in it"
+        elif filled and not place.stat().st_size:
+            why = "is empty, not a store; it was left as it is"
+        else:
+            return place
     except (OSError, ValueError) as error:
-        if isinstance(error, InvalidSetting):
-            raise
-        raise InvalidSetting(path, f"can't be read: {error}") from None
+        why = f"can't be read: {error}"
+    raise InvalidSetting(path, why)

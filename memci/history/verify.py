@@ -8,7 +8,7 @@ It is the public counterpart of the `_check` methods. It reads everything and ch
 of windows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import MemciError
 from ..storage import Storage
@@ -17,15 +17,15 @@ from ..storage.protocol import ContextRecord, PageRow, PageState
 from ..window import snapshot as snapshots
 
 
-def problems(storage: Storage, context: str) -> Iterator[str]:
-    """Yield a sentence for everything that is wrong with *context*. O(entries)."""
+def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Yield a sentence for everything that is wrong with *context*; *on_entry* is called per entry. O(entries)."""
     try:
         found = storage.load(context)
         if found is None:
             yield f"there is no context {context!r:.60}"
             return
         record, compaction = found
-        yield from _entries(storage, record)
+        yield from _entries(storage, record, on_entry)
         rows = list(storage.pages(context))
     except (MemciError, ValueError) as error:
         yield str(error)
@@ -74,13 +74,14 @@ def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
             yield f"the op {row.op_id!r:.60} names messages that are not there"
 
 
-def _entries(storage: Storage, record: ContextRecord) -> Iterator[str]:
+def _entries(storage: Storage, record: ContextRecord, on_entry: Callable[[], None]) -> Iterator[str]:
     seq = 0
     while seq < record.head:
         try:
             for entry in storage.entries(record.id, seq, record.head):
                 decode(entry.codec, entry.body)
                 seq = entry.seq + 1
+                on_entry()
         except (MemciError, ValueError) as error:
             yield f"entry {seq}: {error}"
             seq += 1

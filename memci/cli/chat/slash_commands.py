@@ -7,11 +7,10 @@ Looking does not count as use: no page stays listed longer for it. This module k
 typed.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
-from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +24,7 @@ from ...memory.inspect import overview
 from ...messages import text_of
 from ...storage import Storage
 from ..memory.search import found_lines
-from ..memory.tables import MOST, episodes_table, facts_table, profile_lines, summed_up
+from ..memory.tables import memory_tables
 from ..output import Output, visible
 from ..tables import add_footer, cell, numbers, pages_table, print_messages, report_tables, table
 from ..transfer import run_export
@@ -43,6 +42,10 @@ class Talk:
     storage: Storage
     context: Context
     ledger: Ledger
+
+    def view(self) -> Context:
+        """Return the context for reading only: nothing counts as use."""
+        return Context.view(self.storage, self.context.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +97,14 @@ def _window(talk: Talk, _: str) -> None:
 def _pages(talk: Talk, rest: str) -> None:
     pages = list(talk.context.pages())
     shown = pages if rest == "all" else pages[-LATEST:]
-    with _looking(talk) as context:
+    with talk.view() as context:
         talk.output.console.print(pages_table([_titled(context, page) for page in shown]))
     if len(shown) < len(pages):
         talk.output.line(f"the latest {len(shown):,} of {len(pages):,}: /pages all", "dim")
 
 
 def _page(talk: Talk, rest: str) -> None:
-    with _looking(talk) as context:
+    with talk.view() as context:
         print_messages(talk.output, context.recall_page(_number(rest, "/page")))
 
 
@@ -115,15 +118,7 @@ def _memory(talk: Talk, _: str) -> None:
     if not seen:
         output.line("the memory is empty: a page is fed to it once the next one is open and the context is idle")
     else:
-        parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
-        if seen.user_facts:
-            parts += [Text("\nknown of you", style="bold"), facts_table(seen.user_facts[:MOST])]
-        if seen.assistant_facts:
-            parts += [Text("\nknown of what the assistant did", style="bold"), facts_table(seen.assistant_facts[:MOST])]
-        parts += profile_lines(seen.profile)
-        if seen.episodes:
-            parts += [Text("\nepisodes, hottest first", style="bold"), episodes_table(seen.episodes[:MOST])]
-        output.console.print(Group(*parts))
+        output.console.print(memory_tables(seen, brief=True))
     if work is not None:
         output.console.print(Text(_summary(work)))
     output.line(f"all of it: memci inspect {talk.path} --memory", "dim")
@@ -132,7 +127,7 @@ def _memory(talk: Talk, _: str) -> None:
 def _search(talk: Talk, rest: str) -> None:
     if not rest:
         raise InvalidSetting("/search", "what for? /search WORDS")
-    with _looking(talk) as context:
+    with talk.view() as context:
         found = context.search_memory(rest)
     talk.output.console.print(found_lines(replace(found, pending=0), talk.context.id))
     if found.pending:
@@ -203,13 +198,6 @@ COMMANDS = {
     "/archive": Command("/archive", "archive old pages now", _archive),
     "/export": Command("/export [FILE]", "write the conversation to a new file, for memci import", _export),
 }
-
-
-@contextmanager
-def _looking(talk: Talk) -> Iterator[Context]:
-    """Yield the context for reading only: nothing counts as use."""
-    with Context.view(talk.storage, talk.context.id) as context:
-        yield context
 
 
 def _titled(context: Context, page: PageInfo) -> PageInfo:

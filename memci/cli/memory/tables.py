@@ -31,18 +31,21 @@ _BAR = 10
 """columns of the hottest episode's bar"""
 
 
-def memory_tables(seen: Overview) -> RenderableType:
-    """Return all that a memory holds, tier by tier."""
+def memory_tables(seen: Overview, *, brief: bool = False) -> RenderableType:
+    """Return all that a memory holds, tier by tier; *brief*: what is known, the profile and the episodes only."""
     parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
+    facts = [
+        *_section("known of the user", seen.user_facts, facts_table),
+        *_section("known of what the assistant did", seen.assistant_facts, facts_table),
+    ]
+    episodes = _section("episodes, hottest first", seen.episodes, episodes_table)
+    if brief:
+        return Group(*parts, *facts, *profile_lines(seen.profile), *episodes)
     parts += _section("short-term: the page that moves next is first", seen.queue, queue_table)
-    parts += _section("episodes, hottest first", seen.episodes, episodes_table)
-    parts += _section("chains: pages that continue one another", seen.chains, chains_table)
-    parts += _section("known of the user", seen.user_facts, facts_table)
-    parts += _section("known of what the assistant did", seen.assistant_facts, facts_table)
+    parts += [*episodes, *_section("chains: pages that continue one another", seen.chains, chains_table), *facts]
     parts += _section("events, latest first", seen.events[::-1], events_table)
     parts += _section("days, latest first", seen.days[::-1], days_table)
-    parts += profile_lines(seen.profile)
-    parts += work_lines(seen.work)
+    parts += [*profile_lines(seen.profile), *work_lines(seen.work)]
     if seen.counts.concepts:
         names = ", ".join(f"{name} {count:,}" for name, count in seen.concepts)
         figures = f"{seen.counts.concepts:,} concepts in {seen.counts.statements:,} statements"
@@ -204,7 +207,7 @@ def _section(title: str, rows: Sequence[_T], table: Callable[[Sequence[_T]], Tab
     yield Text(f"\n{title}", style="bold")
     yield table(rows[:MOST])
     if len(rows) > MOST:
-        yield Text(f"and {len(rows) - MOST:,} more: --json lists them", style="dim")
+        yield Text(f"and {len(rows) - MOST:,} more: memci inspect STORE --memory --json lists them", style="dim")
 
 
 def _page(context: str, index: int) -> Text:

@@ -267,7 +267,7 @@ class _Afterwards:
     def _ask(self) -> None:
         try:
             self._go_on()
-        except BaseException as error:  # told to whoever waits
+        except BaseException as error:  # reported to the waiting thread
             self._error = error
 
     def _go_on(self) -> None:

@@ -48,9 +48,9 @@ class Model:
     rows: dict[tuple[str, int], set[str]] = field(default_factory=dict)
     """digests of all rows of a context, by its name and revision; a fork's change with what it shares"""
     pages: dict[str, int] = field(default_factory=dict)
-    """that the program remembers at the end"""
+    """the pages that the program has noted at its end, by name"""
     answers: list[Message] = field(default_factory=list)
-    """likewise"""
+    """the answers that it has noted at its end"""
     places: dict[Key, int] = field(default_factory=dict)
 
     def add(self, found: State) -> None:

@@ -5,7 +5,7 @@
     python -m tests.faults --only power --seed 7 one harness again, as it was
 
 The seed comes from the commit, so that the same commit meets the same faults. What one harness leaves of its time goes
-to those after it. Whoever breaks a promise, or can't be started, makes the exit code 1; the others run all the same. A
+to those after it. A harness that breaks a promise, or can't be started, makes the exit code 1; the others still run. A
 Ctrl-C ends the run, with the figures of those that are over.
 This module knows nothing of what a harness does.
 """

@@ -139,7 +139,7 @@ def test_migration_when_only_reading_is_wanted(old):
     ],
 )
 def test_migration_keeps_damage_visible(old, statement, seen):
-    """A row that was damaged before is damaged after: no check sum is made anew over what was not written."""
+    """A row that was damaged before is damaged after: no check sum is made over bytes that were not written."""
     changed(old, statement)
 
     with contextlib.closing(SQLiteStorage(old)) as storage:

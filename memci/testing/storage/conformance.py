@@ -15,8 +15,8 @@ This module knows nothing of how a store keeps its rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Thread
 
 import apsw
 import pytest
@@ -39,7 +39,7 @@ from .histories import StorageHistories
 from .locks import StorageLocks
 from .machine import StorageMachine
 from .model import NOTHING, ModelledStore
-from .rows import append, current, everything
+from .rows import Reread, append, bodies_of, current, everything
 
 _STEPS = settings(
     max_examples=20,
@@ -60,9 +60,14 @@ class StorageConformance(StorageExactness, StorageHistories, StorageLocks):
         raise NotImplementedError("a subclass gives the store")
 
     @pytest.fixture
-    def reread(self, storage: Storage) -> Callable[[], Storage]:
+    def reread(self, storage: Storage) -> Reread:
         """Give what gives the store to read from, once it was written to."""
         return lambda: storage
+
+    @pytest.fixture
+    def opening(self) -> Reread | None:
+        """Give what opens the store again after close(), None if it keeps nothing."""
+        return None
 
     def test_is_a_storage(self, storage: Storage) -> None:
         """A store has the methods of the protocol."""
@@ -157,25 +162,18 @@ class StorageConformance(StorageExactness, StorageHistories, StorageLocks):
 
     def test_threads_may_write_their_contexts_at_once(self, storage: Storage) -> None:
         """Eight threads with a context each lose, mix up and repeat nothing."""
-        failed: list[BaseException] = []
 
         def write(name: str) -> None:
-            try:
-                for i in range(25):
-                    append(storage, name, f"{name} {i}".encode(), b"x")
-                    assert len(list(storage.entries(name))) == 2 * i + 2
-            except BaseException as error:
-                failed.append(error)
+            for i in range(25):
+                append(storage, name, f"{name} {i}".encode(), b"x")
+                assert len(list(storage.entries(name))) == 2 * i + 2
 
-        threads = [Thread(target=write, args=(f"t{i}",)) for i in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        names = [f"t{i}" for i in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, names))
 
-        assert failed == []
-        for i in range(8):
-            assert [row.body for row in storage.entries(f"t{i}")][::2] == [b"t%d %d" % (i, j) for j in range(25)]
+        for name in names:
+            assert bodies_of(storage, name)[::2] == [f"{name} {i}".encode() for i in range(25)]
 
     def test_closed_store_is_poisoned(self, storage: Storage) -> None:
         """After close() every call but close() is HandlePoisoned."""
@@ -193,27 +191,29 @@ class StorageConformance(StorageExactness, StorageHistories, StorageLocks):
             with pytest.raises(HandlePoisoned):
                 call()
 
-    def test_any_history_reads_as_a_plain_dict_would(self, storage: Storage) -> None:
-        """Whatever is committed in whatever order, reading gives what a dict of lists gives."""
+    def test_any_history_reads_as_a_plain_dict_would(self, storage: Storage, opening: Reread | None) -> None:
+        """Whatever is committed, however often a durable store is closed and opened, it reads like a plain dict."""
 
         class Machine(StorageMachine):
             store = storage
+            reopen = None if opening is None else staticmethod(opening)
 
-        run_state_machine_as_test(Machine, settings=_STEPS)
+        try:
+            run_state_machine_as_test(Machine, settings=_STEPS)
+        finally:
+            Machine.store.close()
 
 
 class DurableStorageConformance(StorageConformance, StorageDurability):
     """The promises of a store that keeps its contexts after close()."""
 
     @pytest.fixture
-    def reopen(self) -> Callable[[], Storage]:
+    def reopen(self) -> Reread:
         """Give what opens the same store once more, beside the handles that are open."""
         raise NotImplementedError("a subclass gives it")
 
     @pytest.fixture(params=["at once", "reopened"])
-    def reread(
-        self, storage: Storage, reopen: Callable[[], Storage], request: pytest.FixtureRequest
-    ) -> Iterator[Callable[[], Storage]]:
+    def reread(self, storage: Storage, reopen: Reread, request: pytest.FixtureRequest) -> Iterator[Reread]:
         """Give what gives the store to read from: as it is, and after close() and opening it again."""
         opened: list[Storage] = []
 
@@ -226,6 +226,11 @@ class DurableStorageConformance(StorageConformance, StorageDurability):
         yield again
         for each in opened:
             each.close()
+
+    @pytest.fixture
+    def opening(self, reopen: Reread) -> Reread | None:
+        """Give what opens the store again after close()."""
+        return reopen
 
     @pytest.fixture
     def files(self) -> Callable[[], Iterable[Path]]:

@@ -19,13 +19,13 @@ from ...errors import CorruptRecord, StorageBusy, WriteConflict
 from ...storage.protocol import Erasure, OpRow, Storage
 from .exact import BODIES
 from .model import ModelledStore
-from .rows import append, appended, current, entry, everything, with_op
+from .rows import Reread, append, appended, bodies_of, current, entry, everything, with_op
 
 
 class StorageDurability:
     """What was acknowledged is there, what was erased is not."""
 
-    def test_reopened_store_shows_the_same(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+    def test_reopened_store_shows_the_same(self, storage: Storage, reopen: Reread) -> None:
         """What was acknowledged is there after close() and opening again, and an op is still known."""
         op = OpRow("op", b"d" * 16, 0, ((1, 0),))
         first = appended(current(storage, "a"), *BODIES)._replace(op=op, compaction="ü")
@@ -40,17 +40,17 @@ class StorageDurability:
         assert again.commit(first) == op
         again.close()
 
-    def test_handles_see_each_other(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+    def test_handles_see_each_other(self, storage: Storage, reopen: Reread) -> None:
         """What one handle committed, another one sees at its next call."""
         other = reopen()
         append(storage, "a", b"1")
         append(other, "a", b"2")
 
-        assert [row.body for row in storage.entries("a")] == [b"1", b"2"]
+        assert bodies_of(storage, "a") == [b"1", b"2"]
         assert everything(storage, "a") == everything(other, "a")
         other.close()
 
-    def test_handle_that_is_behind_meets_a_conflict(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+    def test_handle_that_is_behind_meets_a_conflict(self, storage: Storage, reopen: Reread) -> None:
         """Of two handles that write from one head, the second gets WriteConflict, and can go on from the new head."""
         other = reopen()
         append(storage, "a", b"1")
@@ -60,9 +60,9 @@ class StorageDurability:
         with pytest.raises(WriteConflict):
             storage.commit(mine)
 
-        assert [row.body for row in storage.entries("a")] == [b"1", b"theirs"]
+        assert bodies_of(storage, "a") == [b"1", b"theirs"]
         append(storage, "a", b"mine")
-        assert [row.body for row in other.entries("a")] == [b"1", b"theirs", b"mine"]
+        assert bodies_of(other, "a") == [b"1", b"theirs", b"mine"]
         other.close()
 
     def test_changed_byte_is_corrupt(self, storage: Storage, corrupt: Callable[[str, int], None]) -> None:
@@ -89,7 +89,7 @@ class StorageDurability:
 
         assert caught.value.seq == seq
 
-    def test_lock_is_exclusive_among_handles(self, storage: Storage, reopen: Callable[[], Storage]) -> None:
+    def test_lock_is_exclusive_among_handles(self, storage: Storage, reopen: Reread) -> None:
         """A lock that one handle holds excludes all other handles, until it is released."""
         other = reopen()
         release = storage.hold("a", 0)
@@ -106,7 +106,7 @@ class StorageDurability:
 
     @pytest.mark.parametrize("whole", [True, False], ids=["a context", "an entry"])
     def test_no_byte_is_left_in_the_files(
-        self, storage: Storage, reread: Callable[[], Storage], files: Callable[[], Iterable[Path]], whole: bool
+        self, storage: Storage, reread: Reread, files: Callable[[], Iterable[Path]], whole: bool
     ) -> None:
         """What was erased is in no file (bodies, times, digests of ops, compactions), at once and when reopened."""
         canaries = {
@@ -139,7 +139,7 @@ class StorageDurability:
         assert found(files(), needles) == []
 
     def test_scrubbing_waits_for_who_reads_an_older_state(
-        self, storage: Storage, reopen: Callable[[], Storage], files: Callable[[], Iterable[Path]]
+        self, storage: Storage, reopen: Reread, files: Callable[[], Iterable[Path]]
     ) -> None:
         """While another handle has half read, erase says whether bytes are left; when it is done, none are."""
         append(storage, "a", *[b'"canary 77aa"'] * 600)

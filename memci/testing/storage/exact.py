@@ -9,7 +9,7 @@ import pytest
 from ...errors import InvalidSetting
 from ...storage.codec import ORJSON, STDLIB, digest
 from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, PageState, Storage, Transition
-from .rows import append, appended, current, entry
+from .rows import append, appended, bodies_of, current, entry
 
 TWINS = (
     "a",
@@ -39,12 +39,15 @@ class StorageExactness:
     """What is read is what was committed, whatever was committed."""
 
     def test_load_returns_every_field(self, storage: Storage) -> None:
-        """The record and the compaction come back as they were committed."""
+        """The record and the compaction come back as they were committed last, whole."""
         record = ContextRecord("id", "owner ä", '{"a":1}', '{"b":"\x00"}', head=0, next_page=7, turn=3, open_page=6)
+        later = ContextRecord("id", "b", "[1]", "[2]" * 9_000, head=0, next_page=8, turn=9, open_page=None, revision=2)
 
         storage.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))
-
         assert storage.load("id") == (record, '{"blocks":["\U0001f600"]}')
+        storage.commit(Transition(0, later))
+
+        assert storage.load("id") == (later, '{"blocks":["\U0001f600"]}')
 
     def test_entries_return_every_field(self, storage: Storage) -> None:
         """Entries come back as they were committed, field by field."""
@@ -64,7 +67,7 @@ class StorageExactness:
         """A body comes back byte for byte, among others."""
         append(storage, "a", b"before", body, b"after")
 
-        assert [row.body for row in storage.entries("a")] == [b"before", body, b"after"]
+        assert bodies_of(storage, "a") == [b"before", body, b"after"]
 
     def test_pages_return_every_field(self, storage: Storage) -> None:
         """Pages come back as they were committed, field by field, by index."""

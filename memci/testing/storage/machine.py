@@ -2,6 +2,7 @@
 
     commit an append, a compaction, a fork, a stale or a repeated one   ──▶  the store and the model answer alike
     erase entries, remove contexts                                      ──▶  and count alike
+    close and open it again, if it can be                               ──▶  and nothing is lost
     after every step                                                    ──▶  all that can be read of them is alike
 
 Each run uses ids that no run before it used, so that one store serves all runs, and old contexts must stay as they are.
@@ -17,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ...errors import InvalidSetting, WriteConflict
 from ...storage.protocol import PageState, Storage, Transition
 from .model import Model, ModelledStore
-from .rows import appended, forked, with_op
+from .rows import Reread, appended, forked, with_op
 
 _runs = count()
 _names = st.sampled_from(["a", "A", "a%", "fork", "fork of a fork"])
@@ -27,9 +28,10 @@ _compactions = st.none() | st.text("ab<\x00ä", max_size=5)
 
 
 class StorageMachine(RuleBasedStateMachine):
-    """Subclass it with the `store` to drive."""
+    """Subclass it with the `store` to drive, and `reopen`, if it can be opened again after close()."""
 
     store: Storage
+    reopen: Reread | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,10 +77,8 @@ class StorageMachine(RuleBasedStateMachine):
         self, data: st.DataObject, name: str, bodies: list[bytes], op_id: str | None, compaction: str | None
     ) -> None:
         """Make a fork, or try to: by an id that is taken, or beyond the head."""
-        parent, taken = (
-            data.draw(st.sampled_from(list(self.pair.models.values()))),
-            self.pair.models.get(self._id(name)),
-        )
+        parent = data.draw(st.sampled_from(list(self.pair.models.values())))
+        taken = self.pair.models.get(self._id(name))
         base = data.draw(st.integers(0, parent.record.head + 1))
         transition = forked(parent.record.id, self._id(name), base, *bodies)._replace(compaction=compaction)
         if op_id is not None:
@@ -119,6 +119,14 @@ class StorageMachine(RuleBasedStateMachine):
                 self.store.erase(erasure)
         else:
             self.pair.erase(erasure)
+
+    @precondition(lambda self: self.reopen is not None)
+    @rule()
+    def close_and_open(self) -> None:
+        """Close the store, and open it again."""
+        assert self.reopen is not None, "the precondition says so"
+        self.store.close()
+        type(self).store = self.pair.store = self.reopen()
 
     @rule(name=_names, behind=st.integers(-3, 3).filter(bool))
     def append_from_another_state(self, name: str, behind: int) -> None:

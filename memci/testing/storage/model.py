@@ -8,7 +8,6 @@
 This module knows nothing of how a store keeps its rows.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -193,10 +192,10 @@ class ModelledStore:
             self.removed.add(model.record.id)
         return erased
 
-    def refused(self, kind: type[Exception], act: Callable[[], object], match: str | None = None) -> None:
-        """Check that *act* raises *kind* and leaves no trace."""
+    def refused(self, kind: type[Exception], change: Transition | Erasure, match: str | None = None) -> None:
+        """Check that *change* raises *kind* and leaves no trace."""
         with pytest.raises(kind, match=match):
-            act()
+            self.store.erase(change) if isinstance(change, Erasure) else self.store.commit(change)
         self.check()
 
     def check(self, store: Storage | None = None) -> None:

@@ -7,8 +7,13 @@
 This module knows nothing of what is tested.
 """
 
+from collections.abc import Callable
+
 from ...storage.codec import ERASED, ORJSON, digest
 from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, Storage, Transition
+
+Reread = Callable[[], Storage]
+"""Gives the store to read from, once it was written to: as it is, or closed and opened again."""
 
 
 def entry(seq: int, body: bytes, *, codec: int = ORJSON, tokens: int = 7, at: str | None = None) -> EntryRow:

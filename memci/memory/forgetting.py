@@ -12,27 +12,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..storage import Storage
 from .backend import Forgotten, Scope
-from .consolidation.page_notes import KIND, Note
-from .owner import Owner, Session, owner_of
+from .consolidation.page_notes import KIND
+from .owner import Owner, owner_of
 from .repository.items import dumped, validated
 from .repository.job_queue import savers
 from .repository.store import MemoryStore
 from .tiers import episodes
+from .tiers.notes import Note
 from .tiers.profile import Profile
 from .tiers.topics import ChainSummary
 
 
-def forget(session: Session, scope: Scope) -> Forgotten:
-    """Remove what *scope* names, and what was derived from it. The lock is held. O(its pages + the index, once)."""
-    return _forget(session.owner, scope)
-
-
-def quarantine(session: Session, context: str, index: int) -> Forgotten:
+def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
     """Remove all that was derived from a page, and derive nothing from it again. O(what is rebuilt).
 
     The page itself stays, and is found by its words. The store's lock is held.
     """
-    owner = session.owner
     owner.refresh()
     if not owner.nr or not owner.pages.ids(context, (index,)):
         return Forgotten()
@@ -45,7 +40,7 @@ def quarantine(session: Session, context: str, index: int) -> Forgotten:
         _rebuild_all(owner, derived, pages)
         owner.jobs.forget(context, (index,))
         owner.outdate()
-    return Forgotten(0, len(derived), scrubbed=session.store.scrub())
+    return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
 
 
 def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> bool:
@@ -66,15 +61,16 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
             for name in dict.fromkeys([*store.owner_names(context), *savers(store, context)]):
                 with store.lock:
                     owner = owner_of(store, name)
-                    _forget(owner, Scope(context, pages))
+                    forget(owner, Scope(context, pages))
                     if not owner.pages.has_context():
-                        _forget(owner, Scope())
+                        forget(owner, Scope())
         return store.scrub()
     finally:
         store.close()
 
 
-def _forget(owner: Owner, scope: Scope) -> Forgotten:
+def forget(owner: Owner, scope: Scope) -> Forgotten:
+    """Remove what *scope* names, and what was derived from it. The lock is held. O(its pages + the index, once)."""
     owner.refresh()
     context, indexes = scope.context, scope.pages
     if not owner.nr or (

@@ -35,7 +35,7 @@ def observe(session: Session, page: PageRecord) -> int:
             return known.id
         marks = known.marks & QUARANTINED if known else 0
         if known:  # nothing of its old text may be left, nor of what was derived from it
-            forget(session, Scope(page.context, (page.index,)))
+            forget(owner, Scope(page.context, (page.index,)))
         if known or owner.pages.acknowledged(page.context) >= page.index:
             owner.disorder()
         id_, context = owner.pages.add(page, digest, marks)

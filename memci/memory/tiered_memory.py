@@ -139,7 +139,7 @@ class TieredMemory:
 
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names, and what was derived from it."""
-        return self._locked(lambda: forget(self._session, scope))
+        return self._locked(lambda: forget(self._session.owner, scope))
 
     def maintain(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""
@@ -213,7 +213,7 @@ class TieredMemory:
 
         The page is still found by its words. O(what is rebuilt).
         """
-        return self._locked(lambda: quarantine(self._session, context, index))
+        return self._locked(lambda: quarantine(self._session.owner, context, index))
 
     def rollback(self, version: int) -> None:
         """Put the profile of an earlier *version* in front again, as the newest version; the others stay.

@@ -12,7 +12,8 @@ batch is due.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...errors import EmbeddingFailed
 from ..backend import PageRecord
@@ -21,17 +22,17 @@ from ..repository.items import dumped
 from ..retrieval.embedders import embedded
 from ..tiers.episodes import Episode, best, merged, opened, told
 from ..tiers.facts import sources, vocabulary
+from ..tiers.notes import Note, Notes
 from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
 from .fact_extraction import SENT, keep_episode
-from .page_notes import Note, Notes, notes_of, plainly, unchanged
+from .page_notes import notes_of, plainly, unchanged
 from .step import StepRun
 
 CANDIDATES = 5
 """episodes that a topic is compared with: the nearest ones by their vectors"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Queued:
+class _Queued(NamedTuple):
     """A page of the batch."""
 
     id: int
@@ -45,12 +46,12 @@ def queue_full(owner: Owner, capacity: int) -> bool:
     return len(owner.pages.queue(capacity)) >= capacity
 
 
-def build_episodes(run: StepRun, subject: int = 0, body: str = "") -> int:  # noqa: ARG001 -- a step; there is one queue
+def build_episodes(run: StepRun) -> int:
     """Move the oldest batch of a full queue into episodes, and return how many pages. O(their messages).
 
     A model divides the batch into topics; without one, they are clustered.
     """
-    owner, rules = run.owner, run.rules
+    owner, rules = run.owner, run.session.rules
     ids = owner.pages.queue(rules.capacity)
     if len(ids) < rules.capacity:
         return 0
@@ -74,9 +75,9 @@ def build_episodes(run: StepRun, subject: int = 0, body: str = "") -> int:  # no
     return len(batch)
 
 
-def retell_episode(run: StepRun, subject: int, body: str = "") -> int:  # noqa: ARG001 -- a step
+def retell_episode(run: StepRun) -> int:
     """Summarize an episode that has grown. Without a model, the titles of its pages stand. O(its messages)."""
-    owner = run.owner
+    owner, subject = run.owner, run.subject
     episode = run.tiers().episodes.get(subject)
     if episode is None or not episode.grown:
         return 0
@@ -111,7 +112,7 @@ def _queued(run: StepRun, ids: Sequence[int], notes: Notes) -> list[_Queued]:
     except EmbeddingFailed:  # words find them; they are embedded when an embedder answers again
         return found
     return [
-        replace(each, features=replace(each.features, vector=vector if vector.any() else None))
+        each._replace(features=replace(each.features, vector=vector if vector.any() else None))
         for each, vector in zip(found, vectors, strict=True)
     ]
 
@@ -189,7 +190,7 @@ def _joined(
         times = [each.page.at for each in pages if each.page.at is not None]
         first, last = min(times, default=None), max(times, default=None)
         known = {**{key: owner.tiers.episodes[key] for key in _near(owner, topic)}, **changed}
-        key = best(topic, known.items(), threshold=run.rules.threshold)
+        key = best(topic, known.items(), threshold=run.session.rules.threshold)
         if key is None:
             episode = opened(topic, now=run.now, first=first, last=last)
         else:

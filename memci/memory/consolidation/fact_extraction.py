@@ -22,10 +22,10 @@ from ..repository.items import dumped
 from ..repository.tier import FACTS, GRAPH
 from ..tiers.episodes import Episode
 from ..tiers.facts import Known, facts, sources, vocabulary
-from ..tiers.graph import Relation, relations
+from ..tiers.graph import relations
 from ..tiers.profile import Learned, Profile, profiled
 from ..tiers.topics import page_text
-from .step import StepRun, by_rule
+from .step import Step, StepRun, by_rule
 
 SENT = 50
 """pages of one episode that are analysed at once"""
@@ -39,13 +39,8 @@ def analyse(session: Session, now: float) -> int:
     owner = session.owner
     skipped = owner.failed | {key for key, count in owner.failures.items() if count >= POISONED}
     for key in hot(session, now, skipped):
-        try:
-            return by_rule(session, learn, now, key)
-        except Conflict:
-            return 1
-        except Exception as error:  # noqa: BLE001 -- whatever a page makes fail: the other episodes go on
-            _failed(owner, key, error)
-            return 1
+        done = _tried(session, learn, now, key)
+        return 1 if done is None else done
     return 0
 
 
@@ -67,9 +62,9 @@ def hot(session: Session, now: float, skipped: Collection[int] = (), *, every: b
     return found
 
 
-def learn(run: StepRun, subject: int, body: str = "") -> int:  # noqa: ARG001 -- a step
+def learn(run: StepRun) -> int:
     """Derive facts and a profile from the new pages of an episode, and return how many pages. O(their characters)."""
-    owner = run.owner
+    owner, subject = run.owner, run.subject
     tiers = run.tiers()
     profile, episode = tiers.profile, tiers.episodes.get(subject)
     ids = owner.pages.untold(subject, FACTS, SENT)
@@ -99,15 +94,7 @@ def learn(run: StepRun, subject: int, body: str = "") -> int:  # noqa: ARG001 --
 
 def promote(session: Session, now: float) -> int:
     """Let the pages of each episode that was accessed often enter the graph, by rule; return how many pages did."""
-    count = 0
-    for key in used(session):
-        try:
-            count += by_rule(session, relate, now, key)
-        except Conflict:  # what is left of it is due at the next maintenance
-            continue
-        except Exception as error:  # noqa: BLE001 -- whatever a page makes fail: the other episodes go on
-            _failed(session.owner, key, error)
-    return count
+    return sum(_tried(session, relate, now, key) or 0 for key in used(session))
 
 
 def used(session: Session) -> list[int]:
@@ -117,21 +104,21 @@ def used(session: Session) -> list[int]:
     return [key for key in often if pages.untold(key, GRAPH, 1)]
 
 
-def relate(run: StepRun, subject: int, body: str = "") -> int:  # noqa: ARG001 -- a step
+def relate(run: StepRun) -> int:
     """Derive concepts and relations from the new pages of an episode, and return how many pages. O(characters)."""
-    owner = run.owner
+    owner, subject = run.owner, run.subject
     ids = owner.pages.untold(subject, GRAPH, SENT)
     if not ids:
         return 0
     pages = run.raw(ids)
     if run.chat is None:
-        found: Sequence[Relation] = [relation for _, record in pages for relation in relations(record)]
+        found = [relation for _, record in pages for relation in relations(record)]
         words = None
     else:
         from .prompts.concepts import related
 
-        said, sent = related(run.chat, [record for _, record in pages])
-        found, pages = [relation for _, relation in said], _read(pages, sent)
+        found, sent = related(run.chat, [record for _, record in pages])
+        pages = _read(pages, sent)
         words = {id_: vocabulary(page_text(record)) for id_, record in pages}
     ids = [id_ for id_, _ in pages]
     numbers = {record.key: id_ for id_, record in pages}
@@ -196,9 +183,19 @@ def _same(some: Profile, other: Profile) -> bool:
     return (some.version, some.text, some.traits) == (other.version, other.text, other.traits)
 
 
-def _failed(owner: Owner, episode: int, error: Exception) -> None:
-    """Note that a step failed for an episode: it is tried again at a later maintenance, a few times."""
-    level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
-    _LOG.log(level, "analysing an episode failed: %s", type(error).__name__)
-    owner.failures[episode] = owner.failures.get(episode, 0) + 1
-    owner.failed.add(episode)
+def _tried(session: Session, step: Step, now: float, episode: int) -> int | None:
+    """Do a step by rule, and return how many pages it handled; None if it is to be tried again later.
+
+    If it failed, that is noted: it is tried at a later maintenance, a few times.
+    """
+    try:
+        return by_rule(session, step, now, episode)
+    except Conflict:
+        return None
+    except Exception as error:  # noqa: BLE001 -- whatever a page makes fail: the other episodes go on
+        level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
+        _LOG.log(level, "analysing an episode failed: %s", type(error).__name__)
+        owner = session.owner
+        owner.failures[episode] = owner.failures.get(episode, 0) + 1
+        owner.failed.add(episode)
+        return None

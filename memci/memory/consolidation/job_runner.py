@@ -148,7 +148,7 @@ class _Trial:
             self._written = True
 
         self._written = False
-        step(StepRun(self._session, self._session.clock(), change, chat), self._job.subject, self._job.body)
+        step(StepRun(self._session, self._session.clock(), change, self._job.subject, self._job.body, chat))
         if not self._written:
             with self._noted():
                 over()

@@ -8,8 +8,9 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts.pages import PROMPT, Before, describe, quotations
+from memci.memory.consolidation.prompts.pages import PROMPT, describe, quotations
 from memci.memory.tiers.events import LifeEvent
+from memci.memory.tiers.notes import Before
 from memci.text.summarize import extract
 from memci.tokens import counter_for
 
@@ -40,8 +41,8 @@ def test_good_answer_is_taken(says: Any, page: Page) -> None:
     note = describe(chat, page(LONG, "Sure."), Before("A flight to Oslo", "A trip to Oslo"))
 
     assert note.title == "Moving the flight for Anna's wedding · OI5L9G · May 27"
-    assert note.lines[1] == (2, "Sure.")
-    assert note.lines[0][1] == (
+    assert note.lines[1] == "Sure."
+    assert note.lines[0] == (
         "Wants OI5L9G moved to May 27 for Anna's wedding in Oslo. · mia.li@example.com · $157.50 · /srv/papers/oslo.pdf"
     )
     assert note.keywords == ("flight", "oslo", "anna")
@@ -61,8 +62,8 @@ def test_chinese_page_is_described_in_chinese(says: Any, page: Page) -> None:
     note = describe(says(answer), page(CHINESE, "好的。"))
 
     assert note.title.startswith("改签去奥斯陆的机票")
-    assert note.lines[0][1].startswith("想把机票改到五月二十七日，参加姐姐的婚礼 · ")
-    assert "OI5L9G" in note.lines[0][1]
+    assert note.lines[0].startswith("想把机票改到五月二十七日，参加姐姐的婚礼 · ")
+    assert "OI5L9G" in note.lines[0]
     assert note.keywords == ("机票", "奥斯陆")
 
 
@@ -82,9 +83,9 @@ def test_line_of_an_entry_that_was_not_offered_is_dropped(says: Any, page: Page)
 
     note = describe(says(GOOD | {"lines": lines}), page(LONG, "Sure."))
 
-    assert [ordinal for ordinal, _ in note.lines] == [1, 2]
-    assert note.lines[0][1].startswith("line of 1")
-    assert note.lines[1][1] == "Sure."
+    assert len(note.lines) == 2
+    assert note.lines[0].startswith("line of 1")
+    assert note.lines[1] == "Sure."
 
 
 def test_id_that_was_made_up_is_not_taken(says: Any, page: Page) -> None:
@@ -101,7 +102,7 @@ def test_id_that_was_made_up_is_not_taken(says: Any, page: Page) -> None:
     note = describe(says(answer), told, Before("x"))
 
     exact = extract([message for _, message in told.entries])
-    assert (note.title, note.lines[0][1]) == (exact.title, exact.lines[0])
+    assert (note.title, note.lines[0]) == (exact.title, exact.lines[0])
     assert (note.keywords, note.chain, note.events) == (("oslo",), "", ())
 
 
@@ -167,7 +168,7 @@ def test_quoted_entry_keeps_the_line_that_says_so(says: Any, page: Page) -> None
 
     note = describe(chat, told)
 
-    assert note.lines[2] == (3, "recalled #4 entry 2")
+    assert note.lines[2] == "recalled #4 entry 2"
     assert quotations(told) == [None, None, (4, 2)]
     assert "old words" not in chat.shown
 
@@ -185,8 +186,8 @@ def test_answer_to_a_search_keeps_the_line_that_says_so(says: Any, page: Page) -
     note = describe(says(GOOD | {"lines": [{"entry": 1, "line": "Wants to move."}]}), told)
 
     assert quotations(told) == [None, None, None]
-    assert note.lines[1][1].startswith("search_memory(")
-    assert note.lines[2][1].startswith("search_memory →")
+    assert note.lines[1].startswith("search_memory(")
+    assert note.lines[2].startswith("search_memory →")
 
 
 def test_prompt_is_short() -> None:

@@ -9,13 +9,17 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts import conversation, day, learned, related, retold, themes, treated
 from memci.memory.consolidation.prompts.concepts import PROMPT as CONCEPTS
-from memci.memory.consolidation.prompts.days import CONVERSATION_PROMPT, DAY_PROMPT
+from memci.memory.consolidation.prompts.concepts import related
+from memci.memory.consolidation.prompts.days import CONVERSATION_PROMPT, DAY_PROMPT, conversation, day
 from memci.memory.consolidation.prompts.episodes import PROMPT as EPISODE
+from memci.memory.consolidation.prompts.episodes import retold
 from memci.memory.consolidation.prompts.facts import PROMPT as ANALYSIS
+from memci.memory.consolidation.prompts.facts import learned
 from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
+from memci.memory.consolidation.prompts.strategy import treated
 from memci.memory.consolidation.prompts.topics import PROMPT as TOPICS
+from memci.memory.consolidation.prompts.topics import themes
 from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import DailySummary
 from memci.memory.tiers.facts import Knowledge
@@ -140,20 +144,6 @@ class TestAnalysis:
 
         assert made.traits == self.KNOWN.traits
 
-    def test_dimensions_are_the_callers(self, says: Any, page: Page) -> None:
-        """With other dimensions as an argument, traits are of those, and the model is shown them."""
-        answer = {
-            "traits": [{"dimension": "pace", "level": "low", "reason": "takes time", "page": 1}],
-            "user": [],
-            "assistant": [],
-        }
-        chat = says(answer)
-
-        made = learned(chat, Profile(), [page("Hi")], dimensions={"Pace": "quick or slow"})
-
-        assert made.traits == (Trait("Pace", "low", "takes time", "alice", 1),)
-        assert '"dimensions":"Pace"' in chat.shown
-
     def test_only_pages_that_were_shown_are_sent(self, says: Any, page: Page) -> None:
         """Of more pages than fit, those that were shown count as sent, and no fact is of another one."""
         pages = [page("word " * 2_000, index=n) for n in range(1, 41)]
@@ -179,8 +169,8 @@ class TestConcepts:
 
         found, sent = related(says({"relations": given}), [page("安娜住在奥斯陆"), page("I adopted a puppy", index=2)])
 
-        assert found[0] == (("alice", 2), Relation("Mel", "adopted", "a puppy", ("alice", 2), MAY - 3 * 86_400))
-        assert found[-1] == (("alice", 1), Relation("安娜", "住在", "奥斯陆", ("alice", 1), MAY))
+        assert found[0] == Relation("Mel", "adopted", "a puppy", ("alice", 2), MAY - 3 * 86_400)
+        assert found[-1] == Relation("安娜", "住在", "奥斯陆", ("alice", 1), MAY)
         assert sent == (("alice", 1), ("alice", 2))
 
     def test_relation_without_ends_or_page_is_not_taken(self, says: Any, page: Page) -> None:
@@ -197,7 +187,7 @@ class TestConcepts:
 
         found, _ = related(says({"relations": given}), [page("Hi"), page("Bob", index=2)])
 
-        assert [key[1] for key, _ in found] == [1] * PER_PAGE + [2]
+        assert [relation.page[1] for relation in found] == [1] * PER_PAGE + [2]
 
 
 class TestDays:

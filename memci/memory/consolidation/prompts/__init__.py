@@ -15,25 +15,3 @@ arXiv 2506.06326, tells of 4.9 calls and 3,874 tokens for an answer.) Without an
 without a model: each function returns what is usable, or raises a `ModelError`. This package knows nothing of the
 store, of jobs, or of when a step is due.
 """
-
-from .concepts import related
-from .days import conversation, day
-from .episodes import Retold, retold
-from .facts import learned
-from .pages import Before, PageNote, describe
-from .strategy import treated
-from .topics import themes
-
-__all__ = [
-    "Before",
-    "PageNote",
-    "Retold",
-    "conversation",
-    "day",
-    "describe",
-    "learned",
-    "related",
-    "retold",
-    "themes",
-    "treated",
-]

@@ -7,17 +7,16 @@ removes exactly what it stated. This module knows nothing of the graph.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.graph import PER_PAGE, Relation, name_key
-from .page_text import RULES, Framed, PageKey, framed
+from .page_text import MANY, RULES, WHOLE, Framed, PageKey, framed
 from .validation import AnswerSchema, asked, invented, moment, told
 
 NAME_COLUMNS = 60
 KIND_COLUMNS = 40
-_MOST = 6_000
-_LEAST = 250
 
 
 class RelationAnswer(AnswerSchema):
@@ -45,23 +44,20 @@ what is stated, no questions or wishes; at most 10 for each page, the telling on
 states it. An empty list is fine."""
 
 
-def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[tuple[PageKey, Relation]], tuple[PageKey, ...]]:
-    """Return what *chat* reads of concepts in *pages*, with the page that states it; and the pages that it has read.
-
-    One call; as many pages are sent as fit.
+def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[Relation], tuple[PageKey, ...]]:
+    """Return what *chat* reads of concepts in *pages*, and the pages that it has read. One call.
 
     Raises:
         ModelError: If there is no usable answer.
     """
-    shown = framed(pages, most=_MOST, least=_LEAST)
-    answer = asked(chat, PROMPT, shown.text, RelationsAnswer, step="concepts")
-    return _relations(answer.relations, shown), shown.sent
+    shown = framed(pages, most=MANY, least=WHOLE)
+    return asked(chat, PROMPT, shown.text, RelationsAnswer, partial(_relations, shown), step="concepts"), shown.sent
 
 
-def _relations(given: Sequence[RelationAnswer], shown: Framed) -> list[tuple[PageKey, Relation]]:
+def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:
     found: dict[tuple[PageKey, str, str, str], Relation] = {}
     counts: dict[PageKey, int] = {}
-    for each in given:
+    for each in answer.relations:
         page = shown.page(each.page)
         source, target = told(each.subject, NAME_COLUMNS), told(each.object, NAME_COLUMNS)
         kind = told(each.relation, KIND_COLUMNS)
@@ -73,4 +69,4 @@ def _relations(given: Sequence[RelationAnswer], shown: Framed) -> list[tuple[Pag
             when = moment(each.date, page.at)
             relation = Relation(source, kind, target, page.key, page.at if when is None else when)
             found.setdefault((page.key, *keys), relation)
-    return [(key[0], relation) for key, relation in found.items()]
+    return list(found.values())

@@ -17,7 +17,7 @@ from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary
 from ...tiers.events import conversation as extracted
 from .page_text import RULES, Framed, framed
-from .validation import AnswerSchema, Lowered, asked, invented, told, words
+from .validation import AnswerSchema, Lowered, asked, stated, words
 
 SUMMARY_COLUMNS = 320
 MOST_TOPICS = 5
@@ -54,8 +54,11 @@ def day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> 
         ModelError: If there is no usable answer.
     """
     shown = framed(pages)
-    answer = asked(chat, DAY_PROMPT, shown.text, DayAnswer, step="day", check=lambda day: _summary(day.summary, shown))
-    return replace(summary, summary=_summary(answer.summary, shown), felt=answer.mood)
+
+    def read(answer: DayAnswer) -> DailySummary:
+        return replace(summary, summary=_summary(answer.summary, shown), felt=answer.mood)
+
+    return asked(chat, DAY_PROMPT, shown.text, DayAnswer, read, step="day")
 
 
 CONVERSATION_PROMPT = f"""\
@@ -73,26 +76,23 @@ def conversation(chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UT
     Raises:
         ModelError: If there is no usable answer.
     """
-    shown = framed(pages, zone=zone)
+    shown, exact = framed(pages, zone=zone), extracted(pages, zone)
 
-    def usable(answer: ConversationAnswer) -> None:
-        _summary(answer.summary, shown)
+    def read(answer: ConversationAnswer) -> ConversationSummary:
+        moments = dict.fromkeys(stated(each, WHAT_COLUMNS, shown.said) for each in answer.moments[:100])
+        return ConversationSummary(
+            date=exact.date,
+            summary=_summary(answer.summary, shown),
+            key_topics=words(answer.topics, MOST_TOPICS, shown.said) or exact.key_topics,
+            sentiment=answer.sentiment,
+            notable_moments=tuple(filter(None, moments))[:MOST_MOMENTS] or exact.notable_moments,
+        )
 
-    answer = asked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, step="conversation", check=usable)
-    exact = extracted(pages, zone)
-    lines = dict.fromkeys(told(each, WHAT_COLUMNS) for each in answer.moments[:100])
-    moments = [line for line in lines if line and not invented(line, shown.said)]
-    return ConversationSummary(
-        date=exact.date,
-        summary=_summary(answer.summary, shown),
-        key_topics=words(answer.topics, MOST_TOPICS, shown.said) or exact.key_topics,
-        sentiment=answer.sentiment,
-        notable_moments=tuple(moments[:MOST_MOMENTS]) or exact.notable_moments,
-    )
+    return asked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, read, step="conversation")
 
 
 def _summary(text: str, shown: Framed) -> str:
-    line = told(text, SUMMARY_COLUMNS)
-    if not line or invented(line, shown.said):
+    line = stated(text, SUMMARY_COLUMNS, shown.said)
+    if not line:
         raise ValueError("the summary says nothing, or has ids that are not in the texts")
     return line

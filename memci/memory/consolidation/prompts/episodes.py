@@ -6,17 +6,16 @@ This module knows nothing of heat, or of where episodes are stored.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode
 from .page_text import RULES, PageKey, framed
-from .validation import AnswerSchema, asked, invented, share, told, words
+from .validation import AnswerSchema, asked, share, stated, words
 
 
-@dataclass(frozen=True, slots=True)
-class Retold:
+class Retold(NamedTuple):
     """What a model says of an episode, within all bounds."""
 
     summary: str
@@ -54,16 +53,13 @@ def retold(chat: ChatModel, episode: Episode, pages: Sequence[PageRecord]) -> Re
     """
     shown = framed(pages)
 
-    def lines(answer: EpisodeAnswer) -> list[str]:
+    def read(answer: EpisodeAnswer) -> Retold:
         given = [line for each in answer.summary[:100] for line in each[:8_000].splitlines()]
-        found = [line for each in given if (line := told(each, LINE_COLUMNS)) and not invented(line, shown.said)]
-        return list(dict.fromkeys(found))[:MOST_LINES]
-
-    def usable(answer: EpisodeAnswer) -> None:
-        if not lines(answer):
+        lines = list(filter(None, dict.fromkeys(stated(each, LINE_COLUMNS, shown.said) for each in given)))
+        if not lines:
             raise ValueError("the summary says nothing, or has ids that are not in the texts")
+        own = words(answer.keywords, MOST_KEYWORDS, shown.said)
+        both = tuple(dict.fromkeys((*own, *episode.keywords)))[:MOST_KEYWORDS]
+        return Retold("\n".join(lines[:MOST_LINES]), both, share(answer.importance), shown.sent)
 
-    answer = asked(chat, PROMPT, shown.text, EpisodeAnswer, step="episode", check=usable)
-    own = words(answer.keywords, MOST_KEYWORDS, shown.said)
-    both = tuple(dict.fromkeys((*own, *episode.keywords)))[:MOST_KEYWORDS]
-    return Retold("\n".join(lines(answer)), both, share(answer.importance), shown.sent)
+    return asked(chat, PROMPT, shown.text, EpisodeAnswer, read, step="episode")

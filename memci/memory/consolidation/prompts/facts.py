@@ -7,20 +7,17 @@ One call for all three, where MemoryOS (arXiv 2506.06326) has two. What the answ
 told again, with a reason and a page that shows it, takes the place of the old one. This module knows nothing of heat.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known
 from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, described, united
-from .page_text import RULES, Framed, PageKey, framed
-from .validation import AnswerSchema, Lowered, asked, invented, told
+from .page_text import MANY, RULES, WHOLE, Framed, PageKey, framed
+from .validation import AnswerSchema, Lowered, asked, stated
 
 REASON_COLUMNS = 120
-_MOST = 6_000
-_LEAST = 250
-"""tokens that a message keeps at least: pages that don't fit so are sent the next time"""
 
 
 class TraitAnswer(AnswerSchema):
@@ -58,42 +55,30 @@ empty lists are fine. "page" is the page that shows it. Copy names, ids, numbers
 "yesterday" or "next week" write the date."""
 
 
-def learned(
-    chat: ChatModel,
-    profile: Profile,
-    pages: Sequence[PageRecord],
-    *,
-    dimensions: Mapping[str, str] = DIMENSIONS,
-) -> Learned:
-    """Return what *chat* learns from *pages*, beside what *profile* knows. One call.
-
-    Args:
-        chat: The model.
-        profile: The one that stands.
-        pages: In order; as many are sent as fit.
-        dimensions: What traits there may be, each with what it means.
+def learned(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
+    """Return what *chat* learns from as many of *pages* as fit, beside what *profile* knows. One call.
 
     Raises:
         ModelError: If there is no usable answer.
     """
-    known = {each.dimension: each.level for each in profile.traits if each.dimension in dimensions}
-    before = {"dimensions": ", ".join(dimensions), "known": known}
-    shown = framed(pages, before=before, most=_MOST, least=_LEAST)
-    answer = asked(chat, PROMPT, shown.text, LearnedAnswer, step="analysis")
-    names = {name.strip().lower(): name for name in dimensions}
-    traits = united(profile.traits, _traits(answer.traits, names, shown))
-    facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
-    return Learned(described(traits), traits, facts, shown.sent)
+    known = {each.dimension: each.level for each in profile.traits if each.dimension in DIMENSIONS}
+    before = {"dimensions": ", ".join(DIMENSIONS), "known": known}
+    shown = framed(pages, before=before, most=MANY, least=WHOLE)
+
+    def read(answer: LearnedAnswer) -> Learned:
+        traits = united(profile.traits, _traits(answer.traits, shown))
+        facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
+        return Learned(described(traits), traits, facts, shown.sent)
+
+    return asked(chat, PROMPT, shown.text, LearnedAnswer, read, step="analysis")
 
 
-def _traits(given: Sequence[TraitAnswer], names: Mapping[str, str], shown: Framed) -> list[Trait]:
+def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
     found: dict[str, Trait] = {}
     for each in given:
-        page = shown.page(each.page)
-        reason = told(each.reason, REASON_COLUMNS)
-        name = names.get(each.dimension)
-        if page is not None and name is not None and reason and not invented(reason, shown.said):
-            found.setdefault(name, Trait(name, each.level, reason, page.context, page.index))
+        page, reason = shown.page(each.page), stated(each.reason, REASON_COLUMNS, shown.said)
+        if page is not None and reason and each.dimension in DIMENSIONS:
+            found.setdefault(each.dimension, Trait(each.dimension, each.level, reason, page.context, page.index))
     return list(found.values())
 
 
@@ -101,9 +86,8 @@ def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Kno
     found: dict[tuple[PageKey, str], Known] = {}
     counts: dict[PageKey, int] = {}
     for each in given:
-        page = shown.page(each.page)
-        text = told(each.fact, LONGEST)
-        if page is None or not text or invented(text, shown.said) or (page.key, text.casefold()) in found:
+        page, text = shown.page(each.page), stated(each.fact, LONGEST, shown.said)
+        if page is None or not text or (page.key, text.casefold()) in found:
             continue
         counts[page.key] = counts.get(page.key, 0) + 1
         if counts[page.key] <= PER_PAGE:

@@ -14,8 +14,9 @@ as read. Answers to recalls are never shown. This module knows nothing of what i
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from itertools import accumulate, chain, takewhile
+from typing import NamedTuple
 
 from ....messages import Message
 from ....text.language.salience import FACT, salient
@@ -30,10 +31,14 @@ RULES = (
 """what every prompt says"""
 MOST = 4_000
 """tokens of all texts, about"""
+MANY = 6_000
+"""the same, where whole pages are read for facts and concepts"""
 MESSAGE = 500
 """tokens of a message, about"""
 TOOL = 120
 LEAST = 40
+WHOLE = 250
+"""tokens that a message of such a page keeps at least: pages that don't fit so are sent the next time"""
 _SCANNED = 25_000
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -42,8 +47,7 @@ PageKey = tuple[str, int]
 """context and index"""
 
 
-@dataclass(frozen=True, slots=True)
-class Framed:
+class Framed(NamedTuple):
     """What a model is shown."""
 
     text: str
@@ -85,31 +89,29 @@ def framed(
         least: If all is too much, messages are shortened to this before pages are left out.
         numbered: Which ordinals are shown, so that a model can name them.
     """
-    said = [[each for each in page.entries if each[0] not in page.quotes] for page in pages]
-    texts = [[(ordinal, entry, shown(entry)) for ordinal, entry in own] for own in said]
+    texts = [[(n, entry, shown(entry)) for n, entry in page.entries if n not in page.quotes] for page in pages]
     bound = message
     lines = _pages(pages, texts, bound, zone, numbered)
-    while bound > least and sum(size for _, _, size in lines) > most:
+    while bound > least and sum(map(_cost, chain.from_iterable(lines))) > most:
         bound = max(least, bound // 2)
         lines = _pages(pages, texts, bound, zone, numbered)
-    first = [] if before is None else [_line(before)]
-    body, offered, count, left = list(first), set(), 0, most
-    for told, ordinals, size in lines:
-        if size > left and count:
+    body = [] if before is None else [_line(before)]
+    count, left, named = 0, most, set[int]()
+    for own, told in zip(texts, lines, strict=True):
+        cost = sum(map(_cost, told))
+        if cost > left and count:
             break
-        fitting = told if size <= left else _fitting(told, left)
+        fitting = told if cost <= left else told[:2] + _fitting(told[2:], left - sum(map(_cost, told[:2])), _cost)
         body += fitting
-        offered |= set(ordinals[: len(fitting) - 1])
-        count, left = count + 1, left - size
-    text = "\n".join(["<texts>", *body, "</texts>"])
-    named = frozenset(each for each in offered if numbered is not None and numbered(each))
-    return Framed(text, tuple(pages[:count]), _folded(body), named)
+        named.update(n for n, _, _ in own[: len(fitting) - 1] if numbered is not None and numbered(n))
+        count, left = count + 1, left - cost
+    return Framed(_frame(body), tuple(pages[:count]), _folded(body), frozenset(named))
 
 
 def shown_values(values: Iterable[object]) -> Framed:
     """Return *values*, which are within their bounds, as a model is shown them, a line each. O(characters)."""
     body = [_line(each) for each in values]
-    return Framed("\n".join(["<texts>", *body, "</texts>"]), (), _folded(body))
+    return Framed(_frame(body), (), _folded(body))
 
 
 def shown(message: Message) -> str:
@@ -117,9 +119,7 @@ def shown(message: Message) -> str:
     text = entry_text(message)
     if not text.strip():
         text = extract((message,)).lines[0]
-    if len(text) > 2 * _SCANNED:
-        text = f"{text[:_SCANNED]} … {text[-_SCANNED // 5 :]}"
-    return text
+    return text if len(text) <= 2 * _SCANNED else f"{text[:_SCANNED]} … {text[-_SCANNED // 5 :]}"
 
 
 def size(text: str) -> int:
@@ -137,7 +137,8 @@ def cut(text: str, most: int) -> str:
             return text
         head, tail = room * 6 // 10, room * 2 // 10
         middle = text[head : len(text) - tail]
-        found = _packed([piece for rank, piece in salient(middle) if rank <= FACT], room - head - tail)
+        ids = [piece for rank, piece in salient(middle) if rank <= FACT]
+        found = " · ".join(_fitting(ids, room - head - tail, lambda piece: len(piece) + 3))
         head = room - tail - len(found)
         short = f"{text[:head]} … {f'[{found}] … ' if found else ''}{text[len(text) - tail :]}"
         taken = size(short)
@@ -147,24 +148,14 @@ def cut(text: str, most: int) -> str:
     return text[:most] + " …"
 
 
-def _packed(pieces: Sequence[str], room: int) -> str:
-    found: list[str] = []
-    for piece in pieces:
-        room -= len(piece) + 3
-        if room < 0:
-            break
-        found.append(piece)
-    return " · ".join(found)
-
-
 def _pages(
     pages: Sequence[PageRecord],
     texts: Sequence[Sequence[tuple[int, Message, str]]],
     bound: int,
     zone: tzinfo,
     numbered: Callable[[int], bool] | None,
-) -> list[tuple[list[str], list[int], int]]:
-    """Return the lines of each page, the ordinals that they show, and about how many tokens they are."""
+) -> list[list[str]]:
+    """Return the lines of each page: a head, then one for each message."""
     found = []
     for number, (page, own) in enumerate(zip(pages, texts, strict=True), 1):
         day = _day(page.at, zone)
@@ -180,19 +171,18 @@ def _pages(
             if isinstance(name, str) and name.strip():
                 body["name"] = name[:64]
             lines.append(_line(body))
-        found.append((lines, [ordinal for ordinal, _, _ in own], sum(size(line) + 1 for line in lines)))
+        found.append(lines)
     return found
 
 
-def _fitting(lines: Sequence[str], most: int) -> list[str]:
-    kept = list(lines[:2])
-    left = most - sum(size(line) + 1 for line in kept)
-    for line in lines[2:]:
-        left -= size(line) + 1
-        if left < 0:
-            break
-        kept.append(line)
-    return kept
+def _cost(line: str) -> int:
+    return size(line) + 1
+
+
+def _fitting(texts: list[str], room: int, cost: Callable[[str], int]) -> list[str]:
+    """Return the first of *texts* that fit into *room* together."""
+    totals = accumulate(map(cost, texts))
+    return texts[: sum(1 for _ in takewhile(lambda total: total <= room, totals))]
 
 
 def _day(at: float | None, zone: tzinfo) -> str:
@@ -201,6 +191,10 @@ def _day(at: float | None, zone: tzinfo) -> str:
     except (ValueError, OverflowError, OSError):
         return ""
     return "" if when is None else f"{when.date().isoformat()} {_WEEKDAYS[when.weekday()]}"
+
+
+def _frame(lines: Iterable[str]) -> str:
+    return "\n".join(["<texts>", *lines, "</texts>"])
 
 
 def _line(value: object) -> str:

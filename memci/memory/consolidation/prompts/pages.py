@@ -12,52 +12,22 @@ module knows nothing of jobs, or of where notes are stored.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
 from ....llm import ChatModel
 from ....messages import Message, call_name, text_of, tool_calls
 from ....text.language.keywords import keywords
-from ....text.summarize import LINE_COLUMNS, TITLE_COLUMNS, Summary, extract
+from ....text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract
 from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, LifeEvent
+from ...tiers.notes import Before, Note
 from ...tiers.topics import page_text
-from .page_text import RULES, Framed, framed
-from .validation import WORD_COLUMNS, AnswerSchema, asked, invented, kept, moment, share, told, words
+from .page_text import RULES, framed
+from .validation import WORD_COLUMNS, AnswerSchema, asked, kept, moment, share, stated, told, words
 
 CHAIN_COLUMNS = 200
 MOST_KEYWORDS = 10
 MOST_EVENTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """The page before, as it is offered to a model."""
-
-    title: str
-    chain: str = ""
-    """what its chain is about"""
-
-
-@dataclass(frozen=True, slots=True)
-class PageNote:
-    """What a model says of a page, within all bounds."""
-
-    title: str
-    lines: tuple[tuple[int, str], ...]
-    """(ordinal, line) of every entry"""
-    keywords: tuple[str, ...]
-    continues: bool | None
-    """whether it goes on from the page before; None: none was offered, or the model did not say"""
-    chain: str
-    """what the chain is about with this page; "" if it does not continue, or nothing usable was said"""
-    events: tuple[LifeEvent, ...]
-    """what happened, whatever it matters"""
-
-    @property
-    def summary(self) -> Summary:
-        """The title and the lines."""
-        return Summary(self.title, tuple(line for _, line in self.lines))
 
 
 class LineAnswer(AnswerSchema):
@@ -100,8 +70,8 @@ as they stand. Events: only what happened or is planned and will matter in a mon
 Importance is from 0 to 1."""
 
 
-def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *, zone: tzinfo = UTC) -> PageNote:
-    """Return what *chat* says of *page*. One call.
+def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *, zone: tzinfo = UTC) -> Note:
+    """Return what *chat* says of *page*, within all bounds, without ids and what is extracted. One call.
 
     Args:
         chat: The model.
@@ -118,15 +88,26 @@ def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *,
     offered = None if before is None else {"before": {"title": before.title, "chain": before.chain}}
     shown = framed([page], before=offered, zone=zone, numbered=lambda ordinal: ordinal not in plain)
 
-    def usable(answer: PageAnswer) -> None:
+    def read(answer: PageAnswer) -> Note:
         if not told(answer.title, TITLE_COLUMNS):
             raise ValueError("the title says nothing")
         named = {each.entry for each in answer.lines if told(each.line, LINE_COLUMNS)}
         if shown.entries and not named & shown.entries:
             raise ValueError("no line is for an entry of the page")
+        written = {each.entry: each.line for each in reversed(answer.lines) if each.entry in shown.entries}
+        continues = answer.continues if before is not None else None
+        return Note(
+            0,
+            "",
+            kept(answer.title, exact.title, TITLE_COLUMNS, shown.said),
+            tuple(kept(written.get(n), line, LINE_COLUMNS, shown.said) for n, line in lines.items()),
+            words(answer.keywords, MOST_KEYWORDS, shown.said) or keywords([page_text(page)], limit=MOST_KEYWORDS),
+            continues,
+            chain=stated(answer.chain, CHAIN_COLUMNS, shown.said) if continues else "",
+            events=tuple(_events(answer.events, page, shown.said, zone)),
+        )
 
-    answer = asked(chat, PROMPT, shown.text, PageAnswer, step="page", check=usable)
-    return _note(answer, page, shown, exact.title, lines, before, zone)
+    return asked(chat, PROMPT, shown.text, PageAnswer, read, step="page")
 
 
 def quotations(page: PageRecord) -> list[tuple[int, int | None] | None]:
@@ -138,38 +119,11 @@ def quotations(page: PageRecord) -> list[tuple[int, int | None] | None]:
     ]
 
 
-def _note(
-    answer: PageAnswer,
-    page: PageRecord,
-    shown: Framed,
-    title: str,
-    lines: dict[int, str],
-    before: Before | None,
-    zone: tzinfo,
-) -> PageNote:
-    said = shown.said
-    written: dict[int, str] = {}
-    for each in answer.lines:
-        if each.entry in shown.entries:
-            written.setdefault(each.entry, each.line)
-    told_lines = tuple((n, kept(written.get(n), line, LINE_COLUMNS, said)) for n, line in lines.items())
-    continues = answer.continues if before is not None else None
-    chain = told(answer.chain, CHAIN_COLUMNS) if continues else ""
-    return PageNote(
-        title=kept(answer.title, title, TITLE_COLUMNS, said),
-        lines=told_lines,
-        keywords=words(answer.keywords, MOST_KEYWORDS, said) or keywords([page_text(page)], limit=MOST_KEYWORDS),
-        continues=continues,
-        chain="" if invented(chain, said) else chain,
-        events=tuple(_events(answer.events, page, said, zone)),
-    )
-
-
 def _events(given: Sequence[EventAnswer], page: PageRecord, said: str, zone: tzinfo) -> list[LifeEvent]:
     found: dict[str, LifeEvent] = {}
     for each in given:
-        what = told(each.what, WHAT_COLUMNS)
-        if len(found) < MOST_EVENTS and what and not invented(what, said):
+        what = stated(each.what, WHAT_COLUMNS, said)
+        if len(found) < MOST_EVENTS and what:
             who = told(each.who, WORD_COLUMNS) or "user"
             when = moment(each.when, page.at, zone)
             found.setdefault(what, LifeEvent(what, who, share(each.importance), page.context, page.index, when))

@@ -12,7 +12,7 @@ from ....llm import ChatModel
 from ....messages import Message
 from ...tiers.profile import STRATEGY_MESSAGES
 from .page_text import RULES, cut, shown, shown_values
-from .validation import AnswerSchema, asked, invented, told
+from .validation import AnswerSchema, asked, invented, stated, told
 
 STRATEGY_COLUMNS = 400
 TAG_COLUMNS = 24
@@ -51,14 +51,13 @@ def treated(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[st
     ]
     if not any("user" in each for each in said):
         return "", ()
-    texts = shown_values(said)
+    return asked(chat, PROMPT, shown_values(said).text, StrategyAnswer, _strategy, step="strategy")
 
-    def usable(answer: StrategyAnswer) -> None:
-        line = told(answer.strategy, STRATEGY_COLUMNS)
-        if not line or invented(line, "") or "[:]//" in line:
-            raise ValueError("the strategy says nothing, or names ids or addresses")
 
-    answer = asked(chat, PROMPT, texts.text, StrategyAnswer, step="strategy", check=usable)
-    tags = [told(each, TAG_COLUMNS).casefold() for each in answer.tags[:100]]
-    named = [tag for tag in dict.fromkeys(tags) if tag and not tag.endswith("…") and not invented(tag, "")]
-    return told(answer.strategy, STRATEGY_COLUMNS), tuple(named[:MOST_TAGS])
+def _strategy(answer: StrategyAnswer) -> tuple[str, tuple[str, ...]]:
+    line = stated(answer.strategy, STRATEGY_COLUMNS, "")
+    if not line or "[:]//" in line:
+        raise ValueError("the strategy says nothing, or names ids or addresses")
+    tags = dict.fromkeys(told(each, TAG_COLUMNS).casefold() for each in answer.tags[:100])
+    named = [tag for tag in tags if tag and not tag.endswith("…") and not invented(tag, "")]
+    return line, tuple(named[:MOST_TAGS])

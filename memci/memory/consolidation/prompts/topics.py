@@ -21,7 +21,7 @@ from ...tiers.topics import (
     mean,
 )
 from .page_text import MOST, RULES, cut, shown_values
-from .validation import AnswerSchema, asked, invented, told, words
+from .validation import AnswerSchema, asked, stated, told, words
 
 MOST_THEMES = 2
 CONTENT_COLUMNS = 100
@@ -64,13 +64,13 @@ def themes(chat: ChatModel, batch: Sequence[PageFeatures]) -> list[Topic]:
         {"page": number, "title": page.title, "text": cut(page.text, each)} for number, page in enumerate(batch, 1)
     )
 
-    def usable(answer: ThemesAnswer) -> None:
-        if not any(told(each.theme, THEME_COLUMNS) for each in answer.themes):
+    def read(answer: ThemesAnswer) -> list[Topic]:
+        named = [each for each in answer.themes if told(each.theme, THEME_COLUMNS)][:MOST_THEMES]
+        if not named:
             raise ValueError("no theme is named")
+        return _divided(batch, named, shown.said)
 
-    answer = asked(chat, PROMPT, shown.text, ThemesAnswer, step="topics", check=usable)
-    named = [each for each in answer.themes if told(each.theme, THEME_COLUMNS)][:MOST_THEMES]
-    return _divided(batch, named, shown.said)
+    return asked(chat, PROMPT, shown.text, ThemesAnswer, read, step="topics")
 
 
 def _divided(batch: Sequence[PageFeatures], named: Sequence[ThemeAnswer], said: str) -> list[Topic]:
@@ -91,13 +91,10 @@ def _divided(batch: Sequence[PageFeatures], named: Sequence[ThemeAnswer], said: 
 
 
 def _theme(answer: ThemeAnswer, pages: Sequence[PageFeatures], said: str) -> Topic:
-    theme = told(answer.theme, THEME_COLUMNS)
-    lines = [told(line, CONTENT_COLUMNS) for line in answer.content[:8_000].splitlines()]
-    content = "\n".join([line for line in lines if line and not invented(line, said)][:CONTENT_LINES])
+    lines = [stated(line, CONTENT_COLUMNS, said) for line in answer.content[:8_000].splitlines()]
     return Topic(
-        # nothing made up is kept: `assigned` names the topic by its pages then
-        "" if invented(theme, said) else theme,
+        stated(answer.theme, THEME_COLUMNS, said),  # "": `assigned` names the topic by its pages
         words(answer.keywords, MOST_KEYWORDS, said),
-        content,
+        "\n".join(list(filter(None, lines))[:CONTENT_LINES]),
         vector=mean([page.vector for page in pages]),
     )

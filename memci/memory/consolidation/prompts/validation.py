@@ -33,6 +33,7 @@ _DAY_SECONDS = 86_400
 
 
 _S = TypeVar("_S", bound="AnswerSchema")
+_T = TypeVar("_T")
 
 
 class AnswerSchema(BaseModel):
@@ -41,36 +42,29 @@ class AnswerSchema(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore", frozen=True)
 
 
-def asked(
-    chat: ChatModel,
-    prompt: str,
-    texts: str,
-    schema: type[_S],
-    *,
-    step: str,
-    check: Callable[[_S], object] | None = None,
-) -> _S:
-    """Return what *chat* answers to *prompt* about *texts*. One call, and at most two more if an answer is not usable.
+def asked(chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Callable[[_S], _T], *, step: str) -> _T:
+    """Return what *read* makes of the answer to *prompt* about *texts*. One call, and at most two more.
 
     Args:
         chat: The model; if it has a method `rejected(step, reason)`, that counts each answer that is not usable.
         prompt: What is asked.
         texts: What is shown.
         schema: The type of the answer.
+        read: Called with each answer of that type; raises ValueError if it is not usable.
         step: What the call is counted as.
-        check: Raises ValueError if an answer of the type is not usable.
 
     Raises:
         ModelError: If there is no usable answer.
     """
+    made: list[_T] = []
 
     def checked(answer: _S) -> _S:
-        if check is not None:
-            check(answer)
+        made.append(read(answer))
         return answer
 
     messages = [{"role": "system", "content": prompt}, {"role": "user", "content": texts}]
-    return ask(chat, messages, schema, step=step, check=checked, on_rejected=getattr(chat, "rejected", None))
+    ask(chat, messages, schema, step=step, check=checked, on_rejected=getattr(chat, "rejected", None))
+    return made[-1]
 
 
 def _lowered(value: object) -> object:
@@ -88,6 +82,12 @@ def told(text: str | None, columns: int) -> str:
         return ""
     line = one_line(head, columns)
     return line if any(char.isalnum() for char in line) else ""
+
+
+def stated(text: str | None, columns: int, said: str) -> str:
+    """Return *text* as `told` does, "" if it has an id that was not *said*."""
+    line = told(text, columns)
+    return "" if invented(line, said) else line
 
 
 def words(given: Iterable[str], limit: int, said: str) -> tuple[str, ...]:

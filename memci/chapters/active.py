@@ -36,7 +36,6 @@ class ActiveChapter(Chapter):
         super().__init__()
         self._nonce = nonce
         self._interrupted = interrupted
-        """tokens of the result that stands for one that never came"""
         self._group: ToolGroup | None = None
         self._view: list[Message] = []
         self.open: Page | None = None

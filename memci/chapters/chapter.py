@@ -42,7 +42,7 @@ class Entry:
 
 
 class Page:
-    """One interaction in a window: the run of nodes from `head` to `tail`.
+    """One interaction in a window, the page *index* (from 1): the run of nodes from `head` to `tail`.
 
     >>> from memci import Chapter, MessageNode
     >>> chapter = Chapter()
@@ -50,10 +50,6 @@ class Page:
     >>> chapter.extend(page, MessageNode({"role": "user", "content": "Hello"}, tokens=5, seq=0))
     >>> page, page.tokens, [entry.ordinal for entry in page.entries()]
     (<Page #1 of 1>, 5, [1])
-
-    Args:
-        index: Its number in the context, from 1.
-        base: `seq` of the interaction's first message: ordinals count from there.
     """
 
     __slots__ = ("base", "head", "index", "tail")

@@ -48,9 +48,7 @@ class MessageNode:
         message: The message, as it is stored. It is never changed.
         tokens: What its view costs, framing included.
         seq: Its number in the context, from 0 in the order of appending.
-        clip: The tokens that its view is clipped to; 0: it is shown whole.
-        quotes: The page and the entry that it quotes, if it answers a recall.
-        view: What the rendering shows for it; default: the message itself.
+        view: Default: the message itself.
     """
 
     __slots__ = ("clip", "group", "message", "next", "owner", "prev", "quotes", "seq", "tokens", "view")

@@ -77,11 +77,11 @@ class RetryingCall:
         try:
             answer = self._tried(read)
         except ModelRefused:
-            self._book(Spent(calls=1, failed=1))
+            self.endpoint.ledger.add(self.step, Spent(calls=1, failed=1))
             endpoint.breaker.answered()
             raise
         except ModelUnavailable:
-            self._book(Spent(calls=1, failed=1))
+            self.endpoint.ledger.add(self.step, Spent(calls=1, failed=1))
             endpoint.breaker.failed()
             raise
         except BaseException:
@@ -101,7 +101,7 @@ class RetryingCall:
                 too.
         """
         prompt, completion = (usage.prompt, usage.completion) if usage.total else estimate
-        self._book(Spent(calls=1, prompt=prompt, completion=completion, cached=usage.cached))
+        self.endpoint.ledger.add(self.step, Spent(calls=1, prompt=prompt, completion=completion, cached=usage.cached))
         self._report(usage=usage, finish=finish)
 
     @contextmanager
@@ -118,7 +118,7 @@ class RetryingCall:
             if failure is None:
                 raise
             prompt, completion = estimated(messages, incoming.partial)
-            self._book(Spent(calls=1, prompt=prompt, completion=completion, failed=1))
+            self.endpoint.ledger.add(self.step, Spent(calls=1, prompt=prompt, completion=completion, failed=1))
             self._report(error=type(error).__name__)
             self.endpoint.breaker.failed()
             reason = f"{failure.reason}, from {self.endpoint.server}, after {len(incoming.partial):,} characters"
@@ -154,9 +154,6 @@ class RetryingCall:
                 raise ModelRefused(self.step, reason) from cause
             if failure.status is not None or self._tries >= endpoint.tries:
                 raise ModelUnavailable(self.step, f"{reason}; tried {self._tries} times") from cause
-
-    def _book(self, spent: Spent) -> None:
-        self.endpoint.ledger.add(self.step, spent)
 
     def _report(
         self, *, usage: Usage | None = None, error: str | None = None, status: int | None = None, finish: str = ""

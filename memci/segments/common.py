@@ -12,7 +12,7 @@ from ..messages import Message, tool_calls
 
 
 class CommonSegment:
-    """The segment of the Archive chapter and the Active chapter.
+    """The segment of the Archive chapter and the Active chapter (which has the same arguments).
 
     >>> from memci import MessageNode
     >>> segment = CommonSegment(nonce="1f9a03c2", interrupted=12)
@@ -20,10 +20,6 @@ class CommonSegment:
     >>> segment.active.append(MessageNode({"role": "user", "content": "Hello"}, tokens=5))
     >>> segment.view, segment.tokens
     ([{'role': 'user', 'content': 'Hello'}], 5)
-
-    Args:
-        nonce: The random word in the frames of this context.
-        interrupted: Tokens of the result that stands for one that never came.
     """
 
     def __init__(self, *, nonce: str, interrupted: int) -> None:

@@ -48,7 +48,8 @@ def asked_dates(text: str) -> list[str]:
     for match in _DATED.finditer(lower):
         month, day, year = match["month"][:3], match["before"] or match["after"], match["year"]
         # "may" and "march" are verbs, too
-        if month in {"may", "mar"} and not (day or year or _leads(lower, match.start("month"))):
+        start = match.start("month")
+        if month in {"may", "mar"} and not (day or year or _LEADS_TO_MONTH.search(lower, max(0, start - 8), start)):
             continue
         found += _named(year, _MONTHS.index(month) + 1, day)
     for form in (_ISO, _TIED):
@@ -65,11 +66,6 @@ def tells_time(text: str) -> bool:
 def asks_time(text: str) -> bool:
     """Return whether *text* asks when."""
     return _WHEN.search(text) is not None
-
-
-def _leads(text: str, end: int) -> bool:
-    """Return whether the words before *end* lead to a month; the longest of them has six letters."""
-    return _LEADS_TO_MONTH.search(text, max(0, end - 8), end) is not None
 
 
 def _named(year: str | None, month: int, day: str | None) -> list[str]:

@@ -24,7 +24,6 @@ from .patterns import alternatives, words
 ERROR, ID, FACT, NUMBER, NAME = range(5)
 _LONGEST = 64
 _RAW = 80
-_KNOWN_WORDS = 8_192
 
 _EDGES = ".,;:!?()[]{}\"'“”‘’*`‹›|=~&"
 _SENTENCE_ENDS = '.!?:;|"*-•'
@@ -212,25 +211,11 @@ def _words(text: str) -> list[Piece]:
     ]
 
 
-class _Lexicon(dict[str, _Token | None]):
-    """Raw words that were looked at: most words of a text were in the one before. Emptied when it is full."""
-
-    def __missing__(self, raw: str) -> _Token | None:
-        if len(raw) > _RAW:
-            return None
-        if len(self) >= _KNOWN_WORDS:
-            self.clear()
-        self[raw] = token = _token(raw)
-        return token
-
-
-_LEXICON = _Lexicon()
-
-
 def _tokens(words: Sequence[str]) -> list[tuple[int, _Token]]:
-    return [(index, token) for index, token in enumerate(map(_LEXICON.__getitem__, words)) if token]
+    return [(index, token) for index, raw in enumerate(words) if len(raw) <= _RAW and (token := _token(raw))]
 
 
+@lru_cache(maxsize=8_192)  # most words of a text were in the one before
 def _token(raw: str) -> _Token | None:
     if raw.isalpha() and raw.islower():
         return None

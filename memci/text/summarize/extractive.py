@@ -81,19 +81,15 @@ def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int
             own.append(index)
             lines.append(_line(message, calls[index], names.get(index, ""), seen))
         else:
-            lines.append(_quoted(quote))
+            page, entry = quote
+            lines.append(f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}")
         seen = f"{seen}\n{lines[-1]}"[-_SEEN:]
     title = _title([messages[index] for index in own], lambda: [lines[index] for index in own if calls[index]])
     return Summary(title or one_line(lines[own[0] if own else 0] if lines else "", TITLE_COLUMNS), tuple(lines))
 
 
 def titled(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> str:
-    """Return the title of one page alone, for a fraction of what its lines cost. O(characters), as `extract`.
-
-    Args:
-        messages: As for `extract`.
-        quotes: As for `extract`.
-    """
+    """Return the title of one page alone, for a fraction of what `extract` costs. O(characters)."""
     own = [index for index in range(len(messages)) if index >= len(quotes) or quotes[index] is None]
     calling = next((index for index in own if messages[index].get("tool_calls")), None)
 
@@ -102,11 +98,6 @@ def titled(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int,
 
     title = _title([messages[index] for index in own], called)
     return title or extract(messages[: own[0] + 1 if own else 1], quotes).title
-
-
-def _quoted(quote: tuple[int, int | None]) -> str:
-    page, entry = quote
-    return f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}"
 
 
 def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:

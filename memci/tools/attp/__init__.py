@@ -13,16 +13,15 @@ The model reads Python signatures in its system prompt and answers in TOML; its 
 
     prompt       describes the tools           ──▶  a text for the system prompt
     reply        parses the model's text       ──▶  ParsedReply
-    program      checks its code and runs it   ──▶  the value of __result__
+    program      checks its code and runs it   ──▶  a [tool_result] table
     interpreter  walks the tree of the code
-    observation  runs a reply                  ──▶  a [tool_result] table
     signatures   signatures and argument checks, for all of them
 
 A mistake of the model never raises: it becomes an observation that says what was wrong and shows a correct call.
 This package knows nothing of contexts, pages or chat messages: tools are functions.
 """
 
-from .observation import run
+from .program import run
 from .prompt import describe
 from .reply import ParsedReply, parse
 from .signatures import Tools

@@ -1,4 +1,4 @@
-"""The code of a call, checked as a whole before any of it runs.
+r"""The code of a call, checked as a whole before any of it runs, and the observation that the model reads after it.
 
 The tree is walked twice. The first walk is a rehearsal: it makes every check, and a call only checks its arguments and
 returns a placeholder. The grammar has no branches, so the second walk, which makes the calls, takes the same steps.
@@ -7,20 +7,33 @@ returns a placeholder. The grammar has no branches, so the second walk, which ma
     r = recall_page(42)         Pending                "Oslo, 1,250 NOK"
     __result__ = [r, "NOK"]     [Pending, "NOK"]       ["Oslo, 1,250 NOK", "NOK"]
 
-If the rehearsal refuses the code, no call was made. This module knows nothing of TOML, nor of what the syntax allows.
+    [tool_result]
+    status = "ok"
+    target = "the price of the hotel"
+    content = "1,250 NOK\nper night"
+
+Target and content are basic strings of TOML on one line each, so no text of a tool can close its string or forge a
+table. `tomllib.loads(observation)["tool_result"]["content"]` is exactly the result; only a lone surrogate becomes
+U+FFFD, since TOML can't hold it. This module knows nothing of how a reply is parsed, nor of what the syntax allows.
 """
 
 import ast
+import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from ...errors import InvalidMessage, StorageError
 from .interpreter import RESULT, Walk
-from .signatures import Pending, Tools, check_arguments
+from .reply import ParsedReply, parse
+from .signatures import Pending, Tools, check_arguments, example
 
 _CODE_LIMIT: Final = 16_384  # characters
+# Every character that str.splitlines treats as the end of a line is here: a result stays on one line.
+_ESCAPED: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
+_SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +42,33 @@ class Program:
 
     tree: ast.Module
     lines: Sequence[bytes]
+
+
+def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
+    """Make the calls of *reply* and return the observation, to be appended as a user message.
+
+    All of the code is checked before its first call is made.
+
+    Raises:
+        StorageError: If a tool raised it: a fault of the store is not a mistake of the model.
+    """
+    reply = parse(reply) if isinstance(reply, str) else reply
+    if reply.status == "fail":
+        return _observation("error", reply.target, f"Nothing was run, you reported a failure: {reply.message}")
+    if reply.status != "success":
+        return _repair(reply, reply.message or "there is no [tool_call] table", tools)
+    try:
+        program = check(reply.code, tools, call_limit=call_limit)
+    except InvalidMessage as mistake:
+        return _repair(reply, str(mistake), tools)
+    try:
+        result = perform(program, tools)
+        content = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    except InvalidMessage as mistake:
+        return _observation("error", reply.target, str(mistake))
+    except (TypeError, ValueError, RecursionError) as error:
+        return _observation("error", reply.target, f"__result__ can't be written as JSON: {error}")
+    return _observation("ok", reply.target, content)
 
 
 def check(code: str, tools: Tools, *, call_limit: int) -> Program:
@@ -85,3 +125,23 @@ def _parsed(code: str) -> Program:
         raise InvalidMessage(f"line {error.lineno or 1}", f"not valid Python, {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:  # NUL, a lone surrogate, thousands of operators
         raise InvalidMessage("code", f"not valid Python, {type(error).__name__}") from error
+
+
+def _repair(reply: ParsedReply, mistake: str, tools: Tools) -> str:
+    correct = f"[tool_call]\ncode = '''\n__result__ = {example(tools)}\n'''"
+    return _observation("error", reply.target, f"{mistake}\nNothing was run. A correct call is:\n{correct}")
+
+
+def _observation(status: Literal["ok", "error"], target: str, content: str) -> str:
+    return f'[tool_result]\nstatus = "{status}"\ntarget = {_string(target)}\ncontent = {_string(content)}\n'
+
+
+def _string(text: str) -> str:
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    if "\ud800" <= character <= "\udfff":
+        return "\ufffd"
+    return _SHORT.get(character, f"\\u{ord(character):04x}")

@@ -24,13 +24,9 @@ STOPPED_CALL = "error: the user stopped the answer before this call had a result
 
 
 class Toolbox:
-    """The tools of one companion.
+    """The tools of one companion: schemas and functions by their names, and the tools of the context.
 
-    Args:
-        context: Its own tools are added.
-        tools: Schemas, as they are sent to the model.
-        functions: What is called, by the names of the schemas.
-        watch: Called with each call and its result.
+    *watch* is called with each call and its result.
 
     Raises:
         InvalidSetting: If a schema has no function, or a name that the context needs.

@@ -43,17 +43,7 @@ _T = TypeVar("_T")
 
 
 class Turn:
-    """One question on its way to its answer.
-
-    Args:
-        context: Where it is asked.
-        view: What the companion reads of the context.
-        chat: The model that answers.
-        toolbox: The tools that it may call.
-        text: The user's message.
-        at: The time of the message.
-        system: The text that is added to the system message.
-    """
+    """One question on its way to its answer; *system* is added to the system message."""
 
     def __init__(
         self,
@@ -87,9 +77,7 @@ class Turn:
     def pieces(self, memory: str, *, stream: bool) -> Iterator[str]:
         """Yield the answer as it comes, and run the tools that the model calls.
 
-        Args:
-            memory: The memory prompt, in front of the question; "" for none.
-            stream: Whether the model is asked for pieces.
+        The memory prompt *memory* stands in front of the question; "" for none.
 
         Raises:
             ModelError: If the model does not answer.

@@ -81,7 +81,8 @@ class Endpoint:
         """base URL and key; None: the client is the caller's own"""
         self.model = _model_name(model)
         url = getattr(client, "base_url", "") if self._address is None else self._address[0]
-        self.server = _without_secrets(str(url)) if url else _OPENAI
+        parts = urlsplit(str(url))
+        self.server = f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if url else _OPENAI
         """the server as errors name it: no scheme, user, password or query"""
         self.timeout = timeout
         self.tries = tries
@@ -147,11 +148,6 @@ def _address(base_url: str | None, api_key: str | None) -> tuple[str | None, str
     if url is None and key is None:
         raise InvalidSetting("api_key", "there is none: give one, set OPENAI_API_KEY, or name a server by base_url")
     return url, key if key is not None else _NO_KEY
-
-
-def _without_secrets(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
 
 
 def _connected(url: str | None, key: str) -> "OpenAI":

@@ -92,13 +92,9 @@ class RetryingCall:
         return answer
 
     def answered(self, usage: Usage, *, finish: str = "", estimate: tuple[int, int] = (0, 0)) -> None:
-        """Book an answer.
+        """Book an answer and what the server says that it cost.
 
-        Args:
-            usage: What the server says that it cost.
-            finish: Why it ended.
-            estimate: Tokens of prompt and answer. They are booked if the server reports none: a ceiling must hold then,
-                too.
+        If the server reports nothing, *estimate* is booked, tokens of prompt and answer: a ceiling must hold then, too.
         """
         prompt, completion = (usage.prompt, usage.completion) if usage.total else estimate
         self.endpoint.ledger.add(self.step, Spent(calls=1, prompt=prompt, completion=completion, cached=usage.cached))

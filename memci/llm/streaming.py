@@ -28,13 +28,10 @@ class IncomingMessage:
     def __init__(
         self, chunks: Iterable[bytes], *, seconds: float, clock: Callable[[], float], whole: Reply | None = None
     ) -> None:
-        """Begin.
+        """Begin: *chunks* are the bytes as they come, with at most *seconds* between two events.
 
-        Args:
-            chunks: The bytes as they come.
-            seconds: How long may pass between two events. Comments and blanks do not count.
-            clock: The time, in seconds.
-            whole: The message, if the server sent it whole though it was asked to stream.
+        Comments and blanks do not count as events. *whole* is the message, if the server sent it whole though it was
+        asked to stream.
         """
         self._chunks = chunks
         self._seconds, self._clock = seconds, clock

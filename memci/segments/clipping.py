@@ -34,13 +34,8 @@ def clipped(
 ) -> Message:
     """Return a view of *message* that costs about *limit* tokens. It costs more only if its skeleton alone does.
 
-    Args:
-        message: The message; it is not changed.
-        limit: Tokens, as *weigh* counts them, framing included.
-        page: The page and the ordinal that the marker names.
-        ordinal: See *page*.
-        count: Tokens of a text.
-        weigh: Tokens of a message.
+    *count* gives the tokens of a text, *weigh* those of a message, framing included. *page* and *ordinal* stand in the
+    marker.
     """
     call = f"recall_page(index={page}, entry={ordinal})"
     count = functools.lru_cache(maxsize=None)(count)  # the same texts are counted for every cap

@@ -36,9 +36,8 @@ def audio_tokens(part: Mapping[str, object], model: str | None = None) -> int:
 def file_tokens(part: Mapping[str, object], count: Callable[[str], int]) -> int:
     """Return what the file in *part* costs in tokens. O(bytes).
 
-    Args:
-        part: A content part: `file` or `input_file` (OpenAI), or `document` with a `source` (Anthropic).
-        count: Counts the text of a text file.
+    The part is a `file` or `input_file` (OpenAI), or a `document` with a `source` (Anthropic). *count* counts the text
+    of a text file.
     """
     holder = part.get("file", part.get("source", part))
     content = _decoded(_first_text(holder, "file_data", "data"))

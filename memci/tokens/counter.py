@@ -53,16 +53,27 @@ def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenC
         InvalidSetting: If *counter* can't be called, or (later, when it counts) does not return an int >= 0.
     """
     if counter is not None:
-        return counter if isinstance(counter, _OWN) else CustomCounter(counter)
+        return counter if isinstance(counter, _Named) else CustomCounter(counter)
     facts = facts_of(model)
     base = VocabularyCounter(facts.vocabulary, exact=facts.exact)
     return base if facts.percent == 100 else ScaledCounter(base, facts.percent)
 
 
-class VocabularyCounter:
+class _Named:
+    """A counter of memci's own."""
+
+    __slots__ = ("exact", "name")
+    name: str
+    exact: bool
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+class VocabularyCounter(_Named):
     """Counts with one of the vocabularies that memci carries."""
 
-    __slots__ = ("_encode", "exact", "name")
+    __slots__ = ("_encode",)
 
     def __init__(self, name: str, *, exact: bool = True) -> None:
         self.name = name
@@ -75,18 +86,15 @@ class VocabularyCounter:
             return sum(len(self._encode(piece)) for piece in _without_long_blanks(text))
         return len(self._encode(text))
 
-    def __repr__(self) -> str:
-        return f"<VocabularyCounter {self.name}>"
-
     def _load(self, text: str) -> list[int]:
         self._encode = vocabulary.encoding(self.name).encode_ordinary
         return self._encode(text)
 
 
-class ScaledCounter:
+class ScaledCounter(_Named):
     """Counts *percent* of what *base* counts, rounded up."""
 
-    __slots__ = ("_base", "_percent", "exact", "name")
+    __slots__ = ("_base", "_percent")
 
     def __init__(self, base: TokenCounter, percent: int) -> None:
         self.name = f"{base.name}×{percent / 100:g}"
@@ -98,14 +106,11 @@ class ScaledCounter:
         """Return the scaled number of tokens of *text*. O(length)."""
         return -(-self._base(text) * self._percent // 100)
 
-    def __repr__(self) -> str:
-        return f"<ScaledCounter {self.name}>"
 
-
-class CustomCounter:
+class CustomCounter(_Named):
     """Counts with a callable that the user gives, and checks what it returns."""
 
-    __slots__ = ("_count", "exact", "name")
+    __slots__ = ("_count",)
 
     def __init__(self, count: Callable[[str], int]) -> None:
         if not callable(count):
@@ -126,12 +131,6 @@ class CustomCounter:
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise InvalidSetting("counter", f"{self.name} returned {tokens!r}, an int >= 0 is needed")
         return tokens
-
-    def __repr__(self) -> str:
-        return f"<CustomCounter {self.name}>"
-
-
-_OWN = (VocabularyCounter, ScaledCounter, CustomCounter)
 
 
 def _without_long_blanks(text: str) -> list[str]:

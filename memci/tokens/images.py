@@ -35,9 +35,7 @@ _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
     """Return what the image in *part* costs in *model*, in tokens.
 
-    Args:
-        part: A content part: `image_url` or `input_image` (OpenAI), or `image` with a `source` (Anthropic).
-        model: The model's name, with or without its provider.
+    The part is an `image_url` or `input_image` (OpenAI), or an `image` with a `source` (Anthropic).
     """
     url, detail = _source(part)
     size = size_of(url) if url is not None else None

@@ -11,7 +11,6 @@ This module knows nothing of the words of each language, or of how instructions 
 """
 
 import re
-from collections.abc import Callable
 from functools import cache
 
 from .patterns import Writing, pattern
@@ -21,9 +20,6 @@ LONGEST = 400
 """characters of one instruction; a longer sentence is none"""
 SCANNED = 40_000
 """characters of a text that are looked at"""
-
-Detector = Callable[[str], list[str]]
-"""Return the sentences of a user's text that are instructions, exactly as they stand."""
 
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^']{3,}'(?!\w)|`[^`]*`")
 

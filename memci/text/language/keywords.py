@@ -56,10 +56,7 @@ class _Tally:
 def keywords(texts: Iterable[str], idf: Callable[[str], float] | None = None, limit: int = 10) -> tuple[str, ...]:
     """Return at most *limit* words and names that *texts* are about, weightiest first, case-folded. O(characters).
 
-    Args:
-        texts: Texts that belong together.
-        idf: How rare a term of `terms` is where these texts come from; None: all terms are equally rare.
-        limit: How many at most.
+    *idf* says how rare a term of `terms` is where these texts come from; None: all are equally rare.
     """
     tallies: dict[str, _Tally] = {}
     scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]

@@ -47,7 +47,8 @@ _stemmer = EnglishStemmer()
 def terms(text: str) -> list[str]:
     """Return the terms of *text*, in order, repeated as often as they occur. O(length)."""
     found: list[str] = []
-    for chunk in _CHUNK.findall(_folded(text)):
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    for chunk in _CHUNK.findall(folded):
         found += _of_chunk(chunk) if len(chunk) <= LONGEST else _analysed(chunk)
     return found
 
@@ -72,12 +73,6 @@ def extent(found: Sequence[str]) -> int:
 def is_single(term: str) -> bool:
     """Return whether *term* is a single character of a writing without spaces: it has little meaning by itself."""
     return len(term) == 1 and _TIED.fullmatch(term) is not None
-
-
-def _folded(text: str) -> str:
-    if text.isascii():
-        return text.lower()
-    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
 
 
 @lru_cache(maxsize=65_536)
@@ -139,16 +134,12 @@ def _of_tied(chunk: str) -> list[str]:
         run = match[0]
         pairs = (run[place : place + 2] for place in range(len(run) - 1))
         found += [pair for pair in pairs if not _TIED_GRAMMAR.issuperset(pair)]
-        found += [letter for letter in run if _says_something(letter, alone=len(run) == 1)]
+        alone = len(run) == 1
+        telling = [letter for letter in run if letter not in _TIED_GRAMMAR and letter not in _PARTICLES]
+        found += [letter for letter in telling if alone or _SINGLE.match(letter)]
     for between in _CHUNK.findall(chunk[last:]):
         found += _analysed(between)
     return found
-
-
-def _says_something(letter: str, *, alone: bool) -> bool:
-    if letter in _TIED_GRAMMAR or letter in _PARTICLES:
-        return False
-    return alone or _SINGLE.match(letter) is not None
 
 
 def _unaccented(word: str) -> str:

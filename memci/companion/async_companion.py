@@ -11,14 +11,12 @@ stored before the cancellation is raised. This module knows nothing of how an an
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Self, TypeVar, Unpack
+from typing import Self, Unpack
 
+from ..context.async_context import in_thread
 from .answers import AnswerStream, CompanionAnswer, MessageFacts
 from .companion import Companion
 
-_T = TypeVar("_T")
 _END = None
 
 
@@ -57,7 +55,7 @@ class AsyncAnswerStream:
 
     async def __anext__(self) -> str:
         try:
-            piece = await _run(lambda: next(self._stream, _END))
+            piece = await in_thread(lambda: next(self._stream, _END))
         except asyncio.CancelledError:
             await self.aclose()
             raise
@@ -67,24 +65,10 @@ class AsyncAnswerStream:
 
     async def aclose(self) -> None:
         """Stop the answer, and store the text so far. Closing twice is fine."""
-        await _run(self._stream.close)
+        await in_thread(self._stream.close)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
-
-
-async def _run(act: Callable[[], _T]) -> _T:
-    """Run *act* in a thread and return its result; a cancellation is raised when it is done, not before."""
-    task = asyncio.ensure_future(asyncio.to_thread(act))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio logs no warning
-        raise

@@ -68,7 +68,7 @@ def _threaded(function: Callable[_P, _T]) -> Callable[_P, Coroutine[Any, Any, _T
 
     @wraps(function)
     async def call(*args: _P.args, **kw: _P.kwargs) -> _T:
-        return await _whole(partial(function, *args, **kw))
+        return await in_thread(partial(function, *args, **kw))
 
     return call
 
@@ -122,7 +122,7 @@ class AsyncContext:
     async def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> AsyncContext:  # noqa: A002
         """Make the context *id*, which shares the messages of this one so far (see `Context.fork`)."""
         async with self._lock:
-            return AsyncContext(await _whole(partial(self.context.fork, id, at=at, owner=owner), Context.close))
+            return AsyncContext(await in_thread(partial(self.context.fork, id, at=at, owner=owner), Context.close))
 
     @property
     def id(self) -> str:
@@ -195,7 +195,7 @@ class AsyncContext:
 
     async def _call(self, work: Callable[[], _T]) -> _T:
         async with self._lock:
-            return await _whole(work)
+            return await in_thread(work)
 
 
 class Opening(Awaitable[AsyncContext]):
@@ -223,19 +223,19 @@ class Opening(Awaitable[AsyncContext]):
         load_numpy(self._opened.keywords.get("memory"), read_only=only_read)  # here, in the loop's thread
         wait = self._opened.keywords.get("wait", 0)
         if not wait:
-            return AsyncContext(await _whole(self._opened, Context.close))
+            return AsyncContext(await in_thread(self._opened, Context.close))
         check_seconds(wait)
         until = time.monotonic() + wait
         while True:  # in slices, so that a caller who was cancelled is not waited for
             part = min(wait, _SLICE_SECONDS, max(0.001, until - time.monotonic()))
             try:
-                return AsyncContext(await _whole(partial(self._opened, wait=part), Context.close))
+                return AsyncContext(await in_thread(partial(self._opened, wait=part), Context.close))
             except StorageBusy:
                 if time.monotonic() >= until:
                     raise busy(_id(*self._opened.args, **self._opened.keywords), wait) from None
 
 
-async def _whole(work: Callable[[], _T], unwanted: Callable[[_T], None] | None = None) -> _T:
+async def in_thread(work: Callable[[], _T], unwanted: Callable[[_T], None] | None = None) -> _T:
     """Return what *work* returns in a worker thread; a cancellation is raised when it has come to its end.
 
     What it made is then given to *unwanted*, and what it raised is dropped: the caller has gone.

@@ -28,11 +28,10 @@ from ..llm.model import ChatModel
 from ..memory.backend import Recollection
 from ..messages import Message
 from .answers import AnswerStream, CompanionAnswer, MessageFacts, MeteredChat
-from .context_view import ContextView
 from .memory_prompt import MemoryPrompt
-from .query_planning import TURNS, AnalysisResult, analyse
+from .query_planning import AnalysisResult, analyse
 from .tool_runner import Function, Toolbox
-from .turn import Turn
+from .turn import FRAMING, Turn
 
 PAGES = 7
 """pages that a search returns at most (the number of MemoryOS)"""
@@ -159,11 +158,10 @@ class Companion:
         return AnswerStream(lambda stream: self._pieces(text, prompt, stream, streamed=streamed))
 
     def _pieces(self, text: str, prompt: MemoryPrompt, stream: AnswerStream, *, streamed: bool) -> Iterator[str]:
-        view = ContextView.of(self.context, TURNS)
         chat = MeteredChat(self._chat)
         analyst = chat if self._analyst is self._chat else MeteredChat(self._analyst)
         system = f"{self.role}\n\n{INSTRUCTIONS}" if self.role else INSTRUCTIONS
-        turn = Turn(self.context, view, chat, self._toolbox, text, at=prompt.now, system=system)
+        turn = Turn(self.context, chat, self._toolbox, text, at=prompt.now, system=system)
         analysis: AnalysisResult | None = None
         found: Recollection | None = None
 
@@ -178,9 +176,9 @@ class Companion:
         try:
             query: str | None = text[:LONGEST_QUERY]
             if self.analysis:
-                analysis, query = analyse(analyst, text, view, role=self.role)
-            found = self._found(query, view)
-            yield from turn.pieces(self._memory_text(prompt, found, view), stream=streamed)
+                analysis, query = analyse(analyst, text, self.context, role=self.role)
+            found = self._found(query)
+            yield from turn.pieces(self._memory_text(prompt, found), stream=streamed)
         except Exception as error:
             if (kept := turn.stored_as_failed()) is not None:
                 error.add_note(f"what the tools did until then is stored: page #{kept.page}")
@@ -193,21 +191,21 @@ class Companion:
             raise
         answered(turn.stored())
 
-    def _found(self, query: str | None, view: ContextView) -> Recollection | None:
+    def _found(self, query: str | None) -> Recollection | None:
         """Return what the memory finds for *query*; None without a query, or if the memory can't be read now."""
         if not self.search or query is None or not query.strip():
             return None
         try:
-            return self.context.search_memory(query, k=PAGES, budget=self._room(view))
+            return self.context.search_memory(query, k=PAGES, budget=self._room())
         except StorageError as error:
             _LOG.warning("the answer goes on without the memory: %s", type(error).__name__)
             return None
 
-    def _memory_text(self, prompt: MemoryPrompt, found: Recollection | None, view: ContextView) -> str:
+    def _memory_text(self, prompt: MemoryPrompt, found: Recollection | None) -> str:
         profile, strategy = self._profile()
         if not profile and found is not None:
             profile = found.profile
-        return replace(prompt, profile=profile, strategy=strategy, found=found).text(view, self._room(view))
+        return replace(prompt, profile=profile, strategy=strategy, found=found).text(self.context, self._room())
 
     def _profile(self) -> tuple[str, str]:
         """Return the profile of the user and the strategy for them, "" where there is none. One small query."""
@@ -221,10 +219,10 @@ class Companion:
             found = None
         return (found.text, found.strategy) if found is not None else ("", "")
 
-    def _room(self, view: ContextView) -> int:
+    def _room(self) -> int:
         """Return the tokens that the memory prompt may cost."""
-        wanted = self._memory_tokens or min(MEMORY_TOKENS, view.budget // SHARE)
-        return max(LEAST_TOKENS, min(wanted, view.largest))
+        wanted = self._memory_tokens or min(MEMORY_TOKENS, self.context.budget // SHARE)
+        return max(LEAST_TOKENS, min(wanted, self.context.clip_limit - FRAMING))
 
     def _learn(self, analysis: AnalysisResult | None, receipt: Receipt, at: datetime) -> None:
         fact = analysis.fact if analysis is not None else None

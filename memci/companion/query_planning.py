@@ -7,7 +7,7 @@
 
 One call of the model, over the last turns and the message, as quotations. It can't fail a turn: without an analysis
 nothing is kept, and if the model can't be reached, the memory is searched for the message itself. This module knows
-nothing of contexts or of how the memory is searched.
+nothing of how the memory is searched.
 """
 
 import logging
@@ -15,12 +15,12 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from ..context.context import Context
 from ..errors import AnswerRejected
 from ..llm import ask
 from ..llm.model import ChatModel
-from ..messages import Message
+from ..messages import Message, text_of
 from ..text.sanitize import framed, one_line, quoted
-from .context_view import ContextView
 from .memory_prompt import fitted
 
 TURNS = 6
@@ -92,10 +92,11 @@ text, or null), should_save_memory (true or false), memory_to_save ({"type": "fa
 sentence}, or null)."""
 
 
-def analyse(chat: ChatModel, text: str, view: ContextView, *, role: str) -> tuple[AnalysisResult | None, str | None]:
+def analyse(chat: ChatModel, text: str, context: Context, *, role: str) -> tuple[AnalysisResult | None, str | None]:
     """Return the analysis of the message *text*, and what to search for. No failure of the model is raised."""
+    request = _messages(text, context, role)
     try:
-        result = ask(chat, _messages(text, view, role), AnalysisResult, step="analysis", tries=TRIES)
+        result = ask(chat, request, AnalysisResult, step="analysis", tries=TRIES)
     except AnswerRejected:
         return None, None
     except Exception as error:  # noqa: BLE001 -- a caller's model may raise anything; the user gets an answer anyway
@@ -104,18 +105,19 @@ def analyse(chat: ChatModel, text: str, view: ContextView, *, role: str) -> tupl
     return result, result.query
 
 
-def _messages(text: str, view: ContextView, role: str) -> list[Message]:
+def _messages(text: str, context: Context, role: str) -> list[Message]:
     """Return the request. Long turns and messages are shortened to stay within the budget."""
-    count = view.count
-    room = int(min(TURNS_TOKENS, SHARE * view.budget))
+    count = context.count
+    room = int(min(TURNS_TOKENS, SHARE * context.budget))
     share = max(1, room // (2 * TURNS))
-    body = ["the last turns, oldest first" if view.recent else "there was no turn before this one"]
-    for pair in view.recent[-TURNS:]:
-        for who, turn_text in zip(("user", "assistant"), pair, strict=True):
-            body += [f"{who}: {quoted(fitted(turn_text, share, count))}"] if turn_text else []
+    body: list[str] = []
+    for messages in context.turns(TURNS):
+        texts = {message["role"]: each for message in messages if (each := text_of(message))}
+        body += [f"{who}: {quoted(fitted(texts[who], share, count))}" for who in ("user", "assistant") if who in texts]
+    body.insert(0, "the last turns, oldest first" if body else "there was no turn before this one")
     body += ["the new message", f"user: {quoted(fitted(text, room, count))}"]
     system = f"{ANALYSIS}\n\nThe assistant's role: {quoted(fitted(role, room // 2, count))}" if role else ANALYSIS
     return [
         {"role": "system", "content": system},
-        {"role": "user", "content": framed("turns", view.nonce, "\n".join(body))},
+        {"role": "user", "content": framed("turns", context.nonce, "\n".join(body))},
     ]

@@ -26,11 +26,12 @@ from ..errors import AnswerRejected, BudgetExceeded, WriteConflict
 from ..llm.model import Reply, Usage
 from ..messages import Message, tool_calls
 from .answers import MeteredChat
-from .context_view import ContextView
 from .tool_runner import Toolbox, tidy, unanswered
 
 ROUNDS = 8
 """how often tools may be called in one turn; then the model is asked to answer without"""
+FRAMING = 8
+"""tokens of a message beside its text, at most"""
 STOPPED = "[the user stopped the answer here]"
 FAILED = "[no answer came: the model failed]"
 CLOSING = (
@@ -48,7 +49,6 @@ class Turn:
     def __init__(
         self,
         context: Context,
-        view: ContextView,
         chat: MeteredChat,
         toolbox: Toolbox,
         text: str,
@@ -56,7 +56,7 @@ class Turn:
         at: datetime,
         system: str,
     ) -> None:
-        self._context, self._view, self._chat, self._toolbox = context, view, chat, toolbox
+        self._context, self._chat, self._toolbox = context, chat, toolbox
         self._at, self._system = at, system
         self._op_id = f"companion-{uuid.uuid4().hex}"
         self._usage: Usage | None = None
@@ -164,11 +164,11 @@ class Turn:
         are counted, and then moved to their places. They are messages of the assistant, because these open no page: if
         a message of the turn is clipped, its marker must name the page that the turn will be on.
         """
-        system = halved(self._system, self._view.count, self._view.largest)
+        system = halved(self._system, self._context.count, self._context.clip_limit - FRAMING)
         extra = [{"role": "assistant", "content": text} for text in (*memory, *notes, *system)]
         rendered = self._fresh(lambda: self._context.render(*self.messages, *extra, tools=self._toolbox.own))
         if rendered[-len(extra) :] != extra:
-            raise BudgetExceeded(self._view.budget, {"beside the conversation": self._view.largest})
+            raise BudgetExceeded(self._context.budget, {"beside the conversation": self._context.clip_limit - FRAMING})
         del rendered[-len(extra) :]
         first = rendered[0] if rendered and rendered[0]["role"] == "system" else None
         prompt = self._system if first is None else f"{first['content']}\n\n{self._system}"

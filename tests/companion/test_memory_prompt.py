@@ -2,19 +2,19 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.companion.context_view import ContextView
 from memci.companion.memory_prompt import RECALL, MemoryPrompt, fitted
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
 from memci.text.sanitize import quoted
 from memci.tokens import counter_for
 
 COUNT = counter_for(None)
-VIEW = ContextView("alice", COUNT, "5eed0001", 7_000, 1_000)
+VIEW = SimpleNamespace(id="alice", count=COUNT, nonce="5eed0001", tools=["recall_page"])
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 MARCH = datetime(2026, 3, 2, 23, 30, tzinfo=UTC).timestamp()
 

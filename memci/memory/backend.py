@@ -11,11 +11,13 @@ what happened to a page since. A repeated call changes nothing. This module know
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..llm.usage import Spent
 from ..messages import Message
 from ..text.summarize import Summary
+
+Tier = Literal["observed", "short", "mid", "evicted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class FoundPage:
     """the `name` of the message, if it had one"""
     start: int = 0
     """where in the entry's text the piece begins, in characters"""
-    tier: Literal["observed", "short", "mid", "evicted"] = "observed"
+    tier: Tier = "observed"
     episode: int | None = None
     source: Literal["words", "vectors", "episode"] = "words"
     more: tuple[Piece, ...] = ()
@@ -174,8 +176,7 @@ class JobRunner(Protocol):
     def run_job(self, settle: Callable[[], None] | None = None) -> bool:
         """Run one job that is due, and return whether another one is due. O(one call of the model).
 
-        Args:
-            settle: Called before anything is written. It returns when writing disturbs nobody.
+        *settle* is called before anything is written. It returns when writing disturbs nobody.
         """
         ...
 
@@ -220,15 +221,10 @@ class MemoryBackend(Protocol):
         until: float | None = None,
         exclude: Collection[tuple[str, int]] = (),
     ) -> Recollection:
-        """Return what is known of *query*.
+        """Return what is known of *query*, in plain words: at most *k* pages, whose texts cost *budget* tokens at most.
 
-        Args:
-            query: In plain words.
-            k: How many pages at most.
-            budget: Tokens that the texts of the pages may cost in all; None: no bound.
-            since: Only pages from then on, in seconds since 1970 UTC; a page without a time is not among them.
-            until: Only pages until then, in seconds since 1970 UTC; again without those that have no time.
-            exclude: (context, index) of pages that are not wanted: they stand in the window.
+        *since* and *until* are seconds since 1970 UTC, both included; with one of them, a page without a time is not
+        found. *exclude* are pages (context, index) that are not wanted: they stand in the window.
         """
         ...
 
@@ -261,16 +257,7 @@ class NullMemory:
         """Return 0."""
         return 0
 
-    def search(
-        self,
-        query: str,
-        *,
-        k: int = 5,  # noqa: ARG002
-        budget: int | None = None,  # noqa: ARG002
-        since: float | None = None,  # noqa: ARG002
-        until: float | None = None,  # noqa: ARG002
-        exclude: Collection[tuple[str, int]] = (),  # noqa: ARG002
-    ) -> Recollection:
+    def search(self, query: str, **_bounds: Any) -> Recollection:
         """Find nothing."""
         return Recollection(query)
 

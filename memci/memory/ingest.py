@@ -9,13 +9,14 @@ other entries it replaces the first. This module knows nothing of the tiers afte
 
 import hashlib
 import json
+from collections import Counter
 
 from .backend import PageRecord, Scope
 from .forgetting import forget
 from .owner import Session
 from .repository.tier import OBSERVED, QUARANTINED
-from .retrieval.passages import passages
-from .retrieval.postings import analysed, stored
+from .retrieval.passages import passage_terms, passages
+from .retrieval.postings import stored
 
 
 def observe(session: Session, page: PageRecord) -> int:
@@ -28,7 +29,8 @@ def observe(session: Session, page: PageRecord) -> int:
     known = owner.pages.find(page.context, page.index)
     if known and known.digest == digest:
         return known.id
-    pieces = analysed(passages([entry for entry in page.entries if entry[0] not in page.quotes]), page.at)
+    cut = passages([entry for entry in page.entries if entry[0] not in page.quotes])
+    pieces = [(each, Counter(passage_terms(each, page.at))) for each in cut]
     with owner.change():
         known = owner.pages.find(page.context, page.index)
         if known and known.digest == digest:  # another process was faster

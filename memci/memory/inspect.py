@@ -8,7 +8,7 @@ It reads only: nothing of it counts as use. This module knows nothing of how any
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 from ..storage import Storage
@@ -151,22 +151,21 @@ class Overview:
 
 
 def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
-    """Return all that *memory* holds. O(all of it, and the messages of the queue).
-
-    Args:
-        memory: Whose it is.
-        now: For the heat, in seconds since 1970 UTC; default: by the memory's clock.
-    """
+    """Return all that *memory* holds, with the heat at *now*. O(all of it, and the messages of the queue)."""
     session = memory.session
     at = session.clock() if now is None else now
     with session.store.lock:
         tiers, owner = session.tiers(), session.owner
+        queue = (
+            QueuedPage(page.context, page.index, page.turn, page.at, plainly(page).title)
+            for _, page in session.raw(owner.pages.queue())
+        )
         grouped = owner.pages.grouped()
         return Overview(
             memory.owner,
             at,
-            _counts(session),
-            tuple(_queue(session)),
+            counts(memory),
+            tuple(queue),
             tuple(sorted(_episodes(session, grouped, at), key=lambda each: (-each.heat, each.id))),
             tuple(sorted(_chains(tiers, grouped), key=lambda each: -each.id)),
             _facts(tiers.user),
@@ -186,15 +185,18 @@ def profile(memory: TieredMemory) -> Profile:
 
 def counts(memory: TieredMemory) -> Counts:
     """Return how much *memory* holds. O(its pages)."""
-    with memory.session.store.lock:
-        return _counts(memory.session)
+    session = memory.session
+    with session.store.lock:
+        tiers, owner = session.tiers(), session.owner
+        pages = owner.pages.tier_counts()
+        kinds: list[Sized] = [tiers.episodes, tiers.chains, tiers.user, tiers.assistant, tiers.events, tiers.days]
+        kinds += [tiers.graph, owner.items.bodies("relation")]
+        in_tiers = [pages.get(tier, 0) for tier in (OBSERVED, SHORT, MID, EVICTED)]
+        return Counts(*in_tiers, *[len(kind) for kind in kinds])
 
 
 def concept(memory: TieredMemory, name: str) -> tuple[Concept, ...]:
-    """Return what is known around the concepts that *name* names, most active first; () if it names none.
-
-    O(1): activation spreads a few hops.
-    """
+    """Return what is known around the concepts that *name* names, most active first; () if it names none. O(1)."""
     with memory.session.store.lock:
         memory.session.tiers()
         return tuple(concepts(memory.session.owner, name, MOST_CONCEPTS))
@@ -249,50 +251,15 @@ def _shared(storage: Storage, record: ContextRecord) -> Callable[[PageRow], bool
     return shared
 
 
-def _counts(session: Session) -> Counts:
-    tiers, owner = session.tiers(), session.owner
-    pages = owner.pages.tier_counts()
-    return Counts(
-        pages.get(OBSERVED, 0),
-        pages.get(SHORT, 0),
-        pages.get(MID, 0),
-        pages.get(EVICTED, 0),
-        len(tiers.episodes),
-        len(tiers.chains),
-        len(tiers.user),
-        len(tiers.assistant),
-        len(tiers.events),
-        len(tiers.days),
-        len(tiers.graph),
-        len(owner.items.bodies("relation")),
-    )
-
-
-def _queue(session: Session) -> Iterator[QueuedPage]:
-    for _, page in session.raw(session.owner.pages.queue()):
-        yield QueuedPage(page.context, page.index, page.turn, page.at, plainly(page).title)
-
-
 def _episodes(session: Session, grouped: Sequence[GroupedPage], now: float) -> Iterator[WarmEpisode]:
     members: dict[int | None, list[PageKey]] = {}
     for page in grouped:
         members.setdefault(page.episode, []).append((page.context, page.index))
     for key, each in session.owner.tiers.episodes.items():
-        yield WarmEpisode(
-            key,
-            each.summary,
-            each.keywords,
-            each.warmth.lifetime(now, session.rules.heat),
-            each.warmth.since_analysis(now, session.rules.heat),
-            each.warmth.visits,
-            each.warmth.length,
-            each.warmth.access_count,
-            each.warmth.last_visit,
-            each.importance,
-            each.first,
-            each.last,
-            tuple(members.get(key, ())),
-        )
+        use, weights, pages = each.warmth, session.rules.heat, tuple(members.get(key, ()))
+        heats = use.lifetime(now, weights), use.since_analysis(now, weights)
+        figures = (*heats, use.visits, use.length, use.access_count, use.last_visit, each.importance)
+        yield WarmEpisode(key, each.summary, each.keywords, *figures, each.first, each.last, pages)
 
 
 def _chains(tiers: Tiers, grouped: Sequence[GroupedPage]) -> Iterator[LinkedPages]:
@@ -306,9 +273,7 @@ def _chains(tiers: Tiers, grouped: Sequence[GroupedPage]) -> Iterator[LinkedPage
 def _in_order(linked: Mapping[int, GroupedPage]) -> Iterator[PageKey]:
     after = {each.before: each for each in linked.values() if each.before in linked}
     for each in linked.values():
-        if each.before in linked:
-            continue
-        following: GroupedPage | None = each
+        following: GroupedPage | None = None if each.before in linked else each
         while following is not None:
             yield following.context, following.index
             following = after.get(following.id)

@@ -137,7 +137,7 @@ class Owner(OwnerKey):
             self._read()
             self.revision = revision
         if index and nr and (self._indexed, self._removals) != (revision, removals):
-            self.index.reload()
+            self.index = WordIndex(self.passages, self.passages.all())
             self.passage_vectors = None
             self._indexed, self._removals = revision, removals
 

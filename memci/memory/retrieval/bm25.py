@@ -29,12 +29,8 @@ def bm25(
 ) -> Floats:
     """Return the score of each passage. O(postings of the terms + passages).
 
-    Args:
-        weights: How much each term of the question counts; at 0 it is left out.
-        postings: At least those of these terms.
-        layout: The passages that the positions mean, and their neighbours.
-        saturation: BM25's k1.
-        spread: BM25's b, for long texts of the assistant only: what people write pays nothing for its length.
+    *weights* say how much each term of the question counts. *saturation* is BM25's k1, and *spread* its b, for long
+    texts of the assistant only: what people write pays nothing for its length.
     """
     at = layout.columns
     count = len(layout)

@@ -73,5 +73,4 @@ def _units(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floating]:
         raise EmbeddingFailed(embedder.name, "gave numbers that are not finite")
     lengths = np.sqrt(squares)
     lengths[(lengths == 0) | (np.abs(lengths - 1) < 1e-5)] = 1
-    units: NDArray[np.floating] = given / lengths[:, None]
-    return units
+    return np.asarray(given / lengths[:, None])

@@ -135,11 +135,10 @@ def _of_words(codes: _Hashes, inside: NDArray[np.bool_], piece_of: _Rows) -> Ite
 
 def _whole_words(letters: _Hashes, inside: NDArray[np.bool_]) -> tuple[_Rows, _Rows, _Hashes]:
     """Return where each word begins (the place before it) and ends (its last place), and its hash."""
-    powers, inverses = _powers()
     starts = np.flatnonzero(inside[1:] & ~inside[:-1])
     ends = np.flatnonzero(inside[:-1] & ~inside[1:])
-    sums = np.cumsum(letters * powers[: len(letters)], dtype=np.uint32)
-    return starts, ends, (sums[ends] - sums[starts]) * inverses[starts] ^ np.uint32(0x51ED270B)
+    sums = np.cumsum(letters * _powers(_BASE)[: len(letters)], dtype=np.uint32)
+    return starts, ends, (sums[ends] - sums[starts]) * _powers(_BASE_INVERSE)[starts] ^ np.uint32(0x51ED270B)
 
 
 def _covered(starts: _Rows, ends: _Rows, chosen: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
@@ -171,13 +170,9 @@ def _mixed(hashes: _Hashes) -> _Hashes:
 
 
 @cache
-def _powers() -> tuple[_Hashes, _Hashes]:
-    count = _PIECE + _PLACES  # no batch is longer, separators and all
-    return _multiplied(_BASE, count), _multiplied(_BASE_INVERSE, count)
-
-
-def _multiplied(base: np.uint32, count: int) -> _Hashes:
-    return np.cumprod(np.full(count, base, np.uint32), dtype=np.uint32)
+def _powers(base: np.uint32) -> _Hashes:
+    # no batch is longer than this, separators and all
+    return np.cumprod(np.full(_PIECE + _PLACES, base, np.uint32), dtype=np.uint32)
 
 
 @cache

@@ -15,7 +15,7 @@ from ...text.language.terms import query_terms, terms
 from ..backend import Concept, Fact
 from ..owner import Owner
 from ..repository.items import dumped
-from ..tiers.graph import Edge, activate, seeds
+from ..tiers.graph import activate, seeds
 
 FACTS = 20
 """facts of each kind at most (the paper's released code)"""
@@ -38,10 +38,9 @@ def known(owner: Owner, query: str, about: str, limit: int = FACTS) -> list[tupl
     unknown = math.log(1 + len(facts)) * sum(not weight for weight in asked.values())
     total = sum(asked.values()) + unknown
     found = []
-    for key, own in terms_of.items():
-        score = sum(weight for term, weight in asked.items() if term in own) / total if total else 0.0
+    for key, each in facts.items():
+        score = sum(weight for term, weight in asked.items() if term in terms_of[key]) / total if total else 0.0
         if score >= LEAST:
-            each = facts[key]
             fact = Fact(each.text, each.about, round(score, 4), each.context, each.index, each.turn, each.at)
             found.append((key, fact))
     return sorted(found, key=lambda each: (-each[1].score, -(each[1].at or 0.0), each[0]))[:limit]
@@ -51,8 +50,9 @@ def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concep
     """Yield the concepts that *query* activates, most active first. Bounded work, whatever the graph's size."""
     graph = owner.tiers.graph
     for key, activation in activate(graph, seeds(graph, query), limit=limit):
-        relations = tuple(_relation(owner, edge) for edge in graph.relations(key, RELATIONS))
-        yield Concept(graph.name(key), round(activation, 4), relations, graph.pages(key))
+        edges = graph.relations(key, RELATIONS)
+        told = tuple(f"{graph.name(edge.source)} — {edge.kind} → {graph.name(edge.target)}" for edge in edges)
+        yield Concept(graph.name(key), round(activation, 4), told, graph.pages(key))
 
 
 def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], now: float) -> None:
@@ -78,8 +78,3 @@ def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], no
 @lru_cache(maxsize=4096)
 def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))
-
-
-def _relation(owner: Owner, edge: Edge) -> str:
-    name = owner.tiers.graph.name
-    return f"{name(edge.source)} — {edge.kind} → {name(edge.target)}"

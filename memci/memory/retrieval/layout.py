@@ -11,7 +11,6 @@ This module knows nothing of queries.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -60,8 +59,7 @@ def flags_of(passage: Passage) -> int:
     return QUESTION * asks + TIMED * (passage.role != "tool" and tells_time(passage.text))
 
 
-@dataclass(frozen=True, slots=True)
-class Borrowing:
+class Borrowing(NamedTuple):
     """Which share of a neighbour's words a passage takes for its own."""
 
     beside: float = 0.5
@@ -203,13 +201,8 @@ class Layout:
 
     def _lend(self, rows: Integers) -> None:
         at, rule = self.columns, self.borrowing
-        sides = (
-            (at.before, rule.beside),
-            (at.after, rule.beside),
-            (at.before2, rule.further),
-            (at.after2, rule.further),
-        )
-        for side, (link, share) in enumerate(sides):
+        shares = (rule.beside, rule.beside, rule.further, rule.further)
+        for side, (link, share) in enumerate(zip((at.before, at.after, at.before2, at.after2), shares, strict=True)):
             other = link[rows]
             longest = np.maximum(at.whole[rows], at.whole[other])
             talk = talk_like(longest)
@@ -228,8 +221,7 @@ class Layout:
 
 def talk_like(words: Floats) -> Floats:
     """Return from 0 to 1 how much messages of so many *words* are turns of talk, rather than texts of their own."""
-    like: Floats = np.clip((LONG - words) / (LONG - SHORT), 0, 1)
-    return like
+    return np.clip((LONG - words) / (LONG - SHORT), 0, 1)
 
 
 def _room(size: int, kept: Columns | None = None) -> Columns:

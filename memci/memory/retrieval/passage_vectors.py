@@ -26,9 +26,7 @@ def embed(session: Session) -> int:
         EmbeddingFailed: If the embedder fails. The next maintenance tries again.
     """
     owner, embedder = session.owner, session.embedder
-    if not embedder.semantic:
-        return 0
-    missing = owner.passages.unembedded(embedder.name, BATCH)
+    missing = owner.passages.unembedded(embedder.name, BATCH) if embedder.semantic else []
     if not missing:
         return 0
     pages = {id_: dict(page.entries) for id_, page in session.raw(list({each.page for each in missing}))}
@@ -46,10 +44,7 @@ def embed(session: Session) -> int:
 
 
 def cosines(session: Session, vector: Floats) -> Floats | None:
-    """Return the cosine of a query's *vector* and each passage, nan for one without a vector; None if there are none.
-
-    O(passages · dimension).
-    """
+    """Return the cosine of each passage and a query, nan for one without a vector, None if all are. O(numbers)."""
     owner, embedder = session.owner, session.embedder
     if not vector.any():
         return None
@@ -60,5 +55,4 @@ def cosines(session: Session, vector: Floats) -> Floats | None:
             index.add(ids, np.stack(rows))
     if not len(owner.passage_vectors):
         return None
-    every = owner.index.ids(np.arange(len(owner.index.layout)))
-    return owner.passage_vectors.scores(vector, every, missing=float("nan"))
+    return owner.passage_vectors.scores(vector, owner.index.ids, missing=float("nan"))

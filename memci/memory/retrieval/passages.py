@@ -9,7 +9,7 @@ of the tool that gave it, and of its date. This module knows nothing of scores o
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.dates import date_terms
@@ -20,15 +20,12 @@ LONGEST = 600
 MOST = 256
 """passages of one entry at most; beyond, they grow longer"""
 
-_BORDERS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"\n\s*\n\s*",
-        r"\n+",
-        r"(?<=[.!?…])[\"'”’)\]]*\s+|[。！？；]+[”’」』）]*",
-        r"[,;:，、]\s*|[}\]]",
-        r"\s+",
-    )
+_BORDERS = (
+    re.compile(r"\n\s*\n\s*"),
+    re.compile(r"\n+"),
+    re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|[。！？；]+[”’」』）]*"),
+    re.compile(r"[,;:，、]\s*|[}\]]"),
+    re.compile(r"\s+"),
 )
 """where a text may be cut, best first: between paragraphs, lines, sentences, clauses, words"""
 _TRANSCRIPT = re.compile(
@@ -38,8 +35,7 @@ _TRANSCRIPT = re.compile(
 _WIDE = re.compile("[\u1100-\u11ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A piece of a message."""
 
     entry: int
@@ -61,12 +57,11 @@ def passages(entries: Sequence[tuple[int, Message]]) -> list[Passage]:
     for ordinal, message in entries:
         for call in tool_calls(message):
             tools[str(call.get("id", ""))] = call_name(call)
-        role = str(message.get("role", ""))
-        text = entry_text(message)
-        speaker = _speaker(message, text) if role != "tool" else message.get("name") or tools.get(_answered(message))
-        start = 0
+        role, text, start = str(message.get("role", "")), entry_text(message), 0
+        tool = message.get("name") or tools.get(str(message.get("tool_call_id", "")), "")
+        speaker = str(tool) if role == "tool" else _speaker(message, text)
         for part, piece in enumerate(pieces(text)):
-            found.append(Passage(ordinal, part, role, str(speaker or ""), piece, start))
+            found.append(Passage(ordinal, part, role, speaker, piece, start))
             start += len(piece)
     return found
 
@@ -84,22 +79,13 @@ def pieces(text: str, longest: int = LONGEST) -> list[str]:
     """Cut *text* into pieces of about *longest* width at most, whose sum is the text. O(characters)."""
     if not text.strip():
         return []
-    if len(text) * 3 <= longest:
-        return [text]
     width = _width(text)
     count = -(-width // max(longest, -(-width // MOST)))
-    if count == 1:
-        return [text]
-    return list(_cut(text, -(-width // count)))
+    return [text] if count == 1 else list(_cut(text, -(-width // count)))
 
 
 def passage_terms(passage: Passage, at: float | None) -> list[str]:
-    """Return the terms that *passage* is found by: those of its text, of the tool that gave it, and of its date.
-
-    Args:
-        passage: The piece.
-        at: The time of its message, in seconds since 1970 UTC; None: unknown.
-    """
+    """Return the terms that *passage* is found by: of its text, its tool, and its date (seconds since 1970 UTC)."""
     tool = terms(passage.speaker) if passage.role == "tool" else ()
     return [*terms(passage.text), *tool, *(date_terms(at) if at is not None else ())]
 
@@ -110,10 +96,6 @@ def _speaker(message: Message, text: str) -> str:
         return str(name)
     start = _TRANSCRIPT.match(text)
     return start["name"] if start else ""
-
-
-def _answered(message: Message) -> str:
-    return str(message.get("tool_call_id", ""))
 
 
 def _width(text: str) -> int:

@@ -8,13 +8,15 @@ it is read again. This module knows nothing of scores.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...text.language.terms import extent
 from ..repository.passages import PassageTable
 from .layout import Integers, Layout, Row, flags_of
-from .passages import Passage, passage_terms
+from .passages import Passage
+from .vectors import Positions
 
 MOST_POSTINGS = 4_000_000
 """postings of one owner that stay in RAM, at most"""
@@ -26,25 +28,19 @@ Posting = tuple[Integers, Integers]
 class WordIndex:
     """The passages of one owner. Not thread-safe: the caller holds the store's lock."""
 
-    def __init__(self, table: PassageTable) -> None:
+    def __init__(self, table: PassageTable, rows: Sequence[tuple[Any, ...]] = ()) -> None:
+        """Make an index of *rows* of the table: ids and fields of `Row`, in the order that the layout wants."""
         self._table = table
-        self._clear()
-
-    def _clear(self) -> None:
         self.layout = Layout()
-        self._ids = np.zeros(0, np.int64)
-        self._sorted: tuple[Integers, Integers] | None = None
+        self.layout.extend(Row(*row[1:]) for row in rows)
+        self.ids: Integers = np.array([row[0] for row in rows], np.int64)
+        """the id of each passage"""
+        self._positions: Positions | None = None
+        """of the ids; None after a change"""
         self._known: dict[str, Posting] = {}
         self._more: dict[str, list[tuple[int, int]]] = {}
         """what was added after a term was read: (position, times)"""
         self._kept = 0
-
-    def reload(self) -> None:
-        """Read everything again. O(passages)."""
-        self._clear()
-        found = self._table.all()  # in the order that the layout wants
-        self.layout.extend(Row(*row[1:]) for row in found)
-        self._extend_ids([row[0] for row in found])
 
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
         """Return which passages have each of *terms*. O(their postings), the first time."""
@@ -55,21 +51,12 @@ class WordIndex:
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
         """Add passages that were just stored: their *ids*, and the terms of each. O(terms)."""
         places = self.layout.extend(rows)
-        self._extend_ids(ids)
+        self.ids, self._positions = np.append(self.ids, ids), None
         for place, counted in zip(places, counts, strict=True):
             for term, times in counted.items():
                 if term in self._known:
                     self._more.setdefault(term, []).append((place, times))
                     self._kept += 1
-
-    def ids(self, positions: Integers) -> list[int]:
-        """Return the ids of the passages at *positions*."""
-        found: list[int] = self._ids[positions].tolist()
-        return found
-
-    def _extend_ids(self, ids: Sequence[int]) -> None:
-        self._ids = np.concatenate([self._ids, np.array(ids, np.int64)])
-        self._sorted = None
 
     def _of(self, term: str) -> Posting:
         known = self._known.get(term)
@@ -83,31 +70,18 @@ class WordIndex:
 
     def _read(self, term: str) -> Posting:
         ids, times = np.unique(np.array(self._table.having(term), np.int64), return_counts=True)
-        if self._sorted is None:
-            order = np.argsort(self._ids)
-            self._sorted = order, self._ids[order]
-        order, sorted_ids = self._sorted
-        at = np.minimum(np.searchsorted(sorted_ids, ids), max(0, len(sorted_ids) - 1))
-        there = sorted_ids[at] == ids if len(sorted_ids) else np.zeros(len(ids), bool)
-        positions = order[at[there]]
-        by_place = np.argsort(positions)
-        return positions[by_place], times[there].astype(np.int64)[by_place]
-
-
-def analysed(pieces: Sequence[Passage], at: float | None) -> list[tuple[Passage, Counter[str]]]:
-    """Return each passage with the terms that it is found by, and how often. O(characters)."""
-    return [(piece, Counter(passage_terms(piece, at))) for piece in pieces]
+        if self._positions is None:
+            self._positions = Positions(self.ids)
+        positions = self._positions.of(ids)
+        order = np.argsort(positions)[np.count_nonzero(positions < 0) :]
+        return positions[order], times.astype(np.int64)[order]
 
 
 def stored(
-    table: PassageTable, context: int, page: int, at: float | None, pieces: Sequence[tuple[Passage, Counter[str]]]
+    table: PassageTable, context: int, page: int, at: float | None, pieces: Iterable[tuple[Passage, Counter[str]]]
 ) -> tuple[list[int], list[Row], list[Counter[str]]]:
-    """Store the passages of *page* (its id) in a change of the owner. O(terms).
-
-    Returns:
-        What `WordIndex.add` takes: the ids, the rows and the terms of the passages.
-    """
-    ids, rows = [], []
+    """Store the passages of *page* (its id), in a change of the owner; return what `WordIndex.add` takes. O(terms)."""
+    ids, rows, counts = [], [], []
     for piece, counted in pieces:
         length = extent([term for term in counted.elements() if not term.startswith("@")])
         speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be kept as text
@@ -115,4 +89,5 @@ def stored(
         fields = (row.entry, row.part, piece.start, len(piece.text), row.role, row.speaker, row.length, row.flags)
         ids.append(table.add(page, fields, counted.elements()))
         rows.append(row)
-    return ids, rows, [counted for _, counted in pieces]
+        counts.append(counted)
+    return ids, rows, counts

@@ -13,6 +13,7 @@ arrays.
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,8 +65,7 @@ class Weights:
     """what one standard deviation of cosine counts, in standard deviations of the words' scores"""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """A question, taken apart."""
 
     terms: tuple[str, ...]
@@ -91,13 +91,8 @@ def rank(
 ) -> Floats:
     """Return a score from 0 to 1 per passage; 0: nothing in common. O(postings of the query's terms + passages).
 
-    Args:
-        query: What is looked for.
-        postings: At least those of the query's terms and dates.
-        layout: The passages that the postings' positions mean.
-        vectors: The cosine of each passage and the query, by an embedder that knows meanings; nan: none yet, the mean
-            stands for it. None: without vectors.
-        weights: What counts how much; default: `Weights()`.
+    *vectors* are the cosines of each passage and the query, by an embedder that knows meanings; for nan, the mean of
+    the others stands.
     """
     rule = weights or Weights()
     if not len(layout):

@@ -9,17 +9,18 @@ of how a score comes about.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import islice
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...messages import Message
 from ...storage import Storage
-from ..backend import FoundPage, Piece, Recollection
+from ..backend import FoundPage, Recollection, Tier
 from ..owner import Owner, Session
 from ..repository.page_source import raw_page
 from ..repository.passages import FoundPassage
@@ -48,38 +49,25 @@ _MISSES = 32
 _ECHO = 0.5
 """the share of a page's best score from which another passage of it is shown, too"""
 
-_TIERS: dict[int, Literal["observed", "short", "mid", "evicted"]] = {
-    OBSERVED: "observed",
-    SHORT: "short",
-    MID: "mid",
-    EVICTED: "evicted",
-}
+_TIERS: dict[int, Tier] = {OBSERVED: "observed", SHORT: "short", MID: "mid", EVICTED: "evicted"}
 _LOG = logging.getLogger("memci")
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalRequest:
-    """What is looked for."""
+class RetrievalRequest(NamedTuple):
+    """What is looked for; the fields are those of `MemoryBackend.search`."""
 
     query: str
     k: int = 5
-    """pages at most"""
     budget: int | None = None
-    """tokens that the passages may take together; None: no limit"""
     since: float | None = None
-    """only what is from then on, in seconds since 1970 UTC"""
     until: float | None = None
     exclude: frozenset[tuple[str, int]] = frozenset()
-    """pages that are not to be found: context and index"""
 
 
 def recollect(session: Session, request: RetrievalRequest, *, counts: bool = True) -> Recollection:
     """Return what the owner knows of the query. The store's lock is held. O(postings of its words + passages).
 
-    Args:
-        session: Of the owner.
-        request: What is looked for.
-        counts: Whether what is found counts as visited.
+    What is found is visited, if that *counts*.
     """
     owner, now = session.owner, session.clock()
     owner.refresh(index=True)
@@ -108,12 +96,12 @@ def _scores(session: Session, request: RetrievalRequest) -> tuple[Floats, set[in
     """Return a score per passage, 0 for one that is excluded, and the ids of pages near the query by their episode."""
     owner, embedder = session.owner, session.embedder
     query, index = Query.of(request.query), owner.index
-    question = _QueryVector(embedder, request.query)
-    vectors = cosines(session, question.vector) if embedder.semantic else None
+    vector = cache(lambda: _vector(embedder, request.query))  # made when it is first needed
+    vectors = cosines(session, vector()) if embedder.semantic else None
     scores = rank(query, index.postings((*query.terms, *query.dates)), index.layout, vectors=vectors)
     at = index.layout.columns
     words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= request.k
-    near = {} if words_suffice else _near_pages(session, question, 2 * request.k)
+    near = {} if words_suffice else _near_pages(session, vector, 2 * request.k)
     for page, cosine in near.items():
         own = at.page == page
         if own.any() and not scores[own].any():
@@ -122,23 +110,28 @@ def _scores(session: Session, request: RetrievalRequest) -> tuple[Floats, set[in
         scores[~(at.at >= request.since)] = 0
     if request.until is not None:
         scores[~(at.at <= request.until)] = 0
-    if excluded := _ids_of(session, request.exclude):
+    by_context: dict[str, list[int]] = {}
+    for context, number in request.exclude:
+        by_context.setdefault(context, []).append(number)
+    if excluded := [id_ for each in by_context.items() for id_ in owner.pages.ids(*each)]:
         scores[np.isin(at.page, excluded)] = 0
     return scores, set(near)
 
 
-def _ids_of(session: Session, keys: Iterable[tuple[str, int]]) -> list[int]:
-    """Return the ids of the pages with *keys*, without those that are unknown. O(keys)."""
-    by_context: dict[str, list[int]] = {}
-    for context, index in keys:
-        by_context.setdefault(context, []).append(index)
-    return [id_ for each in by_context.items() for id_ in session.owner.pages.ids(*each)]
+def _vector(embedder: Embedder, query: str) -> Floats:
+    """Return *query* as a vector; zeros if the embedder fails."""
+    vector: Floats = np.zeros(embedder.dimension, np.float32)
+    try:
+        vector = embedded(embedder, [query])[0]
+    except EmbeddingFailed as error:
+        _LOG.warning("search goes on without vectors: %s", error)
+    return vector
 
 
-def _near_pages(session: Session, question: "_QueryVector", most: int) -> dict[int, float]:
+def _near_pages(session: Session, question: Callable[[], Floats], most: int) -> dict[int, float]:
     """Return up to *most* pages (their ids) of the nearest episodes that are near themselves, with their cosine."""
-    index, vector = session.owner.tiers.vectors, question.vector
-    if index is None or not vector.any() or index.dimension != len(vector):
+    index = session.owner.tiers.vectors
+    if index is None or index.dimension != session.embedder.dimension or not (vector := question()).any():
         return {}
     found: dict[int, float] = {}
     for episode, nearness in zip(*index.search(vector, EPISODES), strict=True):
@@ -155,7 +148,7 @@ def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: se
     """Return pages with their best passages, within k and the budget, best first."""
     owner, left, missed = session.owner, request.budget, 0
     found: dict[int, FoundPage] = {}
-    messages = _Messages(session.storage)
+    messages = _reader(session.storage)
     page_of = owner.index.layout.columns.page
 
     def useful(position: int) -> bool:
@@ -164,7 +157,6 @@ def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: se
 
     for position, passage in _passages(session, _best_first(owner, page_of, scores, request.k, now), useful):
         page, score = int(page_of[position]), float(scores[position])
-        known = found.get(page)
         if not useful(position):
             continue
         if left is not None and (left < _CRUMB or missed > _MISSES):
@@ -172,19 +164,20 @@ def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: se
         if left is not None and passage.size > _WIDEST * left:
             missed += 1
             continue
-        piece = _piece(messages, passage, score)
-        if piece is None:
+        message = messages(passage.context, passage.page).get(passage.entry)
+        shown = _shown(message, passage, score)
+        if shown is None:
             continue
         if left is not None:
-            cost = session.count(piece[1].text)
+            cost = session.count(shown.text)
             if cost > left:
                 missed += 1
                 continue  # a shorter one may fit
             left, missed = left - cost, 0
-        if known is None:
-            found[page] = replace(piece[0], source="episode" if page in near and score <= LEAST else "words")
+        if known := found.get(page):
+            found[page] = replace(known, more=(*known.more, *shown.pieces))
         else:
-            found[page] = replace(known, more=(*known.more, piece[1]))
+            found[page] = replace(shown, source="episode" if page in near and score <= LEAST else "words")
     return list(found.values())
 
 
@@ -202,8 +195,7 @@ def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: fl
         if page not in warmths:
             warmths[page] = owner.tiers.warmth(page, now)
         coldness[tied] = -warmths[page]
-    order: list[int] = good[np.lexsort((good, coldness, -rounded))].tolist()
-    return order
+    return list(good[np.lexsort((good, coldness, -rounded))].tolist())
 
 
 def _passages(
@@ -212,60 +204,35 @@ def _passages(
     """Yield each of *positions* that is *useful* with the row of its passage; some are read at a time."""
     left = iter(positions)
     while part := list(islice(filter(useful, left), _AT_ONCE)):
-        ids = session.owner.index.ids(np.array(part))
+        ids = session.owner.index.ids[part].tolist()
         found = session.owner.passages.find(ids)
         yield from ((position, found[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in found)
 
 
-class _QueryVector:
-    """A question as a vector: made when it is first needed, zeros if the embedder fails."""
+def _reader(storage: Storage) -> Callable[[str, int], Mapping[int, Message]]:
+    """Return what reads the messages of a page by their ordinals, each page once; none of a page that is gone."""
 
-    def __init__(self, embedder: Embedder, query: str) -> None:
-        self._embedder = embedder
-        self._query = query
-        self._vector: Floats | None = None
+    @cache
+    def head(context: str) -> int | None:
+        loaded = storage.load(context)
+        return None if loaded is None else loaded[0].head
 
-    @property
-    def vector(self) -> Floats:
-        if self._vector is None:
-            try:
-                self._vector = embedded(self._embedder, [self._query])[0]
-            except EmbeddingFailed as error:
-                _LOG.warning("search goes on without vectors: %s", error)
-                self._vector = np.zeros(self._embedder.dimension, np.float32)
-        return self._vector
+    @cache
+    def messages(context: str, index: int) -> Mapping[int, Message]:
+        at = head(context)
+        page = None if at is None else raw_page(storage, context, index, at)
+        return {} if page is None else dict(page[0].entries)
+
+    return messages
 
 
-class _Messages:
-    """The messages of pages, each page read once for a search."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self._heads: dict[str, int | None] = {}
-        self._pages: dict[tuple[str, int], dict[int, Message]] = {}
-
-    def message(self, context: str, index: int, entry: int) -> Message | None:
-        """Return the message of an entry, None if the page does not have it (any more)."""
-        key = context, index
-        if key not in self._pages:
-            if context not in self._heads:
-                loaded = self._storage.load(context)
-                self._heads[context] = None if loaded is None else loaded[0].head
-            head = self._heads[context]
-            page = None if head is None else raw_page(self._storage, context, index, head)
-            self._pages[key] = {} if page is None else dict(page[0].entries)
-        return self._pages[key].get(entry)
-
-
-def _piece(messages: _Messages, passage: FoundPassage, score: float) -> tuple[FoundPage, Piece] | None:
-    """Return the page of *passage* and the passage; None if the page does not have it any more."""
-    context, index, entry, role, start = passage.context, passage.page, passage.entry, passage.role, passage.start
-    message = messages.message(context, index, entry)
+def _shown(message: Message | None, passage: FoundPassage, score: float) -> FoundPage | None:
+    """Return the page of *passage*, a piece of *message*; None if the page does not have it any more."""
     text = "" if message is None else entry_text(message)
-    if message is None or len(text) < start + passage.size:
+    context, index, start, end = passage.context, passage.page, passage.start, passage.start + passage.size
+    if message is None or len(text) < end:
         _LOG.warning("page #%d is not what the memory knows of it: it is observed again at the next change", index)
         return None
+    found = (context, index, passage.entry, min(1.0, score), text[start:end], passage.role, passage.turn, passage.at)
     speaker = str(message.get("name") or passage.speaker)
-    piece = Piece(entry, text[start : start + passage.size], role, start, speaker)
-    about = (passage.turn, passage.at, speaker, start, _TIERS[passage.tier], passage.episode)
-    return FoundPage(context, index, entry, min(1.0, score), piece.text, role, *about), piece
+    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode)

@@ -3,11 +3,9 @@
     folder/onnx/model.onnx  config.json  tokenizer.json  tokenizer_config.json  [1_Pooling/config.json]
 
 This is the form in which the makers of sentence models publish them (`model.onnx` may stand beside the others, too).
-Nothing is downloaded: a folder is copied once, and works without a network.
+Nothing is downloaded: a folder is copied once, and works without a network. fastembed (0.9, Apache-2.0) takes 230 MB
+with all that it needs, sentence-transformers (6.2) 1.4 GB; an `Embedder` over the latter is five lines.
 
-fastembed (0.9, Apache-2.0) and sentence-transformers (6.2, Apache-2.0) are both kept well, and both load a folder
-without a network. fastembed was chosen because it is light: 230 MB with all that it needs, installed in 10 seconds,
-against 1.4 GB with torch for the CPU. Who has sentence-transformers in use writes an `Embedder` over it in five lines.
 This module knows nothing of pages, or of where vectors are stored.
 """
 
@@ -45,13 +43,11 @@ class SentenceEmbedder:
     semantic = True
 
     def __init__(self, folder: str | Path, *, name: str | None = None, threads: int = 1) -> None:
-        """Read the model's settings.
+        """Read the settings of the model in *folder*.
 
-        Args:
-            folder: Where the model is.
-            name: What its vectors are stored under; None: a digest of its files, since two models may share the name
-                of a folder, and their vectors must never be compared.
-            threads: Threads that compute. Texts are embedded in the background, so that one is usually enough.
+        Its vectors are stored under *name*; None: a digest of its files, since two models may share the name of a
+        folder, and their vectors must never be compared. Texts are embedded in the background, so that one thread is
+        usually enough.
 
         Raises:
             InvalidSetting: If fastembed is not installed, or the folder holds no such model.
@@ -88,19 +84,18 @@ class SentenceEmbedder:
         Raises:
             EmbeddingFailed: If the model can't be loaded; it can't be retried then.
         """
-        model = self._load()
+        model = self._loaded()
         # Half of a surrogate pair is no character to the tokenizer.
         given = [text[:_LONGEST].encode("utf-8", "replace").decode("utf-8") for text in texts]
         return np.array(list(model.embed(given, batch_size=_BATCH)), np.float32).reshape(len(texts), -1)
 
-    def _load(self) -> Any:
+    def _loaded(self) -> Any:
         name = self.name
         with self._lock:
-            if self._model is None:
-                try:
-                    self._model = self._opened()
-                except Exception as error:  # fastembed, onnxruntime and tokenizers raise errors of their own
-                    raise EmbeddingFailed(name, f"can't load {self._folder.name!r}: {error}"[:300]) from error
+            try:
+                self._model = self._model or self._opened()
+            except Exception as error:  # fastembed, onnxruntime and tokenizers raise errors of their own
+                raise EmbeddingFailed(name, f"can't load {self._folder.name!r}: {error}"[:300]) from error
             return self._model
 
     def _opened(self) -> Any:

@@ -31,24 +31,31 @@ _ERROR = 1e-3
 _OUTDATED = 0.1
 """the share of the rows that may have changed since they were copied to faiss, before all are copied again"""
 _SMALLEST = 16
-_GATHERED = 8
-"""if less than one row in so many is asked for, those rows are copied and multiplied; else all are"""
-_FEW = 32
-"""ids up to which each is looked up by itself"""
 
 Ids = NDArray[np.int64]
 Cosines = NDArray[np.float32]
+
+
+class Positions:
+    """Where each id stands in an array of different *ids*. O(ids · log ids)."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._order = np.argsort(ids, kind="stable")
+        self._sorted = ids[self._order]
+
+    def of(self, ids: Ids) -> Ids:
+        """Return the position of each of *ids*, -1 for an unknown one. O(ids · log of all)."""
+        if not len(self._sorted):
+            return np.full(len(ids), -1)
+        at = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        return np.where(self._sorted[at] == ids, self._order[at], -1)
 
 
 class VectorIndex:
     """Rows of unit length by id, compared with a query by cosine."""
 
     def __init__(self, dimension: int, *, faiss_from: int = FAISS_FROM) -> None:
-        """Make an empty index.
-
-        Args:
-            dimension: Numbers in each row.
-            faiss_from: Rows from which `search` uses faiss, if it is installed.
+        """Make an empty index for rows of *dimension* numbers; from *faiss_from* rows on, `search` uses faiss.
 
         Raises:
             InvalidSetting: If the dimension is less than 1.
@@ -60,8 +67,8 @@ class VectorIndex:
         self._row_of: dict[int, int] = {}
         self._ids: Ids = np.empty(0, np.int64)
         self._matrix: NDArray[np.float32] = np.empty((0, dimension), np.float32)
-        self._sorted: tuple[Ids, Ids] | None = None
-        """the ids in order, and the row of each; None after a change"""
+        self._positions: Positions | None = None
+        """of the ids; None after a change"""
         self._copy: Any = None
         """the faiss index; its first rows are those of the matrix, but for the outdated ones"""
         self._outdated: set[int] = set()
@@ -88,7 +95,7 @@ class VectorIndex:
             if at is None:
                 at = self._row_of[id_] = len(self._row_of)
                 self._ids[at] = id_
-                self._sorted = None
+                self._positions = None
             self._matrix[at] = row
             self._changed(at)
 
@@ -107,19 +114,15 @@ class VectorIndex:
                 self._changed(at)
             removed += 1
         if removed:
-            self._sorted = None
+            self._positions = None
             if len(self) < len(self._ids) // 4:
                 self._resize(max(_SMALLEST, 2 * len(self)))
         return removed
 
     def search(self, query: ArrayLike, k: int) -> tuple[Ids, Cosines]:
-        """Return the ids and cosines of the *k* rows nearest to *query*, best first, equal ones by id.
+        """Return the ids and cosines of the *k* rows nearest to *query*, of unit length; best first, equal ones by id.
 
         O(rows · dimension).
-
-        Args:
-            query: A vector of unit length.
-            k: How many rows at most.
 
         Raises:
             InvalidSetting: If the query is not finite, or of another dimension.
@@ -142,15 +145,10 @@ class VectorIndex:
         Raises:
             InvalidSetting: If the query is not finite, or of another dimension.
         """
-        vector = self._vector(query)
-        rows = self._rows(ids)
-        known = np.flatnonzero(rows >= 0)
-        found = np.full(len(rows), missing, np.float32)
-        if len(known) * _GATHERED < len(self):
-            found[known] = self._matrix[rows[known]] @ vector
-        else:
-            found[known] = (self._matrix[: len(self)] @ vector)[rows[known]]
-        return found
+        cosines = self._matrix[: len(self)] @ self._vector(query)
+        if self._positions is None:
+            self._positions = Positions(self._ids[: len(self)])
+        return np.append(cosines, np.float32(missing))[self._positions.of(np.asarray(ids, np.int64))]
 
     def _candidates(self, vector: Cosines, k: int) -> Ids | slice:
         """Return rows that are certain to contain the *k* nearest ones and those as near as the last of them."""
@@ -179,20 +177,6 @@ class VectorIndex:
             self._outdated.clear()
         if self._copy.ntotal < rows:
             self._copy.add(self._matrix[self._copy.ntotal : rows])
-
-    def _rows(self, ids: Collection[int] | Ids) -> Ids:
-        """Return the row of each of *ids*, -1 for an unknown id."""
-        if len(ids) <= _FEW:
-            return np.array([self._row_of.get(int(each), -1) for each in ids], np.int64)
-        wanted = np.fromiter(ids, np.int64, len(ids)) if not isinstance(ids, np.ndarray) else ids
-        if self._sorted is None:
-            order = np.argsort(self._ids[: len(self)], kind="stable")  # fast if they are nearly in order
-            self._sorted = self._ids[order], order
-        known, order = self._sorted
-        if not len(known):
-            return np.full(len(wanted), -1, np.int64)
-        places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[places] == wanted, order[places], -1)
 
     def _vector(self, query: ArrayLike) -> Cosines:
         vector = np.asarray(query, np.float32)

@@ -85,16 +85,17 @@ class Chat(Endpoint):
     def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> "Stream":
         """Return the answer to *messages* piece by piece. The request is sent when the first piece is asked for."""
         request = CompletionRequest(messages, self.parameters, tools=tools, stream=True, max_tokens=self._max_tokens)
-        return Stream(RetryingCall(self, request, step=step), messages)
+        return Stream(step, _streamed(RetryingCall(self, request, step=step), messages))
 
 
 class Stream:
     """An answer as it is made: iterate over its pieces of text, once; then `reply` has the whole message."""
 
-    def __init__(self, call: RetryingCall, messages: Sequence[Message]) -> None:
-        self._call, self._messages = call, messages
+    def __init__(self, step: str, pieces: Generator[str, None, Reply]) -> None:
+        """Take an answer to *step* from *pieces*, which return the whole of it at their end."""
+        self._step = step
         self._reply: Reply | None = None
-        self._pieces = self._taken()
+        self._pieces = self._taken(pieces)
 
     @property
     def reply(self) -> Reply:
@@ -104,7 +105,7 @@ class Stream:
             ModelUnavailable: Before.
         """
         if self._reply is None:
-            raise ModelUnavailable(self._call.step, "the stream was not read to its end")
+            raise ModelUnavailable(self._step, "the stream was not read to its end")
         return self._reply
 
     def __iter__(self) -> Iterator[str]:
@@ -123,15 +124,16 @@ class Stream:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _taken(self) -> Generator[str, None, None]:
-        incoming, pieces, opened = self._call.run(self._begun)
-        with opened, self._call.streaming(incoming, self._messages):
-            yield from pieces
-        self._reply = incoming.reply
+    def _taken(self, pieces: Generator[str, None, Reply]) -> Generator[str, None, None]:
+        self._reply = yield from pieces
 
-    def _begun(self, response: Any, opened: ExitStack) -> tuple[IncomingMessage, Iterator[str], ExitStack]:
+
+def _streamed(call: RetryingCall, messages: Sequence[Message]) -> Generator[str, None, Reply]:
+    """Yield the pieces of the answer to *call*, and return the whole of it."""
+    endpoint = call.endpoint
+
+    def begun(response: Any, opened: ExitStack) -> tuple[IncomingMessage, Iterator[str], ExitStack]:
         """Read until the first piece is there. From then on nothing is sent again, since the caller has the piece."""
-        endpoint = self._call.endpoint
         chunks, seconds, clock = response.iter_bytes(), endpoint.timeout, endpoint.clock
         streamed = "json" not in response.headers.get("content-type", "")
         reply = None if streamed else reply_of(whole(chunks, seconds, clock))
@@ -139,3 +141,8 @@ class Stream:
         pieces = incoming.pieces()
         first = next(pieces, "")
         return incoming, chain([first] if first else [], pieces), opened.pop_all()
+
+    incoming, pieces, opened = call.run(begun)
+    with opened, call.streaming(incoming, messages):
+        yield from pieces
+    return incoming.reply

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from ...errors import ModelUnavailable
 from ...llm import Ledger, Reply, Spent, Usage
+from ...llm.chat import Stream
 from ...messages import Message, text_of
 
 
@@ -84,46 +85,15 @@ class ScriptedChat:
         self.ledger.add(step, Spent(1, reply.usage.prompt, reply.usage.completion, cached=reply.usage.cached))
         return reply
 
-    def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> "Streamed":
+    def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> Stream:
         """Return the next answer word by word, as `memci.llm.Chat.stream`."""
-        return Streamed(lambda: self(messages, step=step, tools=tools), step)
 
+        def pieces() -> Generator[str, None, Reply]:
+            reply = self(messages, step=step, tools=tools)
+            yield from words(reply.text)
+            return reply
 
-class Streamed:
-    """An answer in pieces, then `reply`, like `memci.llm.chat.Stream`."""
-
-    def __init__(self, answer: Callable[[], Reply], step: str) -> None:
-        self._answer, self._step = answer, step
-        self._reply: Reply | None = None
-        self._pieces = self._reading()
-
-    @property
-    def reply(self) -> Reply:
-        """The whole answer, when all pieces were taken."""
-        if self._reply is None:
-            raise ModelUnavailable(self._step, "the stream was not read to its end")
-        return self._reply
-
-    def __iter__(self) -> Iterator[str]:
-        return self._pieces
-
-    def __next__(self) -> str:
-        return next(self._pieces)
-
-    def __enter__(self) -> "Streamed":
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Read no more of it."""
-        self._pieces.close()
-
-    def _reading(self) -> Generator[str, None, None]:
-        reply = self._answer()
-        yield from words(reply.text)
-        self._reply = reply
+        return Stream(step, pieces())
 
 
 def words(text: str) -> list[str]:

@@ -3,9 +3,6 @@
 This module knows nothing of what the model is asked.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ..errors import InvalidSetting
 from ..llm import Chat
 
@@ -17,18 +14,15 @@ _UNKNOWN = (
 )
 
 
-@contextmanager
-def named_model(model: str | None, base_url: str | None) -> Iterator[Chat]:
-    """Yield the model that is named, and close it at the end.
+def named_model(model: str | None, base_url: str | None) -> Chat:
+    """Return the model that is named; close it, or use it with `with`.
 
     Raises:
         InvalidSetting: If there is none, or an option makes no sense.
     """
     try:
-        chat = Chat(model, base_url=base_url, timeout=TIMEOUT_SECONDS)
+        return Chat(model, base_url=base_url, timeout=TIMEOUT_SECONDS)
     except InvalidSetting as error:
         if error.name in {"model", "api_key"}:
             raise InvalidSetting("--model", _UNKNOWN) from None
         raise
-    with chat:
-        yield chat

@@ -1,4 +1,7 @@
-"""The tables that stay on the screen: a context's report, its pages, the contexts of a store.
+"""What stays on the screen: a window as a bar, a context's report, its pages, the contexts of a store.
+
+    ████▒▒▒▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓░░░····╱╱╱╱╱
+    ██ system & tools  600  ▒▒ contents  900  ▓▓ active 4,000  ░░ open  200  ·· free 1,297  ╱╱ reply 1,000
 
     the request        tokens      pages
     system              1,339      open                 1
@@ -19,7 +22,6 @@ from ..history.reader import PageInfo
 from ..messages import Message, call_name, text_of, tool_calls
 from ..storage.protocol import ContextRecord
 from .output import Output, visible
-from .window_bar import legend, window_bar
 
 WIDEST = 100
 """columns of a picture of the window, at most"""
@@ -50,6 +52,16 @@ def table(*names: str, figures: Collection[str] = (), fills: str = "") -> Table:
     return made
 
 
+def grid(*rows: tuple[str, str, str]) -> Table:
+    """Return lines of a name, a figure and what it is."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column()
+    made.add_column(justify="right", style="bold")
+    for each in rows:
+        made.add_row(*each)
+    return made
+
+
 def cell(text: str) -> Text:
     """Return *text* as a cell, control characters escaped."""
     return Text(visible(text))
@@ -70,6 +82,47 @@ def add_footer(made: Table, *cells: str) -> None:
     made.show_footer = True
     for column, text in zip(made.columns, cells, strict=True):
         column.footer = text
+
+
+def window_bar(report: Report, width: int) -> Text:
+    """Return the window as a bar of *width* columns."""
+    bar = Text(no_wrap=True)
+    reached = drawn = 0
+    for shade, colour, _, tokens in _parts(report):
+        reached += tokens
+        end = min(width, round(width * reached / report.window))
+        bar.append(shade * (end - drawn), style=colour)
+        drawn = end
+    return bar
+
+
+def legend(report: Report, width: int) -> Text:
+    """Return what the shades of the bar mean, with the tokens of each, in one line or two."""
+    parts = _parts(report)
+    labels = [f"{name} {tokens:>6,}" for _, _, name, tokens in parts]
+    columns = len(parts) if sum(map(len, labels)) + 5 * len(parts) <= width else 3
+    text = Text(no_wrap=True)
+    for position, (shade, colour, name, tokens) in enumerate(parts):
+        column = position % columns
+        room = max(len(each) for each in labels[column::columns])
+        text.append(shade * 2, style=colour)
+        text.append(f" {name}{f'{tokens:,}':>{room - len(name)}}")
+        last = position == len(parts) - 1
+        text.append("" if last else "\n" if column == columns - 1 else "  ")
+    return text
+
+
+def _parts(report: Report) -> list[tuple[str, str, str, int]]:
+    """Return shade, colour, name and tokens of each part of a window."""
+    tokens = report.tokens
+    return [
+        ("█", "blue", "system & tools", tokens["system"] + tokens["tools"] + tokens["framing"]),
+        ("▒", "magenta", "contents", tokens["contents"]),
+        ("▓", "green", "active", tokens["active"]),
+        ("░", "yellow", "open", tokens["open"]),
+        ("·", "bright_black", "free", max(0, report.budget - report.total)),
+        ("╱", "bright_black", "reply", report.window - report.budget),
+    ]
 
 
 def report_tables(report: Report, width: int) -> RenderableType:

@@ -12,7 +12,7 @@ from memci import Context, EphemeralStorage
 from memci.cli.output import Output
 from memci.cli.replay.live_picture import history, picture, watching
 from memci.cli.replay.player import ReplayProgress
-from memci.cli.window_bar import window_bar
+from memci.cli.tables import window_bar
 
 
 def report_of(*, system=600, contents=900, active=4_000, opened=200, budget=7_000, window=8_000):

@@ -12,7 +12,6 @@ about it. This module knows nothing of how an answer or a command is printed.
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from io import TextIOWrapper
 
 from ...companion import Companion
@@ -65,7 +64,9 @@ def run_chat(
             window=window or (WINDOW if new else None),
             chat=None if no_memory_model else chat,
         )
-        with context, _readable_input():
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
+        with context:
             shown = _shown(output, context)
             companion = Companion(
                 context, chat, role=role, analysis=not no_analysis, search=not no_search, on_tool=shown.tool
@@ -104,11 +105,3 @@ def _shown(output: Output, context: Context) -> Display:
     if sys.stdin.isatty() and sys.stdout.isatty():
         return TerminalDisplay(output)
     return PlainDisplay(output)
-
-
-@contextmanager
-def _readable_input() -> Iterator[None]:
-    """Replace bytes on standard input that are not text, instead of failing."""
-    if isinstance(sys.stdin, TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")
-    yield

@@ -10,14 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import cast, get_args
 
-from rich.table import Table
-
 from ...context.context import Context
 from ...context.report import Report
 from ...errors import InvalidSetting
 from ...settings import Policy, Preset
 from ..output import Output, visible
-from ..tables import pages_table, print_messages, report_tables
+from ..tables import grid, pages_table, print_messages, report_tables
 from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
 from .transcripts import Transcript, read
@@ -103,15 +101,13 @@ def print_replay(
 ) -> None:
     """Print the final table of a replay, which took *seconds*."""
     output.line(f"\n{transcript.name} in a window of {report.window:,} tokens", "bold")
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right", style="bold")
-    table.add_column()
-    table.add_row("turns", f"{progress.turns:,}", f"{progress.messages:,} messages, {progress.said:,} tokens said")
-    table.add_row("model calls", f"{progress.calls:,}", f"none above {progress.largest:,} of {report.budget:,} tokens")
-    table.add_row("cached", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions")
-    table.add_row("seconds", f"{seconds:,.1f}", "")
-    output.console.print(table)
+    figures = grid(
+        ("turns", f"{progress.turns:,}", f"{progress.messages:,} messages, {progress.said:,} tokens said"),
+        ("model calls", f"{progress.calls:,}", f"none above {progress.largest:,} of {report.budget:,} tokens"),
+        ("cached", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions"),
+        ("seconds", f"{seconds:,.1f}", ""),
+    )
+    output.console.print(figures)
     output.line("")
     if transcript.left_out:
         output.line(f"note: {transcript.left_out:,} later system messages differ from the first; they were left out")

@@ -19,8 +19,7 @@ from rich.text import Text
 from ...context.context import Context
 from ...context.report import Report
 from ..output import Output
-from ..tables import WIDEST
-from ..window_bar import legend, window_bar
+from ..tables import WIDEST, grid, legend, window_bar
 from .player import ReplayProgress, Watch
 
 _STEPS = " ▁▂▃▄▅▆▇█"
@@ -97,18 +96,15 @@ def history(sizes: Sequence[int], budget: int, width: int) -> Text:
 
 def figures(report: Report, progress: ReplayProgress) -> Table:
     """Return the figures below the picture: what was said, where its pages are, what is cached."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(style="bold")
-    table.add_column(justify="right")
-    table.add_column()
     pages = report.pages
-    table.add_row("said", f"{progress.said:,}", f"tokens in {progress.messages:,} messages")
-    table.add_row("pages", f"{pages['open'] + pages['active']:,}", "in full")
-    table.add_row("", f"{pages['archived']:,}", "archived, on a line of their own")
-    table.add_row("", f"{pages['folded']:,}", "folded: several on one line")
-    table.add_row("", f"{pages['unloaded']:,}", "unloaded: kept, not listed any more")
-    table.add_row("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions")
-    return table
+    return grid(
+        ("said", f"{progress.said:,}", f"tokens in {progress.messages:,} messages"),
+        ("pages", f"{pages['open'] + pages['active']:,}", "in full"),
+        ("", f"{pages['archived']:,}", "archived, on a line of their own"),
+        ("", f"{pages['folded']:,}", "folded: several on one line"),
+        ("", f"{pages['unloaded']:,}", "unloaded: kept, not listed any more"),
+        ("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions"),
+    )
 
 
 def progress_line(report: Report, progress: ReplayProgress) -> str:

@@ -237,15 +237,6 @@ class MemoryConformance(MemorySearch, MemoryUnderAttack):
         assert memory.erase(Scope("alice", ())).pages == 0
         assert sorted(found(memory, "zeppelin")) == [("alice", 1), ("alice", 3), ("alice", 5)]
 
-    def test_erased_page_can_be_told_again(self, memory: MemoryBackend, tell: Tell) -> None:
-        """A page that was erased and is observed again is found again."""
-        tell(1, "the zeppelin lands")
-        memory.erase(Scope("alice", (1,)))
-
-        tell(1, "the zeppelin starts")
-
-        assert found(memory, "zeppelin") == [("alice", 1)]
-
     def test_erased_context_leaves_the_others(self, memory: MemoryBackend, tell: Tell) -> None:
         """A context goes whole, as if it had never been observed; another one stays."""
         for name in ("alice", "bob"):

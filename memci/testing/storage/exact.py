@@ -130,14 +130,14 @@ class StorageExactness:
         append(storage, "a", b"needle", b"NEEDLE", b"a%b", b"aXb", b"x\x00needle", b"\xff", b"")
         append(storage, "b", b"needle")
 
-        def found(containing: bytes, first: int = 0, end: int | None = None) -> list[int]:
-            return [row.seq for row in storage.entries("a", first, end, containing=containing)]
-
-        assert found(b"needle") == [0, 4]
-        assert found(b"needle", 1) == [4]
-        assert found(b"needle", 0, 4) == [0]
-        assert found(b"a%b") == [2]
-        assert found(b"\xff") == [5]
-        assert found(b"\x00") == [4]
-        assert found(b"") == list(range(7))
-        assert found(b"nowhere") == []
+        for containing, bounds, seqs in (
+            (b"needle", (), [0, 4]),
+            (b"needle", (1,), [4]),
+            (b"needle", (0, 4), [0]),
+            (b"a%b", (), [2]),
+            (b"\xff", (), [5]),
+            (b"\x00", (), [4]),
+            (b"", (), [0, 1, 2, 3, 4, 5, 6]),
+            (b"nowhere", (), []),
+        ):
+            assert [row.seq for row in storage.entries("a", *bounds, containing=containing)] == seqs

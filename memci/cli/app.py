@@ -55,7 +55,8 @@ def command(place: str, name: str | None = None) -> Callable[[Callable[..., None
     """Make a command of a function that has its options: `module:function` at *place* runs it.
 
     That one is called with an `Output` and all options but --json and --no-live. If it returns False, the command ends
-    with 1; an error ends it with one line and its code.
+    with 1. It raises a `MemciError` if options do not fit together, or a file or store can't be used: the command ends
+    with one line and 2, or with 1 for `BudgetExceeded`.
     """
 
     def register(options: Callable[..., None]) -> Callable[..., None]:
@@ -85,7 +86,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def memci(
     *,
-    _version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print it and exit.")] = False,
+    _version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """A context window that never overflows and never loses a message."""
 
@@ -107,7 +108,7 @@ def chat(
     id: Annotated[Text, Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")] = None,  # noqa: A002
     model: Annotated[Text, Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
     base_url: BaseUrl = None,
-    window: Annotated[Number, Option(*_WINDOW, metavar="TOKENS", help="Its context length; default: 32000.")] = None,
+    window: Annotated[Number, Option(*_WINDOW, metavar="TOKENS", help="The context length; default: 32000.")] = None,
     system: Annotated[Text, Option(metavar="TEXT", help="The system prompt, which is stored with the context.")] = None,
     role: Annotated[str, Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
     no_analysis: Annotated[bool, Option("--no-analysis", help="Search for messages as they are: a call less.")] = False,

@@ -44,13 +44,7 @@ def run_erase(
     scrub: bool,
     yes: bool,
 ) -> bool:
-    """Erase what is named from the store at path *store*, and return whether no byte of it is left there.
-
-    Raises:
-        InvalidSetting: If nothing or too much is named, if it is not there, or if --json is given without --yes.
-        PageNotFound: If there is no such page or entry.
-        StorageError: If it could not be done.
-    """
+    """Erase what is named from the store at path *store*, and return whether no byte of it is left there."""
     if (context is not None) + (owner is not None) + scrub != 1:
         raise InvalidSetting("--context", "name one of --context, --owner and --scrub")
     if page is not None and context is None:

@@ -31,12 +31,7 @@ def run_inspect(
     owner: str | None,
     concept: str | None,
 ) -> None:
-    """Print the contexts in the store at path *store*, or one *context* of it, or a memory.
-
-    Raises:
-        InvalidSetting: If there is no such store, context, owner or concept, or the options do not fit together.
-        StorageError: If it can't be read.
-    """
+    """Print the contexts in the store at path *store*, or one *context* of it, or a memory."""
     for name, value in (("--owner", owner), ("--concept", concept)):
         if value is not None and not memory:
             raise InvalidSetting(name, "belongs to the memory: add --memory")
@@ -54,12 +49,7 @@ def run_inspect(
 
 
 def run_verify(output: Output, *, store: str) -> bool:
-    """Verify every context in the store at path *store*, print what is wrong, and return whether all is well.
-
-    Raises:
-        InvalidSetting: If there is no such store.
-        StorageError: If it can't be read at all.
-    """
+    """Verify every context in the store at path *store*, print what is wrong, and return whether all is well."""
     found: dict[str, list[str]] = {}
     records: list[ContextRecord] = []
     with open_store(store) as storage:

@@ -33,12 +33,7 @@ _NAMED = 5
 def run_export(
     output: Output, *, store: str, context: str | None, everything: bool, chat: bool, target: str | None
 ) -> None:
-    """Write contexts of the store at path *store* to the new file *target*, or to standard output. O(messages).
-
-    Raises:
-        InvalidSetting: If an argument makes no sense, or *target* exists.
-        StorageError: If the store can't be read, or the file can't be written.
-    """
+    """Write contexts of the store at path *store* to the new file *target*, or to standard output. O(messages)."""
     if everything and (chat or context is not None):
         raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
     if output.json and target is None:

@@ -47,10 +47,6 @@ def run_chat(
     """Hold a conversation in the store at path *store*, which is made if there is none.
 
     Returns whether every message was answered.
-
-    Raises:
-        InvalidSetting: If no model is configured, or an option makes no sense.
-        StorageError: If the store can't be used.
     """
     with named_model(model, base_url) as chat, open_store(store, write=True, make=True) as storage:
         ids = [record.id for record in storage.contexts()]

@@ -31,11 +31,7 @@ _NEXT = re.compile(r"^next: recall_page\((.*)\)$")
 
 
 def run_demo(output: Output, *, window: int, turns: int) -> bool:
-    """Run the first *turns* turns of the demo and return whether it kept its promises.
-
-    Raises:
-        BudgetExceeded: If the window is too small for the conversation.
-    """
+    """Run the first *turns* turns of the demo and return whether it kept its promises."""
     transcript = conversation().first(turns)
     start = time.perf_counter()
     with replay_store(None, "demo") as storage:

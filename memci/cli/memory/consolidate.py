@@ -62,12 +62,7 @@ def run_consolidate(
     base_url: str | None,
     ceiling: int | None,
 ) -> bool:
-    """Feed the memories of the store at path *store* what waits; print what changed, return whether all was fed.
-
-    Raises:
-        InvalidSetting: If there is no such store, context or owner, or the options do not fit together.
-        StorageError: If the store or its memory can't be used at all.
-    """
+    """Feed the memories of the store at path *store* what waits; print what changed, return whether all was fed."""
     for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
         if model is None and value is not None:
             raise InvalidSetting(option, "is for a model: name it by --model")

@@ -26,12 +26,7 @@ from .tables import concepts_table, memory_tables
 def inspect_memory(
     output: Output, storage: Storage, path: str, *, context: str | None, owner: str | None, concept_name: str | None
 ) -> None:
-    """Print what the memory of an owner holds; if none is named and there are several, how much each of them holds.
-
-    Raises:
-        InvalidSetting: If there is no such context, owner or concept.
-        StorageError: If it can't be read.
-    """
+    """Print what the memory of an owner holds; if none is named and there are several, how much each of them holds."""
     names = owners_of(storage)
     if context is None and owner is None and concept_name is None and len(names) != 1:
         _print_owners(output, path, storage, names)

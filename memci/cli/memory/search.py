@@ -50,12 +50,7 @@ def run_search(
     until: str | None,
     count: bool,
 ) -> None:
-    """Print what the memory of an owner finds in the store at path *store*, *k* pages at most.
-
-    Raises:
-        InvalidSetting: If there is no such store, context or owner, or an option makes no sense.
-        StorageError: If it can't be read.
-    """
+    """Print what the memory of an owner finds in the store at path *store*, *k* pages at most."""
     if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
     first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)

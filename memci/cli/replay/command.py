@@ -34,12 +34,7 @@ def run_replay(
     pages: bool,
     store: str | None,
 ) -> None:
-    """Replay *file* and print the result.
-
-    Raises:
-        BudgetExceeded: If the conversation does not fit the window.
-        MemciError: If the file or a setting makes no sense.
-    """
+    """Replay *file* and print the result."""
     if preset is not None and preset not in get_args(Preset):
         raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
     transcript = read(file, dialogue=dialogue)

@@ -152,7 +152,7 @@ class TwoStage(Words):
         episodes: list[list[int]] = []
         at = self.shelf.layout.columns
         for position in range(len(self.shelf.passages)):
-            if episode and (at.before[position] < 0 or len(episode) == _EPISODE):
+            if episode and (at.links[0, position] < 0 or len(episode) == _EPISODE):
                 episodes.append(episode)
                 episode = []
             episode.append(position)

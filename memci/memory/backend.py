@@ -6,7 +6,9 @@
     search    what is known of a query: pages, facts, concepts, the profile
 
 A memory belongs to one owner, who may have many contexts. A context feeds it each page at least once, by index, and
-what happened to a page since. A repeated call changes nothing. This module knows nothing of how things are found.
+what happened to a page since. A repeated call changes nothing. Pages are named by (context, index), positions in a text
+are in characters, and times in seconds since 1970 UTC; None: not known. This module knows nothing of how things are
+found.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -30,9 +32,13 @@ class PageRecord:
     entries: tuple[tuple[int, Message], ...]
     """(ordinal, message), in order"""
     at: float | None = None
-    """when it happened, in seconds since 1970 UTC; None: not known"""
     quotes: frozenset[int] = frozenset()
     """ordinals of messages that only quote another page (answers to recalls): they are not searchable"""
+
+    @property
+    def own(self) -> list[Message]:
+        """The messages that quote no other page, in order."""
+        return [message for ordinal, message in self.entries if ordinal not in self.quotes]
 
     @property
     def key(self) -> tuple[str, int]:
@@ -48,7 +54,6 @@ class Piece:
     text: str
     role: str
     start: int = 0
-    """where in the entry's text it begins, in characters"""
     speaker: str = ""
 
 
@@ -68,9 +73,7 @@ class FoundPage:
     turn: int
     at: float | None = None
     speaker: str = ""
-    """the `name` of the message, if it had one"""
     start: int = 0
-    """where in the entry's text the piece begins, in characters"""
     tier: Tier = "observed"
     episode: int | None = None
     source: Literal["words", "vectors", "episode"] = "words"
@@ -92,7 +95,6 @@ class Fact:
     score: float
     context: str
     index: int
-    """the page that it comes from"""
     turn: int
     at: float | None = None
 
@@ -106,7 +108,6 @@ class Concept:
     relations: tuple[str, ...]
     """its strongest relations as text: "Mel — plays → violin" """
     pages: tuple[tuple[str, int], ...]
-    """(context, index) of the pages that mention it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,6 @@ class Recollection:
     concepts: tuple[Concept, ...] = ()
     profile: str = ""
     retrieved_at: float = 0.0
-    """seconds since 1970 UTC"""
     pending: int = 0
     """pages that are not searchable yet"""
 

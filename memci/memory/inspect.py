@@ -104,43 +104,37 @@ class LinkedPages:
 
 @dataclass(frozen=True, slots=True)
 class HeldFact:
-    """A fact, and where it comes from."""
+    """A fact: the page that said it last, all *pages* that said it, and when it was learned or retrieved last."""
 
     id: int
     text: str
     context: str
     index: int
-    """the page that said it last"""
     turn: int
     at: float | None
     pages: tuple[PageKey, ...]
-    """all pages that said it"""
     retrieved: float
-    """when it was learned, or found by a search, last"""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All that a memory holds. False if it knows no page."""
+    """All that a memory holds. False if it knows no page.
+
+    First come the page that leaves the queue next, the episode that is hottest *at* that time (in seconds since 1970
+    UTC), the latest chain, and the fact that was learned or retrieved last; events and days are in order.
+    """
 
     owner: str
     at: float
-    """when it was looked at, in seconds since 1970 UTC: the heat is that of then"""
     counts: Counts
     queue: tuple[QueuedPage, ...]
-    """the page that leaves it next first"""
     episodes: tuple[WarmEpisode, ...]
-    """hottest first"""
     chains: tuple[LinkedPages, ...]
-    """latest first"""
     user_facts: tuple[HeldFact, ...]
-    """what was learned or retrieved last first"""
     assistant_facts: tuple[HeldFact, ...]
     profile: Profile
     events: tuple[LifeEvent, ...]
-    """in the order in which they were noticed"""
     days: tuple[DailySummary, ...]
-    """in order"""
     concepts: tuple[tuple[str, int], ...]
     """the most frequent concepts, and how often"""
     work: Work

@@ -34,7 +34,8 @@ def bm25(
     """
     at = layout.columns
     count = len(layout)
-    sides = (at.after, at.before, at.after2, at.before2)  # row by row of `lent`: which passage borrows from here
+    before, after, before2, after2 = at.links
+    borrowing = (after, before, after2, before2)  # row by row of `lent`: which passage borrows from here
     scores = np.zeros(count + 1, np.float32)
     tf = np.zeros(count + 1, np.float32)  # the last one is for "no neighbour", position -1
     costs = saturation * (1 + spread * at.lecture * np.maximum(at.length / ENOUGH - 1, 0))
@@ -48,10 +49,10 @@ def bm25(
             continue
         tf[positions] = frequencies
         if not term.startswith("@"):
-            for side, link in enumerate(sides):
+            for link, lent in zip(borrowing, at.lent, strict=True):
                 borrowers = link[positions]
                 # Along one link each passage has one borrower: no position comes twice, except -1.
-                tf[borrowers] += at.lent[side][borrowers] * frequencies
+                tf[borrowers] += lent[borrowers] * frequencies
             tf[-1] = 0
         having = np.flatnonzero(tf)
         here = tf[having]

@@ -52,19 +52,15 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
         raise InvalidSetting("texts", f"a list of texts, not the text {brief(texts)}")
     rows = np.zeros((len(texts), embedder.dimension), np.float32)
     spoken = [position for position, text in enumerate(texts) if text.strip()]
-    if spoken:
-        rows[spoken] = _units(embedder, [texts[position] for position in spoken])
-    return rows
-
-
-def _units(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floating]:
+    if not spoken:
+        return rows
     try:
-        given = np.asarray(embedder(texts))
+        given = np.asarray(embedder([texts[position] for position in spoken]))
     except MemciError:
         raise
     except Exception as error:  # a caller's embedder may raise anything: its endpoint is down, its answer is no table
         raise EmbeddingFailed(embedder.name, f"{type(error).__name__}: {error}"[:300], retryable=True) from error
-    expected = len(texts), embedder.dimension
+    expected = len(spoken), embedder.dimension
     if given.shape != expected or given.dtype.kind not in "fiu":
         raise EmbeddingFailed(embedder.name, f"gave {given.dtype} of shape {given.shape}, not floats of {expected}")
     with np.errstate(all="ignore"):
@@ -73,4 +69,5 @@ def _units(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.floating]:
         raise EmbeddingFailed(embedder.name, "gave numbers that are not finite")
     lengths = np.sqrt(squares)
     lengths[(lengths == 0) | (np.abs(lengths - 1) < 1e-5)] = 1
-    return np.asarray(given / lengths[:, None])
+    rows[spoken] = given / lengths[:, None]
+    return rows

@@ -49,7 +49,6 @@ class Row(NamedTuple):
     length: int
     """words of its text that carry something: `memci.text.language.terms.extent` of its terms"""
     at: float | None
-    """seconds since 1970 UTC"""
     flags: int = 0
 
 
@@ -85,20 +84,16 @@ class Columns(NamedTuple):
     at: NDArray[np.float64]
     """seconds since 1970 UTC; nan: unknown"""
     length: Floats
-    """terms of the passage"""
     whole: Floats
     """terms of the message that it is a piece of"""
     question: Floats
     timed: Floats
     lecture: Floats
     """from 0 to 1, how much it is a piece of a long text by the assistant; what follows a tool's answer is a report"""
-    before: Integers
-    """position of the passage before it in its run, -1 if it is the first"""
-    after: Integers
-    before2: Integers
-    after2: Integers
-    lent: NDArray[np.float32]
-    """four rows: the share of the words of before, after, before2, after2 that it takes"""
+    links: Integers
+    """four rows: the positions of its neighbours in its run, one before, one after, two before, two after; -1: none"""
+    lent: Floats
+    """four rows: the share of the words of those neighbours that it takes"""
 
     def cut(self, rows: slice) -> "Columns":
         """Return views of some *rows*."""
@@ -179,38 +174,37 @@ class Layout:
         order = new[np.argsort(at.context[start:], kind="stable")]
         first = np.ones(len(order), bool)
         first[1:] = at.context[order[1:]] != at.context[order[:-1]]
-        before = np.full(len(order), -1)
-        before[1:] = order[:-1]
-        before[first] = [self._last.get(int(context), -1) for context in at.context[order[first]]]
+        previous = np.full(len(order), -1)
+        previous[1:] = order[:-1]
+        previous[first] = [self._last.get(int(context), -1) for context in at.context[order[first]]]
         last = np.append(first[1:], True)
         self._last.update(zip(at.context[order[last]].tolist(), order[last].tolist(), strict=True))
-        silence = at.at[order] - at.at[before]
-        before[silence > self.gap] = -1  # an unknown time compares as false: the run goes on
-        at.before[order] = before
-        at.after[start:] = at.after2[start:] = -1
-        linked = order[before >= 0]
-        at.after[at.before[linked]] = linked
-        at.before2[order] = np.where(before >= 0, at.before[before], -1)
-        linked = order[at.before2[order] >= 0]
-        at.after2[at.before2[linked]] = linked
-        own = at.before[new - at.part[new]]
-        own = (at.role[new] == ROLES["assistant"]) & ((own < 0) | (at.role[own] != ROLES["tool"]))
-        at.lecture[new] = own * (1 - talk_like(at.whole[new]))
-        changed = np.unique(np.concatenate([new, at.before[new], at.before2[new]]))
+        previous[at.at[order] - at.at[previous] > self.gap] = -1  # an unknown time compares as false: the run goes on
+        before, after, before2, after2 = at.links
+        before[order] = previous
+        after[start:] = after2[start:] = -1
+        before2[order] = np.where(previous >= 0, before[previous], -1)
+        for back, forth in ((before, after), (before2, after2)):
+            linked = order[back[order] >= 0]
+            forth[back[linked]] = linked
+        start_of = before[new - at.part[new]]
+        unprompted = (at.role[new] == ROLES["assistant"]) & ((start_of < 0) | (at.role[start_of] != ROLES["tool"]))
+        at.lecture[new] = unprompted * (1 - talk_like(at.whole[new]))
+        changed = np.unique(np.concatenate([new, before[new], before2[new]]))
         self._lend(changed[changed >= 0])
 
     def _lend(self, rows: Integers) -> None:
         at, rule = self.columns, self.borrowing
         shares = (rule.beside, rule.beside, rule.further, rule.further)
-        for side, (link, share) in enumerate(zip((at.before, at.after, at.before2, at.after2), shares, strict=True)):
+        for side, (link, share) in enumerate(zip(at.links, shares, strict=True)):
             other = link[rows]
             longest = np.maximum(at.whole[rows], at.whole[other])
             talk = talk_like(longest)
             talk[(at.role[rows] == ROLES["tool"]) | (at.role[other] == ROLES["tool"])] = 0
             lent = share * talk
-            if link is at.before:
+            if side == 0:
                 lent += rule.asked * talk * at.question[other]
-            if link is at.before or link is at.before2:
+            if side in (0, 2):
                 answers = (at.role[rows] == ROLES["assistant"]) & (at.role[other] == ROLES["user"])
                 lent = np.maximum(lent, rule.prompt * answers)
             same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
@@ -226,10 +220,10 @@ def talk_like(words: Floats) -> Floats:
 
 def _room(size: int, kept: Columns | None = None) -> Columns:
     """Return columns for *size* rows: those that are *kept*, then empty ones."""
-    reals = dict.fromkeys(("length", "whole", "question", "timed", "lecture"), np.float32)
-    kinds = reals | {"at": np.float64}
-    empty = (np.zeros(size, kinds.get(name, np.int64)) for name in Columns._fields if name != "lent")
-    columns = Columns._make([*empty, np.zeros((4, size), np.float32)])
+    kinds: dict[str, type] = dict.fromkeys(("length", "whole", "question", "timed", "lecture", "lent"), np.float32)
+    kinds["at"] = np.float64
+    shapes = {"links": (4, size), "lent": (4, size)}
+    columns = Columns._make(np.zeros(shapes.get(name, size), kinds.get(name, np.int64)) for name in Columns._fields)
     if kept is not None:
         for name, column in columns._asdict().items():
             column[..., : len(kept.page)] = getattr(kept, name)

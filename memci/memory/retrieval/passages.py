@@ -36,12 +36,10 @@ _WIDE = re.compile("[\u1100-\u11ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-
 
 
 class Passage(NamedTuple):
-    """A piece of a message."""
+    """A piece of a message: which entry, and which part of it, from 0."""
 
     entry: int
-    """the ordinal of the message"""
     part: int
-    """which piece of the message, from 0"""
     role: str
     speaker: str
     """the `name` of the message; for a tool's answer the name of the tool; "" if unknown"""

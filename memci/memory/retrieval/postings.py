@@ -34,7 +34,6 @@ class WordIndex:
         self.layout = Layout()
         self.layout.extend(Row(*row[1:]) for row in rows)
         self.ids: Integers = np.array([row[0] for row in rows], np.int64)
-        """the id of each passage"""
         self._positions: Positions | None = None
         """of the ids; None after a change"""
         self._known: dict[str, Posting] = {}

@@ -121,9 +121,9 @@ def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:
     at = layout.columns
     near = np.append(np.where(known, vectors, vectors[known].mean()), np.float32(0))
     around, taken = near[:-1].copy(), np.ones(len(vectors), np.float32)
-    for side, (link, far) in enumerate(((at.before, 1), (at.after, 1), (at.before2, 0.5), (at.after2, 0.5))):
-        around += far * at.lent[side] * near[link]
-        taken += far * at.lent[side]
+    for link, lent, far in zip(at.links, at.lent, (1, 1, 0.5, 0.5), strict=True):
+        around += far * lent * near[link]
+        taken += far * lent
     around /= taken
     above = (around - around[known].mean()) / (around[known].std() + 1e-6)
     unusual: Floats = np.maximum(above, 0).astype(np.float32)

@@ -60,7 +60,11 @@ class SentenceEmbedder:
             if not (self._folder / file).is_file():
                 raise InvalidSetting("folder", f"{self._folder.name!r} has no {file}")
         self._weights = weights[0]
-        self.dimension = _size(_read(self._folder / "config.json"))
+        config = _read(self._folder / "config.json")
+        size = config.get("hidden_size", config.get("dim"))
+        if type(size) is not int or size < 1:
+            raise InvalidSetting("folder", f"hidden_size in config.json is {size!r}, not a whole number above 0")
+        self.dimension = size
         self.pooling = _pooling(self._folder / "1_Pooling" / "config.json")
         self._threads = threads
         self._name = name
@@ -114,13 +118,6 @@ class SentenceEmbedder:
                     model_file=self._weights,
                 )
         return TextEmbedding(key, cache_dir=folder, specific_model_path=folder, threads=self._threads)
-
-
-def _size(config: Mapping[str, object]) -> int:
-    size = config.get("hidden_size", config.get("dim"))
-    if type(size) is not int or size < 1:
-        raise InvalidSetting("folder", f"hidden_size in config.json is {size!r}, not a whole number above 0")
-    return size
 
 
 def _pooling(path: Path) -> str:

@@ -43,7 +43,6 @@ class Episode:
     """when it began, in seconds since 1970 UTC; None: not known"""
     last: float | None = None
     version: int = 1
-    """counts the changes"""
     told: int = 0
     """how many pages it had when a model summarized it last"""
 

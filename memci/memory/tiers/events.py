@@ -36,28 +36,24 @@ _SCANNED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LifeEvent:
-    """Something that happened, in the words of the message that says it."""
+    """Something that happened, in the words of a message; *importance* is 0 to 1, *when* in seconds since 1970 UTC."""
 
     what: str
     who: str
     """the name of who said it, or "user" or "assistant" """
     importance: float
-    """from 0 to 1"""
     context: str
     index: int
     when: float | None = None
-    """in seconds since 1970 UTC; None: not known"""
 
 
 @dataclass(frozen=True, slots=True)
 class DailySummary:
-    """A day of one agent."""
+    """A day (2024-05-04) of one agent, and in one line what it was about."""
 
     date: str
-    """as 2024-05-04"""
     agent: str = ""
     summary: str = ""
-    """what it was about, in one line"""
     key_events: tuple[LifeEvent, ...] = ()
     """what mattered most, in the order in which it was said"""
     conversations: int = 0
@@ -118,7 +114,9 @@ def events(pages: Sequence[PageRecord]) -> list[LifeEvent]:
             for sentence in sentences(text_of(message)[:_SCANNED]):
                 weight = importance(sentence)
                 if weight > LEAST:
-                    when = None if page.at is None else page.at + 86_400 * _days_off(sentence)
+                    lowered = sentence.lower()
+                    days = next((days for word, days in _OFFSETS.items() if word in lowered), 0)
+                    when = None if page.at is None else page.at + 86_400 * days
                     what = one_line(sentence, WHAT_COLUMNS)
                     own.append(LifeEvent(what, who, weight, page.context, page.index, when))
         found += _weightiest(own, PER_PAGE)
@@ -155,13 +153,7 @@ def _weightiest(events: Iterable[LifeEvent], most: int) -> list[LifeEvent]:
 
 
 def _own(page: PageRecord) -> list[Message]:
-    own = [message for ordinal, message in page.entries if ordinal not in page.quotes]
-    return [each for each in own if each.get("role") in {"user", "assistant"} and text_of(each).strip()]
-
-
-def _days_off(text: str) -> int:
-    lowered = text.lower()
-    return next((days for word, days in _OFFSETS.items() if word in lowered), 0)
+    return [each for each in page.own if each.get("role") in {"user", "assistant"} and text_of(each).strip()]
 
 
 _OFFSETS = {"day before yesterday": -2, "day after tomorrow": 2, "yesterday": -1, "last night": -1, "tomorrow": 1} | {

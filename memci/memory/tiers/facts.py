@@ -59,7 +59,6 @@ class Known:
     """the page that said it last"""
     turn: int
     at: float | None = None
-    """when that was, in seconds since 1970 UTC; None: not known"""
     pages: tuple[tuple[str, int], ...] = ()
     """(context, index) of every page that said it"""
     retrieved: float = 0.0
@@ -69,12 +68,8 @@ class Known:
 
 def facts(page: PageRecord) -> list[Known]:
     """Return the facts that *page* states, in order, none twice. O(characters)."""
-    told: list[tuple[About, str]] = []
-    for ordinal, message in page.entries:
-        if ordinal not in page.quotes:
-            told += _told(message)
     found: list[Known] = []
-    for about, text in dict.fromkeys(told):
+    for about, text in dict.fromkeys(each for message in page.own for each in _told(message)):
         if sum(each.about == about for each in found) < PER_PAGE:
             found.append(Known(text, about, page.context, page.index, page.turn, page.at, (page.key,)))
     return found
@@ -110,14 +105,11 @@ def _pattern(about: About, language: Writing) -> re.Pattern[str]:
 
 
 class FactUpdate(NamedTuple):
-    """What it takes to learn a fact."""
+    """What it takes to learn a *fact*: the id of the one that it replaces (None: a new one), and which ones leave."""
 
     fact: Known
-    """to be stored"""
     id: int | None
-    """of the fact that it takes the place of; None: a new one"""
     evicted: tuple[int, ...]
-    """ids of facts that leave for it"""
 
 
 @dataclass(slots=True, eq=False)
@@ -158,12 +150,10 @@ def same(some: Known, other: Known) -> bool:
     """Return whether two facts say nearly the same: never if figures or a "not" differ."""
     if some.about != other.about:
         return False
-    one, two = _said(some.text), _said(other.text)
-    if one.bare == two.bare:
-        return True
-    if one.figures != two.figures or one.denied != two.denied:
-        return False
-    shared = len(one.words & two.words) / max(1, len(one.words | two.words))
+    (bare, signs, stems), (other_bare, other_signs, other_stems) = _compared(some.text), _compared(other.text)
+    if bare == other_bare or signs != other_signs:
+        return bare == other_bare
+    shared = len(stems & other_stems) / max(1, len(stems | other_stems))
     return shared >= _ALIKE or (shared >= 0.5 and cosine(some.vector, other.vector) >= _NEAR)
 
 
@@ -175,24 +165,12 @@ def _joined(old: Known, new: Known) -> Known:
     return replace(later, pages=pages, retrieved=max(old.retrieved, new.retrieved), vector=vector)
 
 
-class _Said(NamedTuple):
-    """What is compared of a fact."""
-
-    bare: str
-    figures: frozenset[str]
-    denied: bool
-    words: frozenset[str]
-
-
 @lru_cache(maxsize=4096)
-def _said(text: str) -> _Said:
+def _compared(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[str]]:
+    """Return what is compared of a fact: its bare words, its figures and whether it has a "not", and its stems."""
     lowered = text.casefold()
-    return _Said(
-        " ".join(re.findall(r"\w+", lowered)),
-        frozenset(_FIGURE.findall(lowered)),
-        _NOT.search(lowered.replace("’", "'")) is not None,
-        frozenset(folded(term) for term in terms(text)) - {""},
-    )
+    signs = frozenset(_FIGURE.findall(lowered)), _NOT.search(lowered.replace("’", "'")) is not None
+    return " ".join(re.findall(r"\w+", lowered)), signs, frozenset(map(folded, terms(text))) - {""}
 
 
 def vocabulary(text: str) -> frozenset[str]:

@@ -3,25 +3,20 @@
     "My wife Anna adopted a puppy in Oslo."     Mel ──wife──▶ Anna ──adopt──▶ puppy   Mel ──with──▶ Oslo
 
     "Mel plays the violin in Oslo."        mel ──plays(1)── violin       query: "What does Mel play?"
-    "Mel adopted Rex."                      │                            hop 0   mel 1.0
-                                            ├──adopted(1)── rex          hop 1   violin, rex, oslo: 1.0 · ⅓ · 0.5
-                                            └──with(1)── oslo            hop 2   …
+    "Mel adopted Rex."                      ├──adopted(1)── rex          hop 0   mel 1.0
+                                            └──with(1)── oslo            hop 1   violin, rex, oslo: 1.0 · ⅓ · 0.5
 
-A page states, by rule: who does what, whose what is who, what "is" what, and names of one sentence. Who says "I" is the
-message's `name`, or its role.
-
-Activation spreads from the concepts that a query names: each hop passes
-`activation · weight / all weights there · decay` along a relation, either way, and what fell below the floor passes
-nothing on. Only the strongest relations of the most active concepts take part, so that a query's work is bounded,
-whatever the size of the graph. Pages are erased by making the graph again from the relations that are left.
-
-This module knows nothing of episodes, or of how relations are stored.
+By rule, a page states who does what, whose what is who, what "is" what, and names of one sentence; "I" is the message's
+`name`, or its role. Activation spreads from the concepts that a query names: a hop passes `activation · weight / all
+weights there · decay` along a relation, either way. Only the strongest relations of the most active concepts take part,
+so that a query's work is bounded. This module knows nothing of episodes, or of how relations are stored and erased.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from itertools import combinations, islice
 
 from ...messages import text_of
@@ -57,7 +52,6 @@ class Relation:
     target: str
     page: Page
     at: float | None = None
-    """in seconds since 1970 UTC; None: not known"""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,8 +72,9 @@ class Edge:
 @dataclass(slots=True, eq=False)
 class _Node:
     names: dict[str, int] = field(default_factory=dict)
-    strongest: list[Edge] = field(default_factory=list)
-    """`FAN` of its relations at most, by weight"""
+    edges: list[Edge] = field(default_factory=list)
+    strongest: list[Edge] | None = None
+    """`FAN` of its edges at most, by weight; None after a change"""
     weight: int = 0
 
 
@@ -109,7 +104,8 @@ class Graph:
                 source, target = target, source
             names = {name_key(name): name for name in (each.source, each.target)}
             key = source, kind, target
-            edge = self._edges.setdefault(key, Edge(*key))
+            known = self._edges.get(key)
+            edge = known or self._edges.setdefault(key, Edge(*key))
             edge.weight += 1
             edge.pages[each.page] = edge.pages.get(each.page, 0) + 1
             edge.last = max((at for at in (edge.last, each.at) if at is not None), default=None)
@@ -117,16 +113,23 @@ class Graph:
                 node = self._nodes.setdefault(end, _Node())
                 node.weight += 1
                 node.names[names[end]] = node.names.get(names[end], 0) + 1
-                _promote(node, edge)
+                node.strongest = None
+                if known is None:
+                    node.edges.append(edge)
 
     def name(self, key: str) -> str:
         """Return the name of a concept as it is written most often, *key* itself if there is none."""
         names = self._nodes[key].names if key in self._nodes else {}
         return max(names, key=lambda name: (names[name], name), default=key)
 
-    def relations(self, key: str, limit: int = 5) -> tuple[Edge, ...]:
-        """Return the strongest relations of a concept."""
-        return tuple(self._nodes[key].strongest[:limit]) if key in self._nodes else ()
+    def relations(self, key: str, limit: int = 5) -> Sequence[Edge]:
+        """Return the strongest relations of a concept. O(its relations) after a change of it, else O(limit)."""
+        node = self._nodes.get(key)
+        if node is None:
+            return ()
+        if node.strongest is None:
+            node.strongest = nsmallest(FAN, node.edges, key=_strength)
+        return node.strongest[:limit]
 
     def pages(self, key: str, limit: int = 10) -> tuple[Page, ...]:
         """Return the pages that mention a concept most."""
@@ -137,12 +140,12 @@ class Graph:
         return tuple(sorted(told, key=lambda page: (-told[page], page))[:limit])
 
     def _check(self) -> None:
-        for name, node in self._nodes.items():
-            own = [edge for edge in self._edges.values() if name in (edge.source, edge.target)]
+        for key, node in self._nodes.items():
+            own = [edge for edge in self._edges.values() if key in (edge.source, edge.target)]
+            assert node.edges == own, "a concept knows its relations"
             assert all(edge.weight == sum(edge.pages.values()) > 0 for edge in own), "a weight is how often it is told"
             assert node.weight == sum(edge.weight for edge in own), "a concept's weight is all of it"
-            best = sorted(own, key=_strength)[:FAN]
-            assert [edge.weight for edge in node.strongest] == [edge.weight for edge in best], "the strongest are kept"
+            assert self.relations(key, FAN) == sorted(own, key=_strength)[:FAN], "the strongest are kept"
 
 
 def name_key(name: str) -> str:
@@ -200,10 +203,9 @@ def activate(
         for key, value in sorted(front.items(), key=lambda one: (-one[1], one[0]))[:FRONT]:
             if value < floor:
                 break
-            node = graph._nodes[key]
-            for edge in node.strongest:
+            for edge in graph.relations(key, FAN):
                 other = edge.target if edge.source == key else edge.source
-                passed[other] = passed.get(other, 0.0) + value * decay * edge.weight / node.weight
+                passed[other] = passed.get(other, 0.0) + value * decay * edge.weight / graph._nodes[key].weight
         # activation that returns to a concept is not counted twice
         front = {key: min(1.0, value) for key, value in passed.items() if min(1.0, value) > active.get(key, 0.0)}
         active |= front
@@ -231,21 +233,12 @@ def _strength(edge: Edge) -> tuple[int, float, str, str, str]:
     return (-edge.weight, -(edge.last or 0.0), edge.source, edge.kind, edge.target)
 
 
-def _promote(node: _Node, edge: Edge) -> None:
-    if edge not in node.strongest:
-        if len(node.strongest) == FAN and _strength(edge) > _strength(node.strongest[-1]):
-            return
-        node.strongest.append(edge)
-    node.strongest.sort(key=_strength)
-    del node.strongest[FAN:]
-
-
 def relations(page: PageRecord) -> list[Relation]:
     """Return what *page* says of concepts, in order, none twice. O(characters), bounded."""
     found: dict[Relation, None] = {}
-    for ordinal, message in page.entries:
+    for message in page.own:
         role = str(message.get("role"))
-        if ordinal in page.quotes or role not in {"user", "assistant"}:
+        if role not in {"user", "assistant"}:
             continue
         speaker = str(message.get("name") or role)
         for sentence in sentences(text_of(message)[:_SCANNED]):

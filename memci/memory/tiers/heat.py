@@ -6,9 +6,8 @@
                        └ analysed             heat since the analysis: what came after it, here 4 visits.
                                               At `PROMOTED` or above, an episode is analysed (again).
 
-One counter for both would make the episode that was just found most valuable the next one to be evicted. Recency is at
-most 1, as much as a single visit: it breaks ties. Heat is computed from what is stored and is never stored itself.
-The paper writes N_visit, L_interaction and R_recency (arXiv 2506.06326).
+One counter for both would evict the episode that was just found most valuable. Recency is at most 1, as much as a
+single visit. Heat is never stored itself. The paper writes N_visit, L_interaction and R_recency (arXiv 2506.06326).
 
 This module knows nothing of episodes, pages or where they are stored.
 """
@@ -51,13 +50,11 @@ def heat(weights: Heat, visits: float, length: float, last_visit: float, now: fl
 
 @dataclass(frozen=True, slots=True)
 class Warmth:
-    """What is stored of an episode's use, and both heats of it."""
+    """What is stored of an episode's use (length in pages, times in seconds since 1970 UTC), and both heats of it."""
 
     visits: int = 0
     length: int = 0
-    """pages"""
     last_visit: float = 0.0
-    """in seconds since 1970 UTC"""
     access_count: int = 0
     analysed_visits: int = 0
     """the visits up to the last analysis"""

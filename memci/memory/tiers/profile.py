@@ -84,7 +84,6 @@ class Trait:
     reason: str
     context: str = ""
     index: int = 0
-    """the page that shows it"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +109,7 @@ class Profile:
     """earlier versions, the latest first"""
     turns: int = 0
     last_turn: float = 0.0
-    """when the user spoke last"""
     strategy: str = ""
-    """how to treat this user"""
     tags: tuple[str, ...] = ()
     strategy_turns: int = 0
     """the turns up to the last strategy"""
@@ -127,7 +124,10 @@ class Profile:
         """Return it with a whole new text; itself if that says nothing or is what stands already."""
         if not usable(text) or (text.strip() == self.text and (not traits or tuple(traits) == self.traits)):
             return self
-        return self._followed(_bounded(text.strip()), tuple(traits) or self.traits, now)
+        body = text.strip()[-LONGEST:]
+        if len(text.strip()) > LONGEST:
+            body = body.partition("\n")[2] or body
+        return self._followed(body, tuple(traits) or self.traits, now)
 
     def restored(self, version: Version, *, now: float) -> "Profile":
         """Return it with text and traits of an earlier *version*, as a new one."""
@@ -186,23 +186,14 @@ def described(known: Sequence[Trait]) -> str:
     )
 
 
-def _bounded(text: str) -> str:
-    if len(text) <= LONGEST:
-        return text
-    kept = text[-LONGEST:]
-    return kept.partition("\n")[2] or kept
-
-
 def united(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...]:
     """Return the traits of both; of one dimension, the new one."""
-    known = {trait.dimension: trait for trait in old} | {trait.dimension: trait for trait in new}
-    return tuple(known.values())
+    return tuple({trait.dimension: trait for trait in (*old, *new)}.values())
 
 
 def traits(pages: Sequence[PageRecord]) -> list[Trait]:
     """Return what the way a user writes on *pages* shows; nothing if that is too little. O(characters)."""
-    own = [(page, [message for ordinal, message in page.entries if ordinal not in page.quotes]) for page in pages]
-    said = [(page, text) for page, messages in own for text in _said(messages)]
+    said = [(page, text) for page in pages for text in _said(page.own)]
     if len(said) < 3:
         return []
     found = []

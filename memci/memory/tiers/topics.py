@@ -56,7 +56,6 @@ class PageFeatures:
     title: str = ""
     keywords: tuple[str, ...] = ()
     vector: Vector | None = None
-    """of unit length; None: not embedded yet"""
     at: float | None = None
     """in seconds since 1970 UTC; None: not known"""
 
@@ -206,8 +205,7 @@ def page_text(page: PageRecord) -> str:
 
     Answers of tools and quotes of other pages are left out, unless there is nothing else.
     """
-    own = [(message, text_of(message)) for ordinal, message in page.entries if ordinal not in page.quotes]
-    texts = [(message, text) for message, text in own if text.strip()]
+    texts = [(message, text) for message in page.own if (text := text_of(message)).strip()]
     spoken = [f"{each.get('name') or each['role']}: {text}" for each, text in texts if each["role"] != "tool"]
     return "\n".join(spoken or [text for _, text in texts])
 

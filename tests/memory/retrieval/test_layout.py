@@ -23,11 +23,12 @@ def test_layout_in_any_portions_is_the_same(said, portion):
     for one, other in zip(whole.columns, parts.columns, strict=True):
         np.testing.assert_array_equal(one, other)
     at = whole.columns
+    before, after, _, _ = at.links
     for position in range(len(rows)):
-        if at.after[position] >= 0:
-            assert at.before[at.after[position]] == position
-        if at.before[position] >= 0:
-            assert at.context[at.before[position]] == at.context[position]
+        if after[position] >= 0:
+            assert before[after[position]] == position
+        if before[position] >= 0:
+            assert at.context[before[position]] == at.context[position]
 
 
 def test_layout_names_nobody_by_a_single_character():

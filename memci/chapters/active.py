@@ -37,7 +37,8 @@ class ActiveChapter(Chapter):
         self._nonce = nonce
         self._interrupted = interrupted
         self._group: ToolGroup | None = None
-        self._view: list[Message] = []
+        self.view: list[Message] = []
+        """the rendering, up to the open tool group; do not change it"""
         self.open: Page | None = None
         """the page that messages are appended to; None: there is none"""
 
@@ -45,11 +46,6 @@ class ActiveChapter(Chapter):
     def missing(self) -> list[str]:
         """The ids of the calls at the tail that still wait for their results."""
         return self._group.missing if self._group else []
-
-    @property
-    def view(self) -> list[Message]:
-        """The rendering, up to the open tool group. Do not change it."""
-        return self._view
 
     @property
     def task(self) -> MessageNode | None:
@@ -106,7 +102,7 @@ class ActiveChapter(Chapter):
         if tool_calls(node.message):
             self._group = ToolGroup(node)
         else:
-            self._view.append(node.view)
+            self.view.append(node.view)
 
     def remove(self, indexes: Iterable[int]) -> list[Page]:
         """Take closed pages out of the window. O(messages in the window)."""
@@ -169,7 +165,7 @@ class ActiveChapter(Chapter):
             return
         node.view = late_result(node.view, self._nonce)
         if group is None:
-            self._view.append(node.view)
+            self.view.append(node.view)
         else:
             group.keep(node)
 
@@ -181,19 +177,19 @@ class ActiveChapter(Chapter):
         group.settled = True
         if group.missing:
             self.messages.reweigh(group.head, group.head.tokens + len(group.missing) * self._interrupted)
-        self._view.extend(group.view())
+        self.view.extend(group.view())
 
     def _redraw(self) -> None:
-        self._view = []
+        self.view = []
         for node in self.messages:
             if node.group is None:
-                self._view.append(node.view)
+                self.view.append(node.view)
             elif node.group.head is node and node.group is not self._group:
-                self._view.extend(node.group.view())
+                self.view.extend(node.group.view())
 
     def _check(self) -> None:
         super()._check()
-        drawn = list(self._view)
+        drawn = list(self.view)
         self._redraw()
-        assert drawn == self._view, "the rendering that is kept is the one that a walk gives"
+        assert drawn == self.view, "the rendering that is kept is the one that a walk gives"
         assert self.open is None or list(self)[-1] is self.open, "the open page is the last one"

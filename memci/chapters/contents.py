@@ -94,11 +94,6 @@ class ListedRange:
         titles = " · ".join(title for _, title in self.titles)
         return f"{runs(self.pages)}: {titles}\n" if titles else f"{runs(self.pages)}\n"
 
-    @property
-    def bare(self) -> ListedRange:
-        """The range without its titles."""
-        return ListedRange(self.pages, ())
-
     def without(self, gone: frozenset[int]) -> ListedRange:
         """Return the range without the pages *gone*."""
         if gone.isdisjoint(self.pages):

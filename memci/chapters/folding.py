@@ -168,7 +168,9 @@ def _bounded(
         return [each for each in (each.without(gone) for each in ranges) if each.pages]
 
     def fit(kept: Sequence[ListedRange]) -> bool:
-        return sum(cost(each.text) for each in kept) <= room or (len(kept) == 1 and cost(kept[0].bare.text) <= room)
+        return sum(cost(each.text) for each in kept) <= room or (
+            len(kept) == 1 and cost(ListedRange(kept[0].pages, ()).text) <= room
+        )
 
     victims = order([index for each in ranges for index in each.pages])
     fewest, most = 0, len(victims)

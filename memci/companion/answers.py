@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self, TypedDict
-
-from pydantic import BaseModel
+from typing import Any, Self, TypedDict
 
 from ..context.report import Receipt
 from ..llm.model import ChatModel, Reply, Usage
@@ -94,19 +92,10 @@ class MeteredChat:
         self.calls = 0
         self.usage = Usage()
 
-    def __call__(
-        self,
-        messages: Sequence[Message],
-        /,
-        *,
-        step: str = "chat",
-        tools: Sequence[Message] = (),
-        answer: type[BaseModel] | None = None,
-        attempt: int = 0,
-    ) -> Reply:
+    def __call__(self, messages: Sequence[Message], /, **options: Any) -> Reply:
         """Ask the model, and count the cost."""
         self.calls += 1
-        reply = self._chat(messages, step=step, tools=tools, answer=answer, attempt=attempt)
+        reply = self._chat(messages, **options)
         self.usage += reply.usage
         return reply
 

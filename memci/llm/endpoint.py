@@ -79,7 +79,10 @@ class Endpoint:
         self._client = client
         self._address = None if client is not None else _address(base_url, api_key)
         """base URL and key; None: the client is the caller's own"""
-        self.model = _model_name(model)
+        self.model = model if model is not None else os.environ.get("MEMCI_MODEL", "")
+        if not isinstance(self.model, str) or not self.model.strip():
+            how = 'none is named: Chat("gpt-4.1-mini"), or the environment variable MEMCI_MODEL'
+            raise InvalidSetting("model", how)
         url = getattr(client, "base_url", "") if self._address is None else self._address[0]
         parts = urlsplit(str(url))
         self.server = f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if url else _OPENAI
@@ -128,13 +131,6 @@ class Endpoint:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-
-def _model_name(model: str | None) -> str:
-    named = model if model is not None else os.environ.get("MEMCI_MODEL", "")
-    if not isinstance(named, str) or not named.strip():
-        raise InvalidSetting("model", 'none is named: Chat("gpt-4.1-mini"), or the environment variable MEMCI_MODEL')
-    return named
 
 
 def _address(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:

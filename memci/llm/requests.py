@@ -126,6 +126,10 @@ class EmbeddingRequest:
         return True
 
 
+Request = CompletionRequest | EmbeddingRequest
+"""a request that can be written in other words"""
+
+
 def response_format(answer: "type[BaseModel]") -> dict[str, Any]:
     """Return the `response_format` that asks for an *answer*.
 

@@ -15,34 +15,19 @@ Both kinds of tries together are at most `tries`. This module knows nothing of c
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import ModelRefused, ModelUnavailable, brief
 from ..messages import Message, text_of
 from .endpoint import Endpoint
 from .model import Call, Reply, Usage
-from .requests import Dialect
-from .server_errors import Failure, failure_of
+from .requests import Request
+from .server_errors import failure_of
 from .streaming import IncomingMessage
 from .usage import Spent
 
 T = TypeVar("T")
 _LOG = logging.getLogger("memci")
-
-
-class Request(Protocol):
-    """A request that can be written in other words."""
-
-    dialect: Dialect
-    """the words it is written in"""
-
-    def send(self, client: Any) -> Any:
-        """Send it with an openai client; return a context manager of the response, whose body is not read yet."""
-        ...
-
-    def reworded(self, failure: Failure) -> bool:
-        """Return whether there are other words for what the server refused, and use them from now on."""
-        ...
 
 
 class RetryingCall:

@@ -83,7 +83,8 @@ class VocabularyCounter(_Named):
     def __call__(self, text: str, /) -> int:
         """Return the number of tokens of *text*; special tokens in it are ordinary text. O(length)."""
         if len(text) > _LONG:
-            return sum(len(self._encode(piece)) for piece in _without_long_blanks(text))
+            ends = [0, *(blank.end() for blank in _LONG_BLANK.finditer(text)), len(text)]
+            return sum(len(self._encode(text[start:end])) for start, end in pairwise(ends))
         return len(self._encode(text))
 
     def _load(self, text: str) -> list[int]:
@@ -131,8 +132,3 @@ class CustomCounter(_Named):
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise InvalidSetting("counter", f"{self.name} returned {tokens!r}, an int >= 0 is needed")
         return tokens
-
-
-def _without_long_blanks(text: str) -> list[str]:
-    ends = [0, *(blank.end() for blank in _LONG_BLANK.finditer(text)), len(text)]
-    return [text[start:end] for start, end in pairwise(ends)]

@@ -82,9 +82,7 @@ class ActiveChapter(Chapter):
 
     def own_tokens(self, node: MessageNode) -> int:
         """Return what *node* costs by itself: without the results that stand for missing ones of its calls."""
-        group = node.group
-        absent = len(group.missing) if group is not None and group.settled and group.head is node else 0
-        return node.tokens - absent * self._interrupted
+        return node.tokens - self._stand_ins(node)
 
     def close(self) -> None:
         """Close the open page: its calls that still wait are interrupted."""
@@ -141,9 +139,7 @@ class ActiveChapter(Chapter):
         for node in self.messages:
             if node.seq in views:
                 node.view, tokens = views[node.seq]
-                settled = node.group is not None and node.group.head is node and node.group.settled
-                extra = len(node.group.missing) * self._interrupted if node.group and settled else 0
-                self.messages.reweigh(node, tokens + extra)
+                self.messages.reweigh(node, tokens + self._stand_ins(node))
         self._redraw()
 
     def units(self) -> Iterator[list[MessageNode]]:
@@ -156,6 +152,13 @@ class ActiveChapter(Chapter):
             unit.append(node)
         if unit:
             yield unit
+
+    def _stand_ins(self, node: MessageNode) -> int:
+        """Return what the results cost that stand for missing ones of the calls in *node*."""
+        group = node.group
+        if group is None or not group.settled or group.head is not node:
+            return 0
+        return len(group.missing) * self._interrupted
 
     def _append_result(self, node: MessageNode) -> None:
         group = self._group
@@ -175,8 +178,7 @@ class ActiveChapter(Chapter):
             return
         self._group = None
         group.settled = True
-        if group.missing:
-            self.messages.reweigh(group.head, group.head.tokens + len(group.missing) * self._interrupted)
+        self.messages.reweigh(group.head, group.head.tokens + self._stand_ins(group.head))
         self.view.extend(group.view())
 
     def _redraw(self) -> None:

@@ -10,11 +10,10 @@
     #19 Baggage for two                                 older pages: title only
     </memci:contents 1f9a03c2>
 
-    <memci:standing 1f9a03c2>                       the user's instructions (`instructions`)
-
-A compaction replaces it by the next one, which `folding.revised` makes. A new batch of pages is one new block behind
-the older ones, which keep their bytes, so that a provider's cache keeps them too. Above the ceiling, lines fold, oldest
-first. Folding rewrites the front anyway, so the older blocks become one block then, which saves their frames.
+The user's instructions are the last block (`instructions`). A compaction replaces the page by the next one, which
+`folding.revised` makes. A new batch of pages is one new block behind the older ones, which keep their bytes, so that a
+provider's cache keeps them too. Above the ceiling, lines fold, oldest first. Folding rewrites the front anyway, so the
+older blocks become one block then, which saves their frames.
 
 It is stored as JSON, a list of blocks, without what can be computed: a context that is opened again renders the same
 bytes. This module knows nothing of where that JSON goes, of pages' messages, or of when a compaction happens.

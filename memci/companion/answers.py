@@ -7,14 +7,14 @@
 This module knows nothing of how an answer is made.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, TypedDict
+from typing import Any, TypedDict
 
 from ..context.report import Receipt
-from ..llm.model import ChatModel, Reply, Usage
+from ..llm.model import ChatModel, Pieces, Reply, Usage
 from ..memory.backend import Recollection
 from ..messages import Message
 from .query_planning import AnalysisResult
@@ -52,34 +52,16 @@ class CompanionAnswer:
     """whether it was stopped before its end"""
 
 
-class AnswerStream:
-    """The pieces of an answer, as they come. If it is closed before its end, it stores the text so far.
+class AnswerStream(Pieces):
+    """The pieces of an answer, as they come. If it is closed before its end, it stores the message and the text so far.
 
     Iterate over it, best in a `with` block, which closes it in any case; then `answer` is there.
     """
 
-    def __init__(self, run: Callable[["AnswerStream"], Iterator[str]]) -> None:
+    def __init__(self, run: Callable[["AnswerStream"], Generator[str, None, None]]) -> None:
+        super().__init__(run(self))
         self.answer: CompanionAnswer | None = None
         """the answer, once the last piece was taken or the stream was closed; None before"""
-        self._pieces = run(self)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> str:
-        return next(self._pieces)
-
-    def close(self) -> None:
-        """Stop the answer, and store the user's message with the text so far. Closing twice is fine."""
-        close = getattr(self._pieces, "close", None)
-        if close is not None:
-            close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
 
 class MeteredChat:

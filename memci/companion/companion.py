@@ -1,10 +1,5 @@
 """Companion: a conversation with a model that has a memory, over a context.
 
-    companion = Companion(context, Chat(model="…"), role="You are Ada's travel companion.")
-    print(companion.respond("Where did I want to sit?").text)
-    for piece in companion.stream("And when do I land?"):
-        print(piece, end="")
-
     1  analysis    the last turns and the message ──▶ search for what? keep what?
     2  search      the memory ──▶ the memory prompt, in front of the question
     3  answer      role, memory prompt, the window, the question, tools ──▶ the answer
@@ -15,7 +10,7 @@ Steps 1 and 2 can be switched off. This module knows nothing of prompts, windows
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
@@ -157,7 +152,9 @@ class Companion:
         prompt = MemoryPrompt(now, relationship, metadata or {})
         return AnswerStream(lambda stream: self._pieces(text, prompt, stream, streamed=streamed))
 
-    def _pieces(self, text: str, prompt: MemoryPrompt, stream: AnswerStream, *, streamed: bool) -> Iterator[str]:
+    def _pieces(
+        self, text: str, prompt: MemoryPrompt, stream: AnswerStream, *, streamed: bool
+    ) -> Generator[str, None, None]:
         chat = MeteredChat(self._chat)
         analyst = chat if self._analyst is self._chat else MeteredChat(self._analyst)
         system = f"{self.role}\n\n{INSTRUCTIONS}" if self.role else INSTRUCTIONS

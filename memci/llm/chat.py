@@ -15,12 +15,12 @@ This module knows nothing of prompts: `memci.llm.ask` asks for an answer of a ty
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ..errors import InvalidSetting, ModelUnavailable, brief
 from ..messages import Message
 from .endpoint import Endpoint, EndpointOptions
-from .model import Reply
+from .model import Pieces, Reply
 from .replies import reply_of, whole
 from .requests import CompletionRequest
 from .retry import RetryingCall, estimated
@@ -88,14 +88,14 @@ class Chat(Endpoint):
         return Stream(step, _streamed(RetryingCall(self, request, step=step), messages))
 
 
-class Stream:
-    """An answer as it is made: iterate over its pieces of text, once; then `reply` has the whole message."""
+class Stream(Pieces):
+    """A streamed answer: when all its pieces were taken, `reply` has the whole message."""
 
     def __init__(self, step: str, pieces: Generator[str, None, Reply]) -> None:
         """Take an answer to *step* from *pieces*, which return the whole of it at their end."""
+        super().__init__(self._taken(pieces))
         self._step = step
         self._reply: Reply | None = None
-        self._pieces = self._taken(pieces)
 
     @property
     def reply(self) -> Reply:
@@ -107,22 +107,6 @@ class Stream:
         if self._reply is None:
             raise ModelUnavailable(self._step, "the stream was not read to its end")
         return self._reply
-
-    def __iter__(self) -> Iterator[str]:
-        return self._pieces
-
-    def __next__(self) -> str:
-        return next(self._pieces)
-
-    def close(self) -> None:
-        """Give the answer up: nothing more of it is read."""
-        self._pieces.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
     def _taken(self, pieces: Generator[str, None, Reply]) -> Generator[str, None, None]:
         self._reply = yield from pieces

@@ -8,9 +8,9 @@
 model that does not answer raises a `memci.errors.ModelError`. This module knows nothing of servers, prompts or retries.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from ..messages import Message, text_of
 
@@ -52,6 +52,29 @@ class Reply:
     def text(self) -> str:
         """The text of the answer, "" if there is none."""
         return text_of(self.message)
+
+
+class Pieces:
+    """An answer as it is made: iterate over its pieces of text, once. Closing it gives the rest up."""
+
+    def __init__(self, pieces: Generator[str, None, None]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+    def __next__(self) -> str:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        """Read nothing more. Closing twice is fine."""
+        self._pieces.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,16 +136,13 @@ class RetryingCall:
             if failure.status is not None or self._tries >= endpoint.tries:
                 raise ModelUnavailable(self.step, f"{reason}; tried {self._tries} times") from cause
 
-    def _report(
-        self, *, usage: Usage | None = None, error: str | None = None, status: int | None = None, finish: str = ""
-    ) -> None:
+    def _report(self, **outcome: Any) -> None:
         """Give a `Call` to the listener. What it raises is logged and breaks nothing."""
         endpoint = self.endpoint
         if endpoint.on_call is None:
             return
         seconds = endpoint.clock() - self._began
-        used = usage or Usage()
-        call = Call(self.step, endpoint.model, seconds, used, self._attempt, self._tries, error, status, finish)
+        call = Call(self.step, endpoint.model, seconds, attempt=self._attempt, tries=self._tries, **outcome)
         try:
             endpoint.on_call(call)
         except Exception as raised:  # noqa: BLE001 -- a caller's function: a report that fails must not fail the call

@@ -42,7 +42,11 @@ def message_tokens(message: Mapping[str, object], count: TokenCounter, model: st
     role = message.get("role")
     if len(message) == 2 and type(content) is str and role in _ROLES:
         return _MESSAGE + 1 + count(content)
-    tokens = _MESSAGE + (1 if role in _ROLES else _text_tokens(role, count)) + _content_tokens(content, count, model)
+    tokens = _MESSAGE + (1 if role in _ROLES else _text_tokens(role, count))
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        tokens += sum(_part_tokens(part, count, model) for part in content)
+    else:
+        tokens += _text_tokens(content, count)
     if message.get("name") is not None:
         tokens += 1 + _text_tokens(message["name"], count)
     calls = message.get("tool_calls")
@@ -70,12 +74,6 @@ def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, mod
         else:
             tokens += facts.typed_tools + _text_tokens(tool, count)
     return tokens
-
-
-def _content_tokens(content: object, count: TokenCounter, model: str | None) -> int:
-    if isinstance(content, Sequence) and not isinstance(content, str):
-        return sum(_part_tokens(part, count, model) for part in content)
-    return _text_tokens(content, count)
 
 
 def _part_tokens(part: object, count: TokenCounter, model: str | None) -> int:

@@ -19,12 +19,12 @@ This module knows nothing of profiles, or of how facts are stored and found.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.keywords import folded
-from ...text.language.patterns import Writing, alternatives, pattern
+from ...text.language.patterns import alternatives, pattern
 from ...text.language.sentences import sentences, simplified, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line
@@ -95,13 +95,8 @@ def _tells(sentence: str, about: About) -> bool:
         return False
     written = writing(text)
     said = text.lower() if written == "latin" else simplified(text) if written == "han" else text
-    found = _pattern(about, written).search(said)
+    found = pattern("facts", about, written).search(said)
     return found is not None and not (written == "latin" and _UNREAL.search(said[: found.start()]))
-
-
-@cache
-def _pattern(about: About, language: Writing) -> re.Pattern[str]:
-    return pattern("facts", about, language)
 
 
 class FactUpdate(NamedTuple):

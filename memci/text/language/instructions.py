@@ -11,9 +11,8 @@ This module knows nothing of the words of each language, or of how instructions 
 """
 
 import re
-from functools import cache
 
-from .patterns import Writing, pattern
+from .patterns import pattern
 from .sentences import sentences, simplified, writing
 
 LONGEST = 400
@@ -40,20 +39,15 @@ def _instructs(sentence: str) -> bool:
         text = simplified(text)
 
     def says(key: str) -> re.Match[str] | None:
-        return _pattern(key, language).search(text)
+        return pattern("instructions", key, language).search(text)
 
     if says("question"):
         return bool(says("polite") and says("lasting"))
     if says("asks") and (says("lasting") or says("language")):
         return True
     found = says("direct")
-    if not found or says("others") or _pattern("reported", language).search(text, 0, found.start() + 1):
+    if not found or says("others") or pattern("instructions", "reported", language).search(text, 0, found.start() + 1):
         return False
     # "I sing, and always have": a story continues, and nobody is addressed
-    joined = _pattern("joined", language).match(found[0])
+    joined = pattern("instructions", "joined", language).match(found[0])
     return not (joined and says("narrated") and not says("addressed"))
-
-
-@cache
-def _pattern(key: str, language: Writing) -> re.Pattern[str]:
-    return pattern("instructions", key, language)

@@ -29,6 +29,7 @@ _BREAK = re.compile(r"\s*\n\s*")
 _PART = re.compile("«([a-z_]+)»")
 
 
+@cache
 def pattern(section: str, key: str, language: Writing | None = None, *, flags: int = 0) -> re.Pattern[str]:
     """Return the pattern of an entry: of one language, or of all. O(its length); meant for module constants."""
     return re.compile(alternatives(section, key, language) or "(?!)", flags)

@@ -49,7 +49,7 @@ def terms(text: str) -> list[str]:
     found: list[str] = []
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     for chunk in _CHUNK.findall(folded):
-        found += _of_chunk(chunk) if len(chunk) <= LONGEST else _analysed(chunk)
+        found += _analysed_often(chunk) if len(chunk) <= LONGEST else _analysed(chunk)
     return found
 
 
@@ -75,11 +75,6 @@ def is_single(term: str) -> bool:
     return len(term) == 1 and _TIED.fullmatch(term) is not None
 
 
-@lru_cache(maxsize=65_536)
-def _of_chunk(chunk: str) -> tuple[str, ...]:
-    return tuple(_analysed(chunk))
-
-
 def _analysed(chunk: str) -> list[str]:
     if not chunk.isascii() and _TIED.search(chunk):
         return _of_tied(chunk)
@@ -91,6 +86,9 @@ def _analysed(chunk: str) -> list[str]:
         return [chunk.replace(",", "")]
     bare = _without_clitics(chunk) if "'" in chunk else chunk
     return _of_compound(chunk) if bare == chunk else _analysed(bare) if bare else []
+
+
+_analysed_often = lru_cache(maxsize=65_536)(_analysed)
 
 
 def _without_clitics(chunk: str) -> str:

@@ -33,6 +33,7 @@ A call that raises one of these has changed nothing, but for `CommitUnknown`. Th
 """
 
 from collections.abc import Mapping, Sequence
+from inspect import Parameter, signature
 
 
 def brief(value: object) -> str:
@@ -51,6 +52,14 @@ class MemciError(Exception):
     data_safe = True
     """whether everything that was acknowledged is still stored"""
 
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Return what a copy is made of: each named argument is an attribute with the same name."""
+        arguments = signature(type(self).__init__).parameters.values()
+        names = [each.name for each in arguments if each.kind is Parameter.POSITIONAL_OR_KEYWORD][1:]  # without self
+        if not names:
+            return super().__reduce__()
+        return type(self), tuple(getattr(self, name) for name in names), self.__dict__
+
 
 class InvalidMessage(MemciError, ValueError):
     """A message that no provider accepts, or that is not exact JSON; *path* says where in it, as `content[0].text`."""
@@ -60,9 +69,6 @@ class InvalidMessage(MemciError, ValueError):
         self.path = path
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.path, self.reason)
-
 
 class InvalidSetting(MemciError, ValueError):
     """An argument or a setting makes no sense; *name* says which one, *reason* why and what to pass."""
@@ -71,9 +77,6 @@ class InvalidSetting(MemciError, ValueError):
         super().__init__(f"{name}: {reason}")
         self.name = name
         self.reason = reason
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.name, self.reason)
 
 
 class LimitExceeded(MemciError, ValueError):
@@ -85,9 +88,6 @@ class LimitExceeded(MemciError, ValueError):
         self.value = value
         self.at_most = at_most
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.limit, self.value, self.at_most)
-
 
 class OpenToolGroup(MemciError, ValueError):
     """The window ends with tool calls that have no results; *missing* holds the ids of these calls."""
@@ -98,9 +98,6 @@ class OpenToolGroup(MemciError, ValueError):
         names = ", ".join(repr(each) for each in missing)
         super().__init__(f"no result yet for tool call {names}: append the results first, or render(strict=False)")
         self.missing = tuple(missing)
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.missing,)
 
 
 class BudgetExceeded(MemciError, ValueError):
@@ -115,9 +112,6 @@ class BudgetExceeded(MemciError, ValueError):
         self.budget = budget
         self.parts = dict(parts)
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.budget, self.parts)
-
 
 class PageNotFound(MemciError, KeyError):
     """No page has this *index*; *valid* is the first and the last index so far, None if there are no pages."""
@@ -131,32 +125,23 @@ class PageNotFound(MemciError, KeyError):
     def __str__(self) -> str:
         return str(self.args[0])
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.index, self.valid)
-
 
 class Undone(PageNotFound):
     """The page, or what the operation stored, was taken back by undo(); *index* names it."""
 
-    def __init__(self, what: str) -> None:
-        MemciError.__init__(self, f"{what} was taken back by undo()")
-        self.index = what
+    def __init__(self, index: str) -> None:
+        MemciError.__init__(self, f"{index} was taken back by undo()")
+        self.index = index
         self.valid = None
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (str(self.index),)
 
 
 class Erased(PageNotFound):
     """The page, or what the operation stored, was erased: its bytes do not exist any more; *index* names it."""
 
-    def __init__(self, what: str) -> None:
-        MemciError.__init__(self, f"{what} was erased")
-        self.index = what
+    def __init__(self, index: str) -> None:
+        MemciError.__init__(self, f"{index} was erased")
+        self.index = index
         self.valid = None
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (str(self.index),)
 
 
 class OpConflict(MemciError, ValueError):
@@ -166,9 +151,6 @@ class OpConflict(MemciError, ValueError):
         super().__init__(f"op_id {op_id!r} was used before with other messages: use a new one")
         self.op_id = op_id
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.op_id,)
-
 
 class ModelError(MemciError, RuntimeError):
     """A model did not return what it was asked for; *step* says what the call was for. Nothing was changed."""
@@ -177,9 +159,6 @@ class ModelError(MemciError, RuntimeError):
         super().__init__(f"{step}: {reason}")
         self.step = step
         self.reason = reason
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.step, self.reason)
 
 
 class ModelUnavailable(ModelError):
@@ -193,9 +172,6 @@ class ModelUnavailable(ModelError):
     def __init__(self, step: str, reason: str, *, partial: str = "") -> None:
         super().__init__(step, reason)
         self.partial = partial
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.step, self.reason), {"partial": self.partial}
 
 
 class ModelRefused(ModelError):
@@ -219,9 +195,6 @@ class EmbeddingFailed(ModelError):
         super().__init__(f"embedder {embedder!r}", reason)
         self.embedder = embedder
         self.retryable = retryable
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.embedder, self.reason), {"retryable": self.retryable}
 
 
 class StorageError(MemciError, OSError):
@@ -269,9 +242,6 @@ class CommitUnknown(StorageError):
         self.op_id = op_id
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.op_id, self.reason)
-
 
 class HandlePoisoned(StorageError):
     """This handle was closed, or can't be trusted after a failed write: open the store again.
@@ -290,9 +260,6 @@ class CorruptRecord(StorageError):
         self.context = context
         self.seq = seq
         self.reason = reason
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.context, self.seq, self.reason)
 
 
 class SchemaTooNew(StorageError):

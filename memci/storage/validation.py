@@ -8,15 +8,19 @@ that a context that works in a test works in production. Bodies are bytes and ha
 This module knows nothing of how rows are kept.
 """
 
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Final, Literal
 
 from ..errors import InvalidSetting, WriteConflict
-from .protocol import SidecarStorage, Storage, Transition
+from .protocol import ContextRecord, OpRow, SidecarStorage, Storage, Transition
+
+Durability = Literal["full", "fast"]
 
 MAX_HEAD: Final = 2**40
 """messages that one context may have"""
 MAX_PAGE: Final = 2**32 - 1
 """the highest page index"""
+_ERASED_DIGEST: Final = bytes(16)
 
 
 def check(transition: Transition) -> None:
@@ -26,17 +30,12 @@ def check(transition: Transition) -> None:
         InvalidSetting: If a text holds half of a surrogate pair; its name says which text.
     """
     record = transition.record
-    check_text("id", record.id)
-    check_text("owner", record.owner)
-    check_text("settings", record.settings)
-    check_text("state", record.state)
-    if transition.compaction is not None:
-        check_text("compaction", transition.compaction)
-    for compaction in transition.history:
+    for name in ("id", "owner", "settings", "state"):
+        check_text(name, getattr(record, name))
+    for compaction in transition.all_compactions():
         check_text("compaction", compaction.text)
-    for op in (*transition.ops, transition.op):
-        if op is not None:
-            check_text("op_id", op.op_id)
+    for op in transition.all_ops():
+        check_text("op_id", op.op_id)
     forked = record.parent is not None and transition.head == 0 and record.revision == 1
     head = record.base if forked else transition.head
     for row in transition.entries:
@@ -65,6 +64,39 @@ def check_revision(transition: Transition, head: int, revision: int) -> None:
     if revision != record.revision - 1:
         before = record.revision - 1
         raise WriteConflict(f"context {record.id!r} is at revision {revision}, not {before}: call refresh()")
+
+
+def check_parent(record: ContextRecord, head: int | None) -> None:
+    """Raise InvalidSetting unless the parent of the fork *record* reaches its base; *head*: None if it is gone."""
+    if head is None or record.base > head:
+        raise InvalidSetting("parent", f"{record.parent!r} has no {record.base} messages that a fork could share")
+
+
+def check_forks(forks: Iterable[tuple[str, str | None]], erased: Collection[str]) -> None:
+    """Raise InvalidSetting if one of *forks* (id, parent) would stay while its parent is *erased*. O(forks)."""
+    for fork, parent in forks:
+        if parent in erased and fork not in erased:
+            raise InvalidSetting("context", f"{fork!r} is a fork of {parent!r}: erase that first")
+
+
+def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:
+    """Return those of *ops* that appended an entry of *seqs*, without the digest of its bytes. O(ops).
+
+    Ops that have none any more are left out.
+    """
+    return [
+        op._replace(digest=_ERASED_DIGEST)
+        for op in ops
+        if op.digest != _ERASED_DIGEST and any(seq in seqs for seq in range(op.first, op.first + len(op.entries)))
+    ]
+
+
+def check_opening(durability: str, busy_timeout_seconds: float) -> None:
+    """Raise InvalidSetting unless these are arguments with which a store on disk can be opened."""
+    if durability not in {"full", "fast"}:
+        raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
+    if not 0 <= busy_timeout_seconds <= 86_400:
+        raise InvalidSetting("busy_timeout_seconds", f"{busy_timeout_seconds!r} is not between 0 and a day")
 
 
 def with_sidecar(storage: Storage) -> SidecarStorage:

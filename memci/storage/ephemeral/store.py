@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock, RLock
 
-from ...errors import CorruptRecord, HandlePoisoned, InvalidSetting
+from ...errors import CorruptRecord, HandlePoisoned
 from ..locks import busy, check_seconds
 from ..protocol import (
     CompactionRow,
@@ -27,11 +27,10 @@ from ..protocol import (
     Sidecar,
     Transition,
 )
-from ..validation import check, check_revision, check_text
+from ..validation import check, check_forks, check_parent, check_revision, check_text, without_digests
 
 _BATCH = 256
 """rows that are read under one lock"""
-_ERASED_DIGEST = bytes(16)
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +53,6 @@ class ContextRows:
 
     def apply(self, transition: Transition) -> None:
         """Take over the rows of *transition*. O(rows)."""
-        record = transition.record
         # A copy has the size of the body; bytes that orjson made keep a buffer of several kilobytes alive.
         self.entries += [row._replace(body=bytes(memoryview(row.body))) for row in transition.entries]
         for page in transition.pages:
@@ -63,16 +61,10 @@ class ContextRows:
             (self.active.add if page.state is PageState.ACTIVE else self.active.discard)(page.index)
         for seq, tokens, clip in transition.views:
             self.views[seq] = (tokens, clip)
-        for row in transition.history:
+        for row in transition.all_compactions():
             self.compactions.append((row.revision, row.head, row.turn, zlib.compress(row.text.encode())))
-        if transition.compaction is not None:
-            text = zlib.compress(transition.compaction.encode())
-            self.compactions.append((record.revision, record.head, record.turn, text))
-        for op in transition.ops:
-            self.ops[op.op_id] = op
-        if transition.op is not None:
-            self.ops[transition.op.op_id] = transition.op
-        self.record = record
+        self.ops.update({op.op_id: op for op in transition.all_ops()})
+        self.record = transition.record
 
     def newest_first(self) -> Iterator[CompactionRow]:
         """Yield the compactions, newest first."""
@@ -83,16 +75,6 @@ class ContextRows:
         """Return *row* with the view that this context has of it."""
         view = self.views.get(row.seq)
         return row if view is None else row._replace(tokens=view[0], clip=view[1])
-
-    def clear_op_digests(self, seqs: set[int]) -> int:
-        """Clear the digest of each op that appended one of the entries *seqs*; return how many. O(ops)."""
-        found = [
-            op
-            for op in self.ops.values()
-            if op.digest != _ERASED_DIGEST and not seqs.isdisjoint(range(op.first, op.first + len(op.entries)))
-        ]
-        self.ops.update({op.op_id: op._replace(digest=_ERASED_DIGEST) for op in found})
-        return len(found)
 
 
 class EphemeralStorage:
@@ -181,10 +163,7 @@ class EphemeralStorage:
         """Remove what *erasure* names. O(its rows, and contexts in the store)."""
         with self._lock:
             self._find("")
-            for each in self._contexts.values():
-                if each.record.parent in erasure.contexts and each.record.id not in erasure.contexts:
-                    reason = f"{each.record.id!r} is a fork of {each.record.parent!r}: erase that first"
-                    raise InvalidSetting("context", reason)
+            check_forks(((each.record.id, each.record.parent) for each in self._contexts.values()), erasure.contexts)
             changed = []
             for transition in erasure.transitions:
                 check(transition)
@@ -205,7 +184,10 @@ class EphemeralStorage:
                 owner.views.pop(tombstone.seq, None)
             for rows, transition in changed:
                 rows.compactions.clear()
-                ops += rows.clear_op_digests({seq for context, seq in erased if context == rows.record.id})
+                own = {seq for context, seq in erased if context == rows.record.id}
+                cleared = without_digests(rows.ops.values(), own)
+                rows.ops.update({op.op_id: op for op in cleared})
+                ops += len(cleared)
                 for context, seq in erased:
                     if seq < rows.record.head and self._owner(rows, seq)[0].record.id == context:
                         rows.views.pop(seq, None)
@@ -256,9 +238,9 @@ class EphemeralStorage:
             check_revision(transition, rows.record.head, rows.record.revision)
             return rows
         check_revision(transition, 0, 0)
-        parent, base = transition.record.parent, transition.record.base
-        if parent is not None and (parent not in self._contexts or base > self._contexts[parent].record.head):
-            raise InvalidSetting("parent", f"{parent!r} has no {base} messages that a fork could share")
+        if transition.record.parent is not None:
+            parent = self._contexts.get(transition.record.parent)
+            check_parent(transition.record, None if parent is None else parent.record.head)
         return ContextRows(transition.record)
 
     def _owner(self, rows: ContextRows, seq: int) -> tuple[ContextRows, int]:

@@ -104,8 +104,8 @@ class ContextFile:
             rows=dict(self.rows),
             views=self.views | {seq: (tokens, clip) for seq, tokens, clip in transition.views},
             entries=dict(self.entries),
-            ops=self.ops | {op.op_id: op for op in (*transition.ops, *([transition.op] if transition.op else []))},
-            compactions=self.compactions | {row.revision: row for row in transition.history},
+            ops=self.ops | {op.op_id: op for op in transition.all_ops()},
+            compactions=self.compactions | {row.revision: row for row in transition.all_compactions()},
         )
         for page in transition.pages:
             (after.rows if page.state is PageState.ACTIVE else after.active).pop(page.index, None)
@@ -115,10 +115,6 @@ class ContextFile:
             made = read_line(folder, entry_line(folder, row, pages.get(row.seq, record.open_page or 0)))
             assert made is not None, "a line reads back"
             after.entries[row.seq] = made
-        if transition.compaction is not None:
-            after.compactions[record.revision] = CompactionRow(
-                record.revision, record.head, record.turn, transition.compaction
-            )
         if after.compactions:
             newest = after.compactions[max(after.compactions)]
             after.last = max(after.last or (0, 0), (newest.revision, newest.head))

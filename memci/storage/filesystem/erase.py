@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from ...errors import CorruptRecord, InvalidSetting
+from ...errors import CorruptRecord
 from ..protocol import EntryRow, ErasedRows, Erasure, OpRow, Transition
-from ..validation import check_revision
+from ..validation import check_forks, check_revision, without_digests
 from .context_file import KINDS, ContextFile, folder_name, is_folder_name, merged, op_file, view_file
 from .files import Files
 from .read import CONTEXTS, Reading, load, owners
@@ -23,28 +23,14 @@ JOURNAL: Final = "erasing.jsonl"
 _OURS: Final = re.compile(
     rf"{CONTEXTS}/[0-9a-f]{{32}}(/context\.jsonl|/({'|'.join(KINDS)})/[0-9a-f]+(-p?[0-9]+)?\.jsonl)?"
 )
-_GONE: Final = bytes(16)
 
 Staged = dict[str, bytes | None]
 """files by path: what they will hold, or None for what goes"""
 
 
-def stage(files: Files, erasure: Erasure) -> tuple[Staged, ErasedRows]:
-    """Return what *erasure* makes of the files, and how many rows go. O(what changes).
-
-    Raises:
-        WriteConflict: If one of its transitions does not follow what is stored.
-        InvalidSetting: If a fork would be left behind without its past.
-    """
-    return _Stage(files).run(erasure)
-
-
 def dumps(staged: Staged) -> bytes:
     """Return the bytes of `erasing.jsonl`. O(bytes)."""
-    lines = [
-        line(JOURNAL, {"path": path, "gone": content is None}, None if content is None else content)
-        for path, content in staged.items()
-    ]
+    lines = [line(JOURNAL, {"path": path, "gone": content is None}, content) for path, content in staged.items()]
     return whole(JOURNAL, "erasing", lines)
 
 
@@ -112,15 +98,25 @@ def _owner(files: Files, context: str, seq: int) -> ContextFile:
     return owners(kept, seq, seq + 1, load_context)[0][0]
 
 
-class _Stage:
+class Staging:
+    """Works out what an erasure makes of the files; it writes none of them."""
+
     def __init__(self, files: Files) -> None:
         self._files = files
         self._staged: Staged = {}
         self._changed: dict[str, ContextFile] = {}
 
     def run(self, erasure: Erasure) -> tuple[Staged, ErasedRows]:
+        """Return what *erasure* makes of the files, and how many rows go. O(what changes).
+
+        Raises:
+            WriteConflict: If one of its transitions does not follow what is stored.
+            InvalidSetting: If a fork would be left behind without its past.
+        """
         if erasure.contexts:
-            self._check_forks(set(erasure.contexts))
+            folders = filter(is_folder_name, self._files.names(CONTEXTS))
+            records = [kept.record for folder in folders if (kept := load(self._files, folder, None))]
+            check_forks(((record.id, record.parent) for record in records), erasure.contexts)
         gone = ErasedRows()
         for context in dict.fromkeys(erasure.contexts):
             gone = self._remove(context, gone)
@@ -136,13 +132,6 @@ class _Stage:
             kept.erasures += 1
             self._staged[f"{CONTEXTS}/{kept.folder}/context.jsonl"] = kept.dumps()
         return self._staged, gone._replace(entries=gone.entries + len(erasure.entries))
-
-    def _check_forks(self, contexts: set[str]) -> None:
-        for folder in filter(is_folder_name, self._files.names(CONTEXTS)):
-            kept = load(self._files, folder, None)
-            if kept is not None and kept.record.parent in contexts and kept.record.id not in contexts:
-                fork, parent = kept.record.id, kept.record.parent
-                raise InvalidSetting("context", f"{fork!r} is a fork of {parent!r}: erase that first")
 
     def _remove(self, context: str, gone: ErasedRows) -> ErasedRows:
         kept = load(self._files, folder_name(context), context)
@@ -210,7 +199,7 @@ class _Stage:
             self._write(kept, name, None)
         revisions = {*(int(name[9:19]) for name in compactions), *kept.compactions}
         self._drop_views(kept, seqs)
-        forgotten = [op._replace(digest=_GONE) for op in reading.ops() if own and _appended_one(op, own)]
+        forgotten = without_digests(reading.ops(), own)
         self._write_ops(kept, forgotten)
         kept.compactions, kept.last, kept.files = {}, None, kept.files | {"editions": 0}
         self._changed[context] = kept.follow(transition)
@@ -233,7 +222,3 @@ class _Stage:
                 _, good, damaged = read_lines(kept.folder, "views", content)
                 left = [each.raw for each in good if each.fields["view"] not in seqs]
                 self._write(kept, name, whole(kept.folder, "views", [*left, *damaged]))
-
-
-def _appended_one(op: OpRow, seqs: set[int]) -> bool:
-    return op.digest != _GONE and not seqs.isdisjoint(range(op.first, op.first + len(op.entries)))

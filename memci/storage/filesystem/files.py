@@ -87,7 +87,13 @@ class Files:
             file = os.open(name, _READ, dir_fd=folder)
             try:
                 self._check_ours(file, path)
-                return _read(file, most)
+                parts: list[bytes] = []
+                left = 2**62 if most is None else most
+                size = os.fstat(file).st_size + 1
+                while left > 0 and (part := os.read(file, min(left, size, _CHUNK))):
+                    parts.append(part)
+                    left -= len(part)
+                return b"".join(parts)
             finally:
                 os.close(file)
         return None
@@ -98,7 +104,7 @@ class Files:
             return []
         found: set[str] = set()
         with suppress(FileNotFoundError), self._folder(path, missing=True) as folder:
-            found = {name for name in _names_in(folder) if hidden or not name.startswith(".")}
+            found = {name for name in os.listdir(folder) if hidden or not name.startswith(".")}  # noqa: PTH208 -- a descriptor
         for known, content in self.shown.items():
             parent, _, name = known.rpartition("/")
             if parent == path:
@@ -181,7 +187,7 @@ class Files:
     def remove_unfinished(self, path: str) -> None:
         """Remove from a folder the files that never got their final name. O(names)."""
         with suppress(FileNotFoundError), self._folder(path, missing=True) as folder:
-            for name in _names_in(folder):
+            for name in os.listdir(folder):  # noqa: PTH208 -- a descriptor
                 if name.startswith(".") and name.endswith(".tmp"):
                     _remove(folder, name)
 
@@ -277,21 +283,6 @@ def sync(file: int) -> None:
         os.fsync(file)
 
 
-def _read(file: int, most: int | None) -> bytes:
-    """Return what is in *file*, at most so many bytes. O(bytes)."""
-    parts: list[bytes] = []
-    left = 2**62 if most is None else most
-    size = os.fstat(file).st_size + 1
-    while left > 0 and (part := os.read(file, min(left, size, _CHUNK))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
-
-
-def _names_in(folder: int) -> list[str]:
-    return os.listdir(folder)
-
-
 def _remove(folder: int, name: str) -> None:
     """Remove a file from an open folder, or a folder with all that is in it; fine if there is none. O(files)."""
     try:
@@ -303,7 +294,7 @@ def _remove(folder: int, name: str) -> None:
             raise
         inner = os.open(name, _FOLDER, dir_fd=folder)
         try:
-            for each in _names_in(inner):
+            for each in os.listdir(inner):  # noqa: PTH208 -- a descriptor
                 _remove(inner, each)
         finally:
             os.close(inner)

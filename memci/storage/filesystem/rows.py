@@ -15,6 +15,7 @@ This module knows nothing of files or of what a context is.
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -28,6 +29,8 @@ Fields = dict[str, Any]
 
 _JSON: Final = b',"json":'
 _BASE64: Final = b',"base64":"'
+_STORED: Final = {"index": "page", "state": "place"}
+"""the stored names of a page's fields that are called otherwise here"""
 _MOST_MISSING: Final = 2**20
 _PREFIX: Final = len('{"sum":"00000000",')
 
@@ -83,14 +86,9 @@ def read_lines(folder: str, kind: str, content: bytes) -> Lines:
     """Return the lines in *content*; what is missing counts as damaged. O(bytes)."""
     raw = content.removesuffix(b"\n").split(b"\n")
     first = read_line(folder, raw[0])
-    damaged: list[bytes] = []
-    good = []
-    for each in raw[1:]:
-        found = read_line(folder, each)
-        if found is None:
-            damaged.append(each)
-        else:
-            good.append(found)
+    read = [(each, read_line(folder, each)) for each in raw[1:]]
+    good = [found for _, found in read if found is not None]
+    damaged = [each for each, found in read if found is None]
     if first is None or first.fields.get("memci") != kind or type(first.fields.get("lines")) is not int:
         return Lines({}, good, [*damaged, raw[0]])
     missing = min(first.fields["lines"] - len(good) - len(damaged), _MOST_MISSING)
@@ -107,27 +105,20 @@ def entry_line(folder: str, row: EntryRow, page: int) -> bytes:
 def read_entry(context: str, found: Line) -> EntryRow:
     """Return the entry in *found*, or raise CorruptRecord. O(bytes)."""
     try:
-        seq, codec, quotes = found.fields["seq"], found.fields["codec"], found.fields.get("quotes")
-        if digest(codec, found.body).hex() != found.fields["digest"]:
+        fields, written = found.fields, digest(found.fields["codec"], found.body)
+        seq, codec, quotes = fields["seq"], fields["codec"], fields.get("quotes")
+        if written.hex() != fields["digest"]:
             raise CorruptRecord(context, seq, "its bytes are not those that were written")
-        return EntryRow(
-            seq,
-            codec,
-            found.body,
-            bytes.fromhex(found.fields["digest"]),
-            found.fields["tokens"],
-            found.fields.get("clip", 0),
-            None if quotes is None else (quotes[0], quotes[1]),
-            found.fields.get("at"),
-        )
+        quoted = None if quotes is None else (quotes[0], quotes[1])
+        shown = fields["tokens"], fields.get("clip", 0), quoted, fields.get("at")
+        return EntryRow(seq, codec, found.body, written, *shown)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise _strange(context, error) from error
 
 
 def page_line(folder: str, row: PageRow) -> bytes:
     """Return the line of *row*."""
-    stored = {"index": "page", "state": "place"}
-    fields: Fields = {stored.get(name, name): value for name, value in row._asdict().items()}
+    fields: Fields = {_STORED.get(name, name): value for name, value in row._asdict().items()}
     fields["place"] = row.state.name.lower()
     return line(folder, _short(fields, PageRow._field_defaults | {"end": None}))
 
@@ -135,19 +126,12 @@ def page_line(folder: str, row: PageRow) -> bytes:
 def read_page(context: str, fields: Fields) -> PageRow:
     """Return the page in *fields*, or raise CorruptRecord."""
     try:
-        cut = fields.get("cut")
-        return PageRow(
-            fields["page"],
-            fields["first"],
-            fields.get("end"),
-            fields["turn"],
-            PageState[fields["place"].upper()],
-            None if cut is None else (cut[0], cut[1]),
-            fields.get("continues"),
-            fields.get("archived_turn"),
-            fields.get("recall_count", 0),
-            fields.get("last_recalled_turn"),
-        )
+        stored = {name: _STORED.get(name, name) for name in PageRow._fields}
+        found = {"end": None} | {name: fields[key] for name, key in stored.items() if key in fields}
+        found["state"] = PageState[fields["place"].upper()]
+        if found.get("cut") is not None:
+            found["cut"] = (found["cut"][0], found["cut"][1])
+        return PageRow(**found)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise _strange(context, error) from error
 
@@ -194,13 +178,10 @@ def _short(fields: Fields, absent: Mapping[str, object]) -> Fields:
 
 
 def _is_line_of_json(body: bytes) -> bool:
-    if b"\n" in body or b"\r" in body:
-        return False
-    try:
+    with suppress(ValueError):
         orjson.loads(body)
-    except ValueError:
-        return False
-    return True
+        return b"\n" not in body and b"\r" not in body
+    return False
 
 
 def _object(text: bytes) -> Fields:

@@ -23,7 +23,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from ...errors import InvalidSetting, SchemaTooNew, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
 from ..locks import hold
@@ -39,9 +39,9 @@ from ..protocol import (
     Sidecar,
     Transition,
 )
-from ..validation import check, check_text
+from ..validation import Durability, check, check_opening, check_text
 from .context_file import SCHEMA_VERSION, ContextFile, folder_name, is_folder_name
-from .erase import JOURNAL, Staged, dumps, finish, involved, loads, scrub, stage
+from .erase import JOURNAL, Staged, Staging, dumps, finish, involved, loads, scrub
 from .files import FULL, Files
 from .locks import STORE, Locks, locked_whole
 from .read import CONTEXTS, Reading, load, owners, revision
@@ -51,8 +51,6 @@ _FIRST_LINE: Final = 4096
 MARK: Final = "memci.json"
 _FORMAT: Final = "memci folder"
 _ABOUT: Final = "The memory of agents, kept by memci. Read it as you like; a line that is edited is no longer trusted."
-
-Durability = Literal["full", "fast"]
 
 _T = TypeVar("_T")
 
@@ -158,7 +156,7 @@ class FilesystemStorage:
             self._finish()
             folders = involved(self._files, erasure)
             with self._locks.more(sorted(folders)):
-                staged, erased = stage(self._files, erasure)
+                staged, erased = Staging(self._files).run(erasure)
                 if staged:
                     self._files.write(JOURNAL, dumps(staged))
                     make_final(self._files, "", None)
@@ -262,17 +260,8 @@ class FilesystemStorage:
 
 
 def _opened(path: str, durability: str, busy_timeout_seconds: float, *, read_only: bool) -> Files:
-    """Return the files of the store at *path*, which is made if there is none and it is not *read_only*.
-
-    Raises:
-        InvalidSetting: If an argument makes no sense.
-        SchemaTooNew: If a later memci wrote it.
-        StorageError: If it can't be opened, or is not a store of memci.
-    """
-    if durability not in {"full", "fast"}:
-        raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
-    if not 0 <= busy_timeout_seconds <= 86_400:
-        raise InvalidSetting("busy_timeout_seconds", f"{busy_timeout_seconds!r} is not between 0 and a day")
+    """Return the files of the store at *path*, which is made if there is none and it is not *read_only*."""
+    check_opening(durability, busy_timeout_seconds)
     _make(path, read_only=read_only)
     files = Files(path)
     try:

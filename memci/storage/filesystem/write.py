@@ -10,9 +10,9 @@ all folders above, and an op is reported as known only after a sync.
 A commit holds the lock of the context. This module knows nothing of locks or erasing.
 """
 
-from ...errors import CommitUnknown, InvalidSetting, StorageError
+from ...errors import CommitUnknown, StorageError
 from ..protocol import OpRow, Transition
-from ..validation import check_revision
+from ..validation import check_parent, check_revision
 from .context_file import KINDS, ContextFile, folder_name
 from .files import Files
 from .read import CONTEXTS, Reading, load
@@ -39,8 +39,7 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
     check_revision(transition, *((0, 0) if kept is None else (kept.record.head, kept.record.revision)))
     if kept is None:
         _check_parent(files, transition, full=full)
-        empty = ContextFile(record, record.base)
-        _create(files, empty.follow(transition), op_id, full=full)
+        _create(files, ContextFile(record, record.base).follow(transition), op_id, full=full)
         return None
     kept.check_whole()
     if kept.due:
@@ -107,12 +106,11 @@ def _spilled(files: Files, kept: ContextFile, *, full: bool) -> ContextFile:
 
 
 def _check_parent(files: Files, transition: Transition, *, full: bool) -> None:
-    parent, base = transition.record.parent, transition.record.base
+    parent = transition.record.parent
     if parent is None:
         return
     above = load(files, folder_name(parent), parent)
-    if above is None or base > above.record.head:
-        raise InvalidSetting("parent", f"{parent!r} has no {base} messages that a fork could share")
+    check_parent(transition.record, None if above is None else above.record.head)
     while not full and above is not None:  # a fork must not outlast what it shares
         files.sync(f"{CONTEXTS}/{above.folder}")
         files.sync(CONTEXTS)

@@ -38,9 +38,8 @@ from ...errors import (
     StorageReadOnly,
     StorageUnavailable,
 )
+from ..validation import Durability, check_opening
 from .schema import SCHEMA_VERSION, prepare, version
-
-Durability = Literal["full", "fast"]
 
 Journal = Literal["wal", "truncate"]
 
@@ -64,12 +63,9 @@ def open_file(
         SchemaTooNew: If a later memci wrote it.
         StorageError: If it can't be opened, or is not a store of memci.
     """
-    if durability not in _SYNCHRONOUS:
-        raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
+    check_opening(durability, busy_timeout_seconds)
     if journal not in {None, "wal", "truncate"}:
         raise InvalidSetting("journal", f"{journal!r} is neither 'wal' nor 'truncate'")
-    if not 0 <= busy_timeout_seconds <= 86_400:
-        raise InvalidSetting("busy_timeout_seconds", f"{busy_timeout_seconds!r} is not between 0 and a day")
     check_library(apsw.sqlite_lib_version())
     _check_place(path, read_only=read_only)
     if journal != "truncate" and (network := network_file_system(path)) is not None:

@@ -4,8 +4,7 @@
     (4294967297, 0, None, 1, …)  0x5d1e…     what is read must give the same again, or it is a CorruptRecord
 
 A body has a digest of its own. The crc is over the JSON of the other columns and includes the key, so that a row that
-was moved is found, too. Entries are read in batches, each by a query of its own, so that a slow reader blocks no writer
-and needs little RAM.
+was moved is found, too.
 
 This module knows nothing of transactions, files or forks.
 """
@@ -31,8 +30,6 @@ _BATCH_BYTES: Final = 2**20
 _ENTRIES = """
 SELECT e.id, e.tokens, e.clip, quotes_page, quotes_entry, at, e.crc, codec, digest, body, v.tokens, v.clip, v.crc
 FROM entry AS e LEFT JOIN view AS v ON v.id = e.id + ? WHERE e.id >= ? AND e.id < ?"""
-_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
-_SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
 
 Row = tuple[Any, ...]
 """columns as SQLite has them; the crc covers their types"""
@@ -45,20 +42,7 @@ def crc(*columns: object) -> int:
 
 def context_columns(record: ContextRecord) -> Row:
     """Return the columns of *record*: the id first, the crc last."""
-    columns = (
-        record.id,
-        record.owner,
-        record.settings,
-        record.state,
-        record.head,
-        record.next_page,
-        record.turn,
-        record.open_page,
-        record.revision,
-        record.parent,
-        record.base,
-    )
-    return *columns, crc(*columns)
+    return *record, crc(*record)
 
 
 def read_context(row: Sequence[Any]) -> ContextRecord:
@@ -97,22 +81,14 @@ def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> Entr
 
 
 def read_batch(
-    connection: apsw.Connection,
-    context: str,
-    nr: int,
-    owner: int,
-    first: int,
-    end: int,
-    containing: bytes | None,
+    connection: apsw.Connection, context: str, nr: int, owner: int, first: int, end: int, containing: bytes | None
 ) -> tuple[list[EntryRow], CorruptRecord | None]:
     """Return a batch of the entries from *first* on, and the error of the entry after them, if it has one."""
     bounds = (nr - owner) << 40, owner << 40 | first, (owner << 40) + end
+    search, bindings = ("", bounds) if containing is None else ("AND instr(body, ?)", (*bounds, containing))
     entries: list[EntryRow] = []
     size, seq = 0, first
-    if containing is None:
-        cursor = connection.execute(_SELECT_ENTRIES, bounds)
-    else:
-        cursor = connection.execute(_SELECT_ENTRIES_CONTAINING, (*bounds, containing))
+    cursor = connection.execute(f"{_ENTRIES} {search} ORDER BY e.id LIMIT {BATCH_ROWS}", bindings)
     try:
         for columns in cursor:
             if containing is not None:
@@ -162,44 +138,26 @@ def read_compaction(context: str, row: Row) -> CompactionRow:
 
 def page_columns(nr: int, page: PageRow) -> Row:
     """Return the columns of *page* in context *nr*."""
-    cut_first, cut_end = page.cut or (None, None)
-    columns = (
-        nr << 32 | page.index,
-        page.first,
-        page.end,
-        page.turn,
-        int(page.state),
-        cut_first,
-        cut_end,
-        page.continues,
-        page.archived_turn,
-        page.recall_count,
-        page.last_recalled_turn,
-    )
+    index, first, end, turn, state, cut, *use = page
+    columns = (nr << 32 | index, first, end, turn, int(state), *(cut or (None, None)), *use)
     return *columns, crc(*columns)
 
 
 def read_page(context: str, row: Row) -> PageRow:
     """Return the page in *row*, or raise CorruptRecord."""
     *columns, written = row
-    key, first, end, turn, state, cut_first, cut_end, continues, archived, recalls, recalled = columns
+    key, first, end, turn, state, cut_first, cut_end, *use = columns
     index = key & MAX_PAGE
     if not _matches(written, columns):
         raise CorruptRecord(context, first, f"page #{index} is not what was written")
     cut = None if cut_first is None else (cut_first, cut_end)
-    return PageRow(index, first, end, turn, PageState(state), cut, continues, archived, recalls, recalled)
+    return PageRow(index, first, end, turn, PageState(state), cut, *use)
 
 
 def op_columns(nr: int, op: OpRow) -> Row:
     """Return the columns of *op* in context *nr*."""
-    return (
-        nr,
-        op.op_id,
-        op.digest,
-        op.first,
-        orjson.dumps(op.entries),
-        crc(op.op_id, op.digest.hex(), op.first, op.entries),
-    )
+    written = crc(op.op_id, op.digest.hex(), op.first, op.entries)
+    return nr, op.op_id, op.digest, op.first, orjson.dumps(op.entries), written
 
 
 def read_op(context: str, row: Row) -> OpRow:

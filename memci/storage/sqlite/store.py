@@ -42,8 +42,8 @@ from ..protocol import (
     Sidecar,
     Transition,
 )
-from ..validation import MAX_PAGE, check, check_text
-from .connection import FULL, Durability, Journal, damage, open_file, storage_error
+from ..validation import MAX_PAGE, Durability, check, check_text
+from .connection import FULL, Journal, damage, open_file, storage_error
 from .rows import BATCH_ROWS, MAX_REVISION, read_batch, read_compaction, read_context, read_op, read_page
 from .schema import SCHEMA_VERSION
 from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
@@ -54,20 +54,12 @@ _CHECKPOINT_PAGES = 1000
 _CONTEXT_COLUMNS = """
 c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.parent, c.base, c.crc"""
 _SELECT_CONTEXT = f"SELECT c.nr, {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
-_SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id > ? ORDER BY c.id LIMIT {BATCH_ROWS}"
-_SELECT_FIRST_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id LIMIT {BATCH_ROWS}"
+_SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id"
 _SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
 _SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
 
-_SELECT_PAGES = f"""
-SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
-_SELECT_PAGES_ACTIVE = f"""
-SELECT {PAGE_COLUMNS} FROM page INDEXED BY page_active
-WHERE place = 0 AND id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
-_SELECT_PAGES_OF_STATE = f"""
-SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {BATCH_ROWS}"""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -183,15 +175,7 @@ class SQLiteStorage:
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""
-        records: list[ContextRecord] = []
-        while True:
-            if records:
-                found = self._run("", 0, rows, _SELECT_CONTEXTS, records[-1].id)
-            else:
-                found = self._run("", 0, rows, _SELECT_FIRST_CONTEXTS)
-            records += [read_context(row) for row in found]
-            if len(found) < BATCH_ROWS:
-                return records
+        return [read_context(row) for row in self._run("", 0, rows, _SELECT_CONTEXTS)]
 
     def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names, then empty the write-ahead log, which still holds it. O(rows, and the log)."""
@@ -328,14 +312,13 @@ class SQLiteStorage:
         return found[0] if found else (0, 0, 0, None, 0)
 
     def _scan_pages(self, context: str, nr: int, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
+        index = "INDEXED BY page_active" if state is PageState.ACTIVE else ""
+        chosen = "" if state is None else f"AND place = {state:d}"  # a constant: the partial index needs one
+        select = (
+            f"SELECT {PAGE_COLUMNS} FROM page {index} WHERE id >= ? AND id < ? {chosen} ORDER BY id LIMIT {BATCH_ROWS}"
+        )
         while first < end:
-            bounds = nr << 32 | first, (nr << 32) + end
-            if state is PageState.ACTIVE:
-                found = self._run(context, 0, rows, _SELECT_PAGES_ACTIVE, *bounds)
-            elif state is None:
-                found = self._run(context, 0, rows, _SELECT_PAGES, *bounds)
-            else:
-                found = self._run(context, 0, rows, _SELECT_PAGES_OF_STATE, *bounds, int(state))
+            found = self._run(context, 0, rows, select, nr << 32 | first, (nr << 32) + end)
             for row in found:
                 page = read_page(context, row)
                 first = page.index + 1

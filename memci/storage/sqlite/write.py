@@ -11,9 +11,9 @@ This module knows nothing of connections, locks or files.
 
 import apsw
 
-from ...errors import CorruptRecord, InvalidSetting, LimitExceeded
-from ..protocol import CompactionRow, ErasedRows, Erasure, OpRow, Transition
-from ..validation import check_revision
+from ...errors import CorruptRecord, LimitExceeded
+from ..protocol import ErasedRows, Erasure, OpRow, Transition
+from ..validation import check_forks, check_parent, check_revision, without_digests
 from .rows import (
     Row,
     compaction_columns,
@@ -60,8 +60,6 @@ _DELETE_VIEW = "DELETE FROM view WHERE id = ?"
 _WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40}
 """bits that a key has below the number of its context"""
 
-_GONE = bytes(16)
-
 
 def rows(connection: apsw.Connection, statement: str, *bindings: int | str | bytes | None) -> list[Row]:
     """Return all rows of *statement*."""
@@ -83,7 +81,8 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
         connection.execute(_UPDATE_CONTEXT, (*columns[1:], nr))
     else:
         if record.parent is not None:
-            _check_parent(connection, record.parent, record.base)
+            parent = rows(connection, SELECT_HEAD, record.parent)
+            check_parent(record, parent[0][1] if parent else None)
         nr = rows(connection, _INSERT_CONTEXT, *columns)[0][0]
         if nr > _MAX_CONTEXTS:
             raise LimitExceeded("contexts in one file", nr, _MAX_CONTEXTS)
@@ -93,15 +92,10 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
         connection.executemany(_REPLACE_PAGE, [page_columns(nr, page) for page in transition.pages])
     if transition.views:
         connection.executemany(_REPLACE_VIEW, [view_columns(nr, *view) for view in transition.views])
-    if transition.history:
-        connection.executemany(_REPLACE_COMPACTION, [compaction_columns(nr, row) for row in transition.history])
-    if transition.compaction is not None:
-        row = CompactionRow(record.revision, record.head, record.turn, transition.compaction)
-        connection.execute(_REPLACE_COMPACTION, compaction_columns(nr, row))
-    if transition.ops:
-        connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in transition.ops])
-    if op is not None:
-        connection.execute(_INSERT_OP, op_columns(nr, op))
+    if compactions := transition.all_compactions():
+        connection.executemany(_REPLACE_COMPACTION, [compaction_columns(nr, row) for row in compactions])
+    if ops := transition.all_ops():
+        connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in ops])
     return None
 
 
@@ -109,9 +103,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
     """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
     gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0}
     for context in erasure.contexts:
-        left = [each for (each,) in rows(connection, _SELECT_FORKS, context) if each not in erasure.contexts]
-        if left:
-            raise InvalidSetting("context", f"{left[0]!r} is a fork of {context!r}: erase that first")
+        check_forks(((fork, context) for (fork,) in rows(connection, _SELECT_FORKS, context)), erasure.contexts)
         for nr, *_ in rows(connection, SELECT_HEAD, context):
             for table in _DELETE_RANGE:
                 gone[table] += _delete(connection, table, nr)
@@ -131,7 +123,11 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
             gone["edition"] += _delete(connection, "edition", nr)
             own = {seq for owner, seq in erased if owner == nr}
             shown = [seq for owner, seq in erased if _owner(connection, transition.record.id, seq) == owner]
-            gone["op"] += _forget_ops(connection, transition.record.id, nr, own)
+            if own:
+                before = rows(connection, _SELECT_OPS_BEFORE, nr, max(own))
+                cleared = without_digests([read_op(transition.record.id, row) for row in before], own)
+                connection.executemany(_REPLACE_OP, [op_columns(nr, op) for op in cleared])
+                gone["op"] += len(cleared)
             connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in shown])
         apply(connection, transition)
     return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
@@ -148,12 +144,6 @@ def scrub(connection: apsw.Connection) -> bool:
     return True
 
 
-def _check_parent(connection: apsw.Connection, parent: str, base: int) -> None:
-    found = rows(connection, SELECT_HEAD, parent)
-    if not found or base > found[0][1]:
-        raise InvalidSetting("parent", f"{parent!r} has no {base} messages that a fork could share")
-
-
 def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
     """Return the number of the context that holds entry *seq* of *context*: itself, or one that it was forked from."""
     while context is not None:
@@ -165,20 +155,6 @@ def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:
             return int(nr)
         context = parent
     return 0
-
-
-def _forget_ops(connection: apsw.Connection, context: str, nr: int, erased: set[int]) -> int:
-    """Clear the digest, which depends on the bytes, of each op that appended one of *erased*; return how many."""
-    if not erased:
-        return 0
-    ops = [read_op(context, row) for row in rows(connection, _SELECT_OPS_BEFORE, nr, max(erased))]
-    changed = [
-        op._replace(digest=_GONE)
-        for op in ops
-        if op.digest != _GONE and not erased.isdisjoint(range(op.first, op.first + len(op.entries)))
-    ]
-    connection.executemany(_REPLACE_OP, [op_columns(nr, op) for op in changed])
-    return len(changed)
 
 
 def _delete(connection: apsw.Connection, table: str, nr: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from memci.errors import HandlePoisoned, InvalidSetting, MemciError, SchemaTooNew, StorageReadOnly, StorageUnavailable
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem.context_file import folder_name
-from memci.storage.filesystem.erase import dumps, stage
+from memci.storage.filesystem.erase import Staging, dumps
 from memci.storage.protocol import ContextRecord, Erasure, PageRow, PageState, Transition
 from memci.testing.storage.rows import append, appended, current, entry
 
@@ -220,7 +220,7 @@ def test_folder_without_the_right_to_write_can_be_read(
     storage = FilesystemStorage(path)
     fill(storage, "a", 3)
     erasure = Erasure(entries=(("a", entry(0, b'"gone"')),))
-    (path / "erasing.jsonl").write_bytes(dumps(stage(storage._files, erasure)[0]))
+    (path / "erasing.jsonl").write_bytes(dumps(Staging(storage._files).run(erasure)[0]))
     (path / "erasing.jsonl").chmod(0o600)
     storage.close()
     folders = [path, *(each for each in path.rglob("*") if each.is_dir())]

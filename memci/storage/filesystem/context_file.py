@@ -166,8 +166,7 @@ class ContextFile:
             line(folder, {"text": "settings"}, record.settings.encode()),
             line(folder, {"text": "state"}, record.state.encode()),
         ]
-        lines += [page_line(folder, row) for _, row in sorted(self.active.items())]
-        lines += [page_line(folder, row) for _, row in sorted(self.rows.items())]
+        lines += [page_line(folder, row) for kept in (self.active, self.rows) for _, row in sorted(kept.items())]
         lines += [view_line(folder, seq, *view) for seq, view in self.views.items()]
         lines += [op_line(folder, op) for op in self.ops.values()]
         lines += [compaction_line(folder, row) for row in self.compactions.values()]

@@ -120,9 +120,11 @@ class Staging:
         gone = ErasedRows()
         for context in dict.fromkeys(erasure.contexts):
             gone = self._remove(context, gone)
+        erased: set[tuple[str, int]] = set()
         for context, row in erasure.entries:
-            self._bury(self._kept(_owner(self._files, context, row.seq).record.id), context, row)
-        erased = {(_owner(self._files, context, row.seq).record.id, row.seq) for context, row in erasure.entries}
+            owner = _owner(self._files, context, row.seq).record.id
+            self._bury(self._kept(owner), context, row)
+            erased.add((owner, row.seq))
         for transition in erasure.transitions:
             context = transition.record.id
             head = self._kept(context).record.head

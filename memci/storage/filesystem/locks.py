@@ -55,7 +55,8 @@ class Locks:
         try:
             for name in names:
                 self._held.append(FileIO(self._files.open_lock(f"{LOCKS}/{name}.lock")))
-                _wait(self._held[-1], self._seconds, self._told())
+                message = f"another one has held {self._files.path!r} for {self._seconds:g} s: try again later"
+                _wait(self._held[-1], self._seconds, message)
             yield
         finally:
             self._let_go(before)
@@ -66,9 +67,6 @@ class Locks:
                 fcntl.flock(self._held[-1], fcntl.LOCK_UN)
             self._held[-1].close()
             self._held.pop()
-
-    def _told(self) -> str:
-        return f"another one has held {self._files.path!r} for {self._seconds:g} s: try again later"
 
 
 @contextmanager

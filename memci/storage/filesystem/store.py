@@ -159,7 +159,7 @@ class FilesystemStorage:
                 staged, erased = Staging(self._files).run(erasure)
                 if staged:
                     self._files.write(JOURNAL, dumps(staged))
-                    make_final(self._files, "", None)
+                    make_final(self._files.sync, "", None)
                     try:
                         finish(self._files, staged)
                     except StorageFull:  # it is erased: the next one with room on the disk finishes it
@@ -274,11 +274,12 @@ def _opened(path: str, durability: str, busy_timeout_seconds: float, *, read_onl
 
 
 def _make(path: str, *, read_only: bool) -> None:
+    there = os.path.lexists(path)  # before the next line: another process may make it just now
     if os.path.isdir(path):  # noqa: PTH112
         return
-    if os.path.lexists(path) and not os.path.isdir(path):  # noqa: PTH112 -- another process may have made it just now
+    if there:
         raise StorageUnavailable(f"{path!r} is no folder: name a folder, or use SQLiteStorage for a file")
-    if read_only and not os.path.isdir(path):  # noqa: PTH112
+    if read_only:
         raise StorageUnavailable(f"there is no folder {path!r}: check the path, or open it to write")
     try:
         with suppress(FileExistsError):

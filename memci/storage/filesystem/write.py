@@ -10,6 +10,8 @@ all folders above, and an op is reported as known only after a sync.
 A commit holds the lock of the context. This module knows nothing of locks or erasing.
 """
 
+from collections.abc import Callable
+
 from ...errors import CommitUnknown, StorageError
 from ..protocol import OpRow, Transition
 from ..validation import check_parent, check_revision
@@ -29,12 +31,12 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
     kept = load(files, folder_name(record.id), record.id)
     op_id = None if op is None else op.op_id
     if kept is not None and full:
-        make_last(files, f"{CONTEXTS}/{kept.folder}", op_id)
+        make_final(files.make_last, f"{CONTEXTS}/{kept.folder}", op_id)
     if kept is not None and op is not None:
         known = Reading(files, kept).op(op.op_id)
         if known is not None:
             if full:
-                make_final(files, f"{CONTEXTS}/{kept.folder}", op_id)
+                make_final(files.sync, f"{CONTEXTS}/{kept.folder}", op_id)
             return known
     check_revision(transition, *((0, 0) if kept is None else (kept.record.head, kept.record.revision)))
     if kept is None:
@@ -47,22 +49,14 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
     place = f"{CONTEXTS}/{kept.folder}"
     files.write(f"{place}/context.jsonl", kept.follow(transition).dumps())
     if full:
-        make_final(files, place, op_id)
+        make_final(files.sync, place, op_id)
     return None
 
 
-def make_last(files: Files, place: str, op_id: str | None) -> None:
-    """Make the folder *place* last, or raise CommitUnknown."""
+def make_final(make: Callable[[str], None], place: str, op_id: str | None) -> None:
+    """Make the folder *place* last by a method of its files (`sync` or `make_last`), or raise CommitUnknown."""
     try:
-        files.make_last(place)
-    except StorageError as error:
-        raise CommitUnknown(op_id, str(error)) from error
-
-
-def make_final(files: Files, place: str, op_id: str | None) -> None:
-    """Make the names in the folder *place* last, or raise CommitUnknown."""
-    try:
-        files.sync(place)
+        make(place)
     except StorageError as error:
         raise CommitUnknown(op_id, str(error)) from error
 
@@ -80,7 +74,7 @@ def _create(files: Files, kept: ContextFile, op_id: str | None, *, full: bool) -
         files.remove(tmp)
         raise
     if full:
-        make_last(files, f"{CONTEXTS}/{kept.folder}", op_id)
+        make_final(files.make_last, f"{CONTEXTS}/{kept.folder}", op_id)
 
 
 def _spilled(files: Files, kept: ContextFile, *, full: bool) -> ContextFile:

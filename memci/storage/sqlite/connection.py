@@ -7,9 +7,8 @@
     a file of another program        StorageUnavailable  unchanged
     on a network file system         StorageUnavailable  unchanged, unless journal="truncate" is given
 
-    journal      "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
-                 "truncate"   a rollback journal: slower, needs no shared memory
-    durability   "full"       synced when a commit returns     "fast"   a power cut may take the newest commits
+    journal "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
+            "truncate"   a rollback journal: slower, needs no shared memory
 
 One process must not use SQLite through two libraries: closing any descriptor of a file drops all of its locks. So
 only `apsw` opens the file here, and a program must not open it with `sqlite3` at the same time.

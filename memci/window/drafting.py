@@ -126,6 +126,8 @@ def timestamp(at: datetime | str | None) -> str | None:
     """
     if at is None:
         return None
+    if isinstance(at, datetime) and at.tzinfo is UTC:
+        return at.isoformat()
     try:
         when = at if isinstance(at, datetime) else datetime.fromisoformat(at)
         (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)  # the memory reads it in UTC

@@ -212,12 +212,14 @@ def _words(text: str) -> list[Piece]:
 
 
 def _tokens(words: Sequence[str]) -> list[tuple[int, _Token]]:
-    return [(index, token) for index, raw in enumerate(words) if len(raw) <= _RAW and (token := _token(raw))]
+    if max(map(len, words), default=0) > _RAW:
+        words = [raw if len(raw) <= _RAW else "" for raw in words]
+    return [(index, token) for index, raw in enumerate(words) if (token := _token(raw))]
 
 
 @lru_cache(maxsize=8_192)  # most words of a text were in the one before
 def _token(raw: str) -> _Token | None:
-    if raw.isalpha() and raw.islower():
+    if not raw or (raw.isalpha() and raw.islower()):
         return None
     word = raw.strip(_EDGES)
     if not word.isalnum() and ("(" in word or "[" in word or "{" in word):

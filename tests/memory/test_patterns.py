@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers import fact_lists as knowledge
-from memci.memory.tiers import profile, relations, traits
+from memci.memory.tiers import facts, graph, profile
 from memci.text.language import importance, keywords
 from memci.text.language import terms as words
 from memci.text.language.patterns import pattern as table
 
 ENGLISH = table("instructions", "direct", "latin")
 KOREAN = table("relations", "says", "hangul")
-EXPRESSIVE, HUMOROUS = (traits._pattern(each) for each in ("expressiveness", "humour"))
+EXPRESSIVE, HUMOROUS = (profile._pattern(each) for each in ("expressiveness", "humour"))
 TESTS = Path(__file__).parents[1]
 CORPUS = "\n".join(
     path.read_text(encoding="utf-8")
@@ -25,13 +24,13 @@ CORPUS = "\n".join(
 
 PLAIN = {
     "figures": (
-        knowledge._FIGURE,
+        facts._FIGURE,
         r"\d+(?:[.,:/-]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten)\b|[一二两三四五六七八九十]",
     ),
     "runs": (keywords._RUN, keywords._RUN.pattern.replace("(?>", "(?:")),
     "chunks": (words._CHUNK, r"\w+(?:['’.,:/@#&+_-]+\w+)*"),
-    "names": (relations._NAMES, r"[A-Z][\w’'-]*\w(?: (?:of |the |de |van )?[A-Z][\w’'-]*\w)*|[A-Z]\w+"),
-    "tokens": (relations._TOKEN, r"[^\W_]+(?:['’&.-][^\W_]+)*|[,;:!?.()]"),
+    "names": (graph._NAMES, r"[A-Z][\w’'-]*\w(?: (?:of |the |de |van )?[A-Z][\w’'-]*\w)*|[A-Z]\w+"),
+    "tokens": (graph._TOKEN, r"[^\W_]+(?:['’&.-][^\W_]+)*|[,;:!?.()]"),
     # no word of Korean has more than 30 letters
     "deeds in Korean": (KOREAN, KOREAN.pattern.replace("{1,30}", "+")),
     "instructions": (ENGLISH, ENGLISH.pattern.replace(r"(?> \w+ly)", r" \w+ly")),

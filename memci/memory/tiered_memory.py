@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from ..errors import InvalidSetting, LimitExceeded, brief
@@ -175,8 +176,7 @@ class TieredMemory:
         def worked() -> Work:
             owner = self._session.owner
             owner.refresh()
-            counts = owner.jobs.counts()
-            return Work(counts.waiting, counts.set_aside, counts.skipped, owner.usage.total())
+            return replace(owner.jobs.counts(), spent=owner.usage.total())
 
         return self._locked(worked)
 

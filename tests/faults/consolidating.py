@@ -95,7 +95,7 @@ def known(store: str) -> Known:
 
 def _counted(store: str) -> Known:
     with room() as folder:
-        shutil.copytree(_template(store), folder, dirs_exist_ok=True)
+        shutil.copytree(template(store), folder, dirs_exist_ok=True)
         bomb = Bomb()
         with closing(stored(store, Path(folder))) as storage:
             if error := bomb.around(lambda: consolidated(storage, Clock())):
@@ -144,7 +144,7 @@ def exploded(case: Case) -> tuple[str, list[str]]:
     try:
         with room() as name:
             folder = Path(name)
-            shutil.copytree(_template(case.store), folder, dirs_exist_ok=True)
+            shutil.copytree(template(case.store), folder, dirs_exist_ok=True)
             happened, place = _killed(case, folder) if case.kind == "killed" else _raised(case, folder)
             with closing(stored(case.store, folder)) as storage:
                 _go_on(storage)
@@ -194,7 +194,8 @@ def _difference(expected: str, seen: str) -> str:
 
 
 @cache
-def _template(store: str) -> Path:
+def template(store: str) -> Path:
+    """Return a folder with a memory in which much is to be done."""
     made = room()
     _ROOMS.append(made)
     with closing(stored(store, Path(made.name))) as storage:

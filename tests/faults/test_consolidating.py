@@ -1,11 +1,25 @@
 """A quick look at `consolidating`: no kill loses or repeats anything of a consolidation, and one that does is found."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from memci.memory.consolidation import event_detection
 from memci.memory.repository.job_queue import JobQueue
-from tests.faults.consolidating import Case, Consolidations, exploded, known
+from tests.faults.bombs import Bomb
+from tests.faults.consolidating import (
+    Case,
+    Clock,
+    Consolidations,
+    consolidated,
+    exploded,
+    known,
+    stored,
+    template,
+)
 from tests.faults.tally import Order
+from tests.faults.worker import room
 
 
 @pytest.mark.slow
@@ -43,16 +57,20 @@ def test_job_that_goes_before_it_is_done_is_noticed(monkeypatch):
 @pytest.mark.slow
 def test_step_in_two_transactions_is_noticed(monkeypatch):
     """A step that keeps the half of what it found, and is done again, is found out: its events are there twice."""
-    keep = event_detection.keep_profile
+    keep, bomb, halfway = event_detection.keep_profile, Bomb(), []
 
     def halves(owner, *args):
         with owner.store.change() as connection:
             connection.execute("COMMIT")
             connection.execute("BEGIN IMMEDIATE")
+        halfway.append(bomb.lines)
         return keep(owner, *args)
 
-    lines = known("sqlite").firsts
+    known("sqlite")
     monkeypatch.setattr(event_detection, "keep_profile", halves)
-    found = (each for line in lines[2 * len(lines) // 3 :: 4] for each in exploded(Case("sqlite", "killed", line))[1])
+    with room() as folder:
+        shutil.copytree(template("sqlite"), folder, dirs_exist_ok=True)
+        bomb.around(lambda: consolidated(stored("sqlite", Path(folder)), Clock()))
+    found = (each for line in tuple(halfway) for each in exploded(Case("sqlite", "killed", line + 5))[1])
 
     assert any("known twice" in violation for violation in found)

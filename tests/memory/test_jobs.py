@@ -11,8 +11,9 @@ from model_kit import Clock, closing_all, modelled, page, tell
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import SchemaTooNew, StorageReadOnly
 from memci.memory import TieredMemory
+from memci.memory.backend import Work
 from memci.memory.inspect import overview
-from memci.memory.repository.job_queue import JobCounts, JobQueue
+from memci.memory.repository.job_queue import JobQueue
 from memci.memory.repository.store import MemoryStore, OwnerKey
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import saying
@@ -97,7 +98,7 @@ def test_same_job_waits_once(queue):
     waiting(queue, "notice")
 
     assert queue.claim(2.0) is None
-    assert queue.counts() == JobCounts(waiting=1)
+    assert queue.counts() == Work(waiting=1)
 
 
 def test_job_that_was_set_aside_is_taken_up_for_something_else(store, queue):
@@ -107,7 +108,7 @@ def test_job_that_was_set_aside_is_taken_up_for_something_else(store, queue):
         job = queue.claim(1.0)
         with store.change():
             queue.set_aside(job, undone=undone)
-    assert queue.counts() == JobCounts(set_aside=2)
+    assert queue.counts() == Work(set_aside=2)
 
     waiting(queue, "handover", "notice")
 
@@ -157,7 +158,7 @@ def test_queue_is_bounded(store, queue, monkeypatch):
             queue.skip()
 
     assert taken == [True, True, True, False, False]
-    assert queue.counts() == JobCounts(waiting=3, skipped=2)
+    assert queue.counts() == Work(waiting=3, skipped=2)
 
 
 def test_pages_beyond_the_bound_are_skipped(monkeypatch):

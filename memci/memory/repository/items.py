@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
-from .store import OwnerKey
+from .store import OwnerTable
 
 _T = TypeVar("_T")
 Vector = NDArray[np.float32]
@@ -24,11 +24,8 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 def dumped(value: Any, *, without: Iterable[str] = ()) -> str:
     """Return the fields of a dataclass as JSON, without some. O(size)."""
-    left = frozenset(without)
-    body = {
-        field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value) if field.name not in left
-    }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    body = {name: each for name, each in _fields(value).items() if name not in frozenset(without)}
+    return json.dumps(body, default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def loaded(kind: type[_T], body: str, **more: Any) -> _T:
@@ -55,12 +52,8 @@ def unpacked(row: bytes | None) -> Vector | None:
     return None if row is None else np.frombuffer(row, np.float32)
 
 
-class ItemTable:
-    """The items of one owner, each with its evidence. Whatever writes is called within a change of the owner."""
-
-    def __init__(self, owner: OwnerKey) -> None:
-        self._owner = owner
-        self._store = owner.store
+class ItemTable(OwnerTable):
+    """The items of one owner, each with its evidence."""
 
     def put(
         self,
@@ -96,27 +89,20 @@ class ItemTable:
 
     def bodies(self, kind: str) -> list[str]:
         """Return the bodies of all items of a *kind*. O(items)."""
-        rows = self._store.read_rows("SELECT body FROM memory_item WHERE owner = ? AND kind = ?", self._owner.nr, kind)
-        return [row[0] for row in rows]
+        statement = "SELECT body FROM memory_item WHERE owner = ? AND kind = ?"
+        return self._store.read_column(statement, self._owner.nr, kind)
 
     def body(self, item: int, kind: str) -> str | None:
         """Return the body of an item, None if it is not of that *kind*."""
-        rows = self._store.read_rows("SELECT body FROM memory_item WHERE id = ? AND kind = ?", item, kind)
-        return rows[0][0] if rows else None
+        return self._store.read_value("SELECT body FROM memory_item WHERE id = ? AND kind = ?", item, kind)
 
     def all_there(self, ids: Collection[int]) -> bool:
         """Return whether all items are still there. O(ids)."""
-        rows = self._store.read_rows(
-            "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))
-        )
-        return bool(rows[0][0] == len(ids)) if rows else not ids
+        return len(ids) == (self._store.read_value(_COUNT, json.dumps(list(ids))) or 0)
 
     def evidence(self, item: int) -> list[int]:
         """Return the pages that an item was derived from."""
-        return [
-            row[0]
-            for row in self._store.read_rows("SELECT page FROM memory_evidence WHERE item = ? ORDER BY page", item)
-        ]
+        return self._store.read_column("SELECT page FROM memory_evidence WHERE item = ? ORDER BY page", item)
 
     def derived(self, pages: Collection[int], kind: str | None = None) -> list[tuple[int, str]]:
         """Return (id, body) of the items that one of *pages* is evidence of, of all kinds or one. O(their evidence)."""
@@ -135,6 +121,7 @@ class ItemTable:
         self._store.executemany(_RETRIEVED, [(json.dumps(when), key) for key, when in facts])
 
 
+_COUNT = "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))"
 _REPLACE = """
 INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT(id) DO UPDATE SET body = excluded.body, vector = excluded.vector"""
@@ -151,14 +138,13 @@ _VISITED = "UPDATE memory_item SET body = json_set(body, '$.warmth', json(?), '$
 _RETRIEVED = "UPDATE memory_item SET body = json_set(body, '$.retrieved', json(?)) WHERE id = ?"
 
 
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple | list | frozenset | set):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return value
+    """Return a value of a field in a form that JSON has."""
+    return list(value) if isinstance(value, frozenset | set) else _fields(value)
 
 
 def _frozen(value: Any) -> Any:

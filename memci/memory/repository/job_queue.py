@@ -12,10 +12,10 @@ This module knows nothing of what the kinds mean.
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from .store import MemoryStore, OwnerKey
+from ..backend import Work
+from .store import MemoryStore, OwnerTable
 
 MOST: Final = 1_000
 """jobs of an owner that may wait"""
@@ -29,8 +29,7 @@ SAVE: Final = "save"
 _NEVER: Final = 9e15
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A job that was claimed."""
 
     id: int
@@ -46,33 +45,19 @@ class Job:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Saving:
+class Saving(NamedTuple):
     """A fact that is to be saved, and the page that says it."""
 
     id: int
     context: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
     text: str
     about: str
     at: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class JobCounts:
-    """How many jobs there are."""
-
-    waiting: int = 0
-    set_aside: int = 0
-    skipped: int = 0
-
-
-class JobQueue:
+class JobQueue(OwnerTable):
     """The jobs of one owner. Whatever writes is called within a change of the store, but for `claim`."""
-
-    def __init__(self, owner: OwnerKey) -> None:
-        self._owner = owner
-        self._store = owner.store
 
     def enqueue(self, kind: str, subject: int = 0, body: str = "") -> bool:
         """Add a job, once; another *body* makes a known one due again. Return False if too many wait. O(1).
@@ -80,11 +65,9 @@ class JobQueue:
         A job that was set aside and done without the model is tried again: it is about something else now.
         """
         key = self._owner.nr, kind, subject
-        known = self._store.read_rows("SELECT 1 FROM memory_job WHERE owner = ? AND kind = ? AND subject = ?", *key)
-        if not known:
-            ((waiting,),) = self._store.read_rows(_WAITING, self._owner.nr)
-            if waiting >= MOST:
-                return False
+        known = self._store.read_value("SELECT 1 FROM memory_job WHERE owner = ? AND kind = ? AND subject = ?", *key)
+        if not known and (self._store.read_value(_WAITING, self._owner.nr) or 0) >= MOST:
+            return False
         self._store.execute(_ENQUEUE, *key, body, TRIES)
         return True
 
@@ -134,21 +117,21 @@ class JobQueue:
         """Hold all jobs back for a while: the model is away. That is not counted as a try."""
         self._store.execute(_RELEASE, now + _pause(job.away + 1), 1, job.id)
         self._store.execute(_AWAY, self._owner.nr)
-        ((away,),) = self._store.read_rows("SELECT away FROM memory_queue WHERE owner = ?", self._owner.nr)
+        away = self._store.read_value("SELECT away FROM memory_queue WHERE owner = ?", self._owner.nr) or 0
         self._store.execute("UPDATE memory_queue SET until = ? WHERE owner = ?", now + _pause(away), self._owner.nr)
 
     def answered(self) -> None:
         """Note that the model answers."""
         self._store.execute("UPDATE memory_queue SET until = 0, away = 0 WHERE owner = ? AND away > 0", self._owner.nr)
 
-    def counts(self) -> JobCounts:
-        """Return how many jobs there are. O(jobs)."""
+    def counts(self) -> Work:
+        """Return how many jobs there are; what they cost is in the usage ledger. O(jobs)."""
         if not self._there:
-            return JobCounts()
+            return Work()
         nr = self._owner.nr
         ((waiting, all_),) = self._store.read_rows("SELECT count(due), count(*) FROM memory_job WHERE owner = ?", nr)
-        skipped = self._store.read_rows("SELECT skipped FROM memory_queue WHERE owner = ?", nr)
-        return JobCounts(waiting, all_ - waiting, skipped[0][0] if skipped else 0)
+        skipped = self._store.read_value("SELECT skipped FROM memory_queue WHERE owner = ?", nr) or 0
+        return Work(waiting, all_ - waiting, skipped)
 
     def save(self, saving: Saving, *, known: bool) -> bool:
         """Let a fact wait to be saved until its page is *known*. Return False if too many wait."""
@@ -156,9 +139,8 @@ class JobQueue:
             return False
         body = [saving.context, saving.index, saving.text, saving.about, saving.at]
         due = 0.0 if known else _NEVER
-        self._store.execute(
-            _SAVE, self._owner.nr, SAVE, due, json.dumps(body, ensure_ascii=False), self._owner.nr, SAVE
-        )
+        nr, text = self._owner.nr, json.dumps(body, ensure_ascii=False)
+        self._store.execute(_SAVE, nr, SAVE, due, text, nr, SAVE)
         return True
 
     def savable(self, context: str, index: int) -> None:
@@ -179,9 +161,8 @@ class JobQueue:
     def forget(self, context: str | None, indexes: Collection[int] | None) -> None:
         """Remove the facts that wait of pages, or of a context; of the whole owner all jobs and what was counted."""
         if context is None and indexes is None:
-            self._store.execute("DELETE FROM memory_job WHERE owner = ?", self._owner.nr)
-            self._store.execute("DELETE FROM memory_queue WHERE owner = ?", self._owner.nr)
-            self._store.execute("DELETE FROM memory_spent WHERE owner = ?", self._owner.nr)
+            for table in ("memory_job", "memory_queue", "memory_spent"):
+                self._store.execute(f"DELETE FROM {table} WHERE owner = ?", self._owner.nr)  # noqa: S608 -- constants
             return
         for each in self.savings():
             if each.context == context and (indexes is None or each.index in indexes):

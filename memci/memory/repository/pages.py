@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..backend import PageRecord
 from .items import Vector, packed, unpacked
-from .store import OwnerKey
+from .store import OwnerTable
 from .tier import EVICTED, MID, OBSERVED, QUARANTINED, SHORT
 
 
@@ -70,12 +70,8 @@ class GroupedPage(NamedTuple):
     index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
 
 
-class PageTable:
+class PageTable(OwnerTable):
     """The pages of one owner."""
-
-    def __init__(self, owner: OwnerKey) -> None:
-        self._owner = owner
-        self._store = owner.store
 
     def find(self, context: str, index: int) -> KnownPage | None:
         """Return the row of a page, None if it was never observed."""
@@ -84,15 +80,12 @@ class PageTable:
 
     def digest(self, page: int) -> bytes | None:
         """Return the digest of a page from which something may be derived, None if there is no such page."""
-        rows = self._store.read_rows(
-            "SELECT digest FROM memory_page WHERE id = ? AND analyzed & ? = 0", page, QUARANTINED
-        )
-        return rows[0][0] if rows else None
+        statement = "SELECT digest FROM memory_page WHERE id = ? AND analyzed & ? = 0"
+        return self._store.read_value(statement, page, QUARANTINED)
 
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
-        rows = self._store.read_rows(_ACKNOWLEDGED, self._owner.name, context)
-        return int(rows[0][0]) if rows else 0
+        return self._store.read_value(_ACKNOWLEDGED, self._owner.name, context) or 0
 
     def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
         """Return the ids of all pages, of a context, or of some of its pages. O(what is returned)."""
@@ -100,20 +93,17 @@ class PageTable:
         if context is None:
             wanted = None if indexes is None else frozenset(indexes)
             every = self._store.read_rows("SELECT id, page FROM memory_page WHERE owner = ?", nr)
-            rows = [(id_,) for id_, index in every if wanted is None or index in wanted]
-        elif indexes is None:
-            rows = self._store.read_rows(_OF_CONTEXT, nr, context)
-        else:
-            rows = self._store.read_rows(_SOME_OF_CONTEXT, nr, context, json.dumps(list(indexes)))
-        return [int(id_) for (id_,) in rows]
+            return [id_ for id_, index in every if wanted is None or index in wanted]
+        if indexes is None:
+            return self._store.read_column(_OF_CONTEXT, nr, context)
+        return self._store.read_column(_SOME_OF_CONTEXT, nr, context, json.dumps(list(indexes)))
 
     def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
         """Add the row of *page*, and return its id and the number of its context."""
         nr = self._owner.nr
         self._store.execute(_ACKNOWLEDGE, nr, page.context, page.index)
-        ((context,),) = self._store.read_rows(
-            "SELECT nr FROM memory_context WHERE owner = ? AND name = ?", nr, page.context
-        )
+        statement = "SELECT nr FROM memory_context WHERE owner = ? AND name = ?"
+        context = self._store.read_column(statement, nr, page.context)[0]
         id_ = self._store.insert_row(
             "INSERT INTO memory_page(owner, context, page, turn, at, digest, analyzed) VALUES (?, ?, ?, ?, ?, ?, ?)",
             *(nr, context, page.index, page.turn, page.at, digest, marks),
@@ -131,11 +121,9 @@ class PageTable:
         self._store.execute("DELETE FROM memory_vector WHERE page = ? AND passage = 0", page)
         self._store.execute("DELETE FROM memory_evidence WHERE page = ?", page)
         self._store.execute("DELETE FROM memory_job WHERE kind = 'page' AND subject = ?", page)
-        ((before, after),) = self._store.read_rows("SELECT previous, next FROM memory_page WHERE id = ?", page) or [
-            (None, None)
-        ]
-        self._store.execute("UPDATE memory_page SET next = ? WHERE id = ?", after, before)
-        self._store.execute("UPDATE memory_page SET previous = ? WHERE id = ?", before, after)
+        for before, after in self._store.read_rows("SELECT previous, next FROM memory_page WHERE id = ?", page):
+            self._store.execute("UPDATE memory_page SET next = ? WHERE id = ?", after, before)
+            self._store.execute("UPDATE memory_page SET previous = ? WHERE id = ?", before, after)
 
     def quarantine(self, page: int) -> None:
         """Take a page out of its tier, for good: nothing is derived from it any more."""
@@ -154,7 +142,7 @@ class PageTable:
 
     def has_context(self) -> bool:
         """Return whether any context is left. One query."""
-        return bool(self._store.read_rows("SELECT 1 FROM memory_context WHERE owner = ?", self._owner.nr))
+        return bool(self._store.read_value("SELECT 1 FROM memory_context WHERE owner = ?", self._owner.nr))
 
     def recount(self, context: str | None) -> None:
         """Set what is acknowledged of a context to its highest page: numbers after it may be given out again."""
@@ -166,7 +154,7 @@ class PageTable:
 
     def queue(self, most: int = -1) -> list[int]:
         """Return the pages of the short-term queue, the oldest first. O(pages returned)."""
-        return [row[0] for row in self._store.read_rows(_QUEUE, self._owner.name, SHORT, most)]
+        return self._store.read_column(_QUEUE, self._owner.name, SHORT, most)
 
     def vectors(self, episode: int, model: str) -> list[tuple[int, Vector]]:
         """Return the vectors that *model* made of the pages of an episode, with the ids of the pages."""
@@ -224,11 +212,8 @@ class PageTable:
 
     def episodes(self) -> dict[int, int]:
         """Return the episode of each page that is in one. O(pages)."""
-        return dict(
-            self._store.read_rows(
-                "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL", self._owner.nr
-            )
-        )
+        statement = "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL"
+        return dict(self._store.read_rows(statement, self._owner.nr))
 
     def items(self, page: int) -> list[int]:
         """Return the ids of the episode and the chain of a page that has a title."""
@@ -241,28 +226,22 @@ class PageTable:
 
     def untold(self, episode: int, mark: int, most: int) -> list[int]:
         """Return up to *most* pages of an episode that do not have *mark*, without those in quarantine."""
-        rows = self._store.read_rows(
-            "SELECT id FROM memory_page WHERE episode = ? AND analyzed & ? = 0 ORDER BY id LIMIT ?",
-            *(episode, mark | QUARANTINED, most),
-        )
-        return [row[0] for row in rows]
+        statement = "SELECT id FROM memory_page WHERE episode = ? AND analyzed & ? = 0 ORDER BY id LIMIT ?"
+        return self._store.read_column(statement, episode, mark | QUARANTINED, most)
 
     def mark(self, pages: Iterable[int], mark: int) -> None:
         """Mark pages, from which something was derived."""
-        self._store.executemany(
-            "UPDATE memory_page SET analyzed = analyzed | ? WHERE id = ?", [(mark, each) for each in pages]
-        )
+        marked = [(mark, each) for each in pages]
+        self._store.executemany("UPDATE memory_page SET analyzed = analyzed | ? WHERE id = ?", marked)
 
     def unmark(self, pages: Iterable[int]) -> None:
         """Take all marks from pages but that of the quarantine: what is derived from them is derived again."""
-        self._store.executemany(
-            "UPDATE memory_page SET analyzed = analyzed & ? WHERE id = ?", [(QUARANTINED, each) for each in pages]
-        )
+        left = [(QUARANTINED, each) for each in pages]
+        self._store.executemany("UPDATE memory_page SET analyzed = analyzed & ? WHERE id = ?", left)
 
     def all_there(self, pages: Collection[int]) -> bool:
         """Return whether all *pages* are still there, and none is in quarantine. O(pages)."""
-        ((count,),) = self._store.read_rows(_COUNT, json.dumps(list(pages)), QUARANTINED)
-        return bool(count == len(set(pages)))
+        return len(set(pages)) == self._store.read_value(_COUNT, json.dumps(list(pages)), QUARANTINED)
 
     def before(self, page: int) -> int | None:
         """Return the page before *page* in its context, None if there is none or it is in quarantine."""
@@ -280,21 +259,15 @@ class PageTable:
 
     def between(self, context: int, first: int, last: int, most: int) -> list[int]:
         """Return the last *most* pages of a context with ids from *first* to *last*, in order."""
-        rows = self._store.read_rows(_BETWEEN, context, first, last, QUARANTINED, most)
-        return [row[0] for row in reversed(rows)]
+        return self._store.read_column(_BETWEEN, context, first, last, QUARANTINED, most)[::-1]
 
     def until(self, last: int, most: int) -> list[int]:
         """Return the last *most* pages with ids up to *last*, the latest first."""
-        return [row[0] for row in self._store.read_rows(_UNTIL, self._owner.nr, last, QUARANTINED, most)]
+        return self._store.read_column(_UNTIL, self._owner.nr, last, QUARANTINED, most)
 
     def talks(self, page: int) -> list[TalkRow]:
         """Return the conversation that was not over when *page* came; [] if there is no such page."""
         return [TalkRow(*row) for row in self._store.read_rows(_TALK, page)]
-
-    def talk(self, context: int) -> int | None:
-        """Return the first page of the conversation of a context that is not over."""
-        rows = self._store.read_rows("SELECT talk FROM memory_context WHERE nr = ?", context)
-        return rows[0][0] if rows else None
 
     def set_talks(self, first: Mapping[int, int]) -> None:
         """Note where the conversations of contexts begin that are not over."""
@@ -303,8 +276,8 @@ class PageTable:
 
     def tier_counts(self) -> dict[int, int]:
         """Return how many pages each tier has. O(pages)."""
-        rows = self._store.read_rows(_TIER_COUNTS, self._owner.nr)
-        return dict(rows)
+        statement = "SELECT tier, count(*) FROM memory_page WHERE owner = ? GROUP BY tier"
+        return dict(self._store.read_rows(statement, self._owner.nr))
 
     def tiers(self, context: str) -> dict[int, int]:
         """Return the tier of each page of a context, by index. O(pages)."""
@@ -372,7 +345,6 @@ SELECT c.nr, c.talk, b.id, b.at FROM memory_page AS g JOIN memory_context AS c O
 LEFT JOIN memory_page AS b ON b.id = (
     SELECT max(p.id) FROM memory_page AS p WHERE p.context = g.context AND p.id < g.id)
 WHERE g.id = ?"""
-_TIER_COUNTS = "SELECT tier, count(*) FROM memory_page WHERE owner = ? GROUP BY tier"
 _TIERS = """
 SELECT g.page, g.tier FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr WHERE o.name = ? AND c.name = ?"""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .items import Vector, packed, unpacked
-from .store import OwnerKey
+from .store import OwnerTable
 
 
 class FoundPassage(NamedTuple):
@@ -44,24 +44,17 @@ class UnembeddedPassage(NamedTuple):
     size: int
 
 
-class PassageTable:
+class PassageTable(OwnerTable):
     """The passages of one owner."""
-
-    def __init__(self, owner: OwnerKey) -> None:
-        self._owner = owner
-        self._store = owner.store
 
     def all(self) -> list[tuple[Any, ...]]:
         """Return the id of each passage and the fields of its `Row`, by context, page, entry and part. O(passages)."""
         return self._store.read_rows(_ALL, self._owner.nr)
 
     def add(self, page: int, fields: Sequence[object], terms: Iterable[str]) -> int:
-        """Add a passage of *page* (its id), and return its id.
+        """Add a passage of *page* (its id), found by *terms*, repeated as often as it has them; return its id.
 
-        Args:
-            page: The page's id.
-            fields: Its entry, part, start, size, role, speaker, length and flags.
-            terms: What it is found by, repeated as often as it has them.
+        *fields* are its entry, part, start, size, role, speaker, length and flags.
         """
         id_ = self._store.insert_row(_ADD, self._owner.nr, page, *fields)
         text = " ".join(map(self._own, terms))
@@ -75,7 +68,7 @@ class PassageTable:
 
     def having(self, term: str) -> list[int]:
         """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
-        return [id_ for (id_,) in self._store.read_rows(_HAVING, self._own(term))]
+        return self._store.read_column("SELECT doc FROM memory_postings WHERE term = ?", self._own(term))
 
     def find(self, ids: Sequence[int]) -> dict[int, FoundPassage]:
         """Return the passages with *ids*, without those that are gone."""
@@ -107,7 +100,6 @@ FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
 WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
 _ADD = "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _REMOVE_WORDS = "DELETE FROM memory_words WHERE rowid IN (SELECT id FROM memory_passage WHERE page = ?)"
-_HAVING = "SELECT doc FROM memory_postings WHERE term = ?"
 _FIND = """
 SELECT s.id, c.name, g.page, g.turn, g.at, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context

@@ -163,6 +163,14 @@ class MemoryStore:
             connection = self._look(make=False)
             return [] if connection is None else connection.execute(statement, values).fetchall()
 
+    def read_column(self, statement: str, *values: Any) -> list[Any]:
+        """Return the first value of each row of a query."""
+        return [row[0] for row in self.read_rows(statement, *values)]
+
+    def read_value(self, statement: str, *values: Any) -> Any | None:
+        """Return the first value of the first row of a query, None if it has no row."""
+        return next(iter(self.read_column(statement, *values)), None)
+
     def execute(self, statement: str, *values: Any) -> int:
         """Execute a statement within `change`, and return how many rows it changed."""
         connection = self._writing()
@@ -194,14 +202,8 @@ class MemoryStore:
             if connection.in_transaction:
                 yield connection
                 return
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with _transaction(connection):
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
 
     @property
     def writing(self) -> bool:
@@ -230,8 +232,8 @@ class MemoryStore:
     def owner_names(self, context: str | None = None) -> list[str]:
         """Return the owners of memories, those that know *context* if it is given, the oldest first."""
         if context is None:
-            return [row[0] for row in self.read_rows("SELECT name FROM memory_owner ORDER BY nr")]
-        return [row[0] for row in self.read_rows(_OWNERS_OF, context)]
+            return self.read_column("SELECT name FROM memory_owner ORDER BY nr")
+        return self.read_column(_OWNERS_OF, context)
 
     def close(self) -> None:
         """Release it for one user; the last one closes it."""
@@ -258,7 +260,7 @@ class MemoryStore:
             if not make and self._path != ":memory:" and not os.path.exists(self._path):  # noqa: PTH110
                 return None
             self._connection = self._connect()
-        if not self._version and not make and not fetched(self._connection, _THERE):
+        if not self._version and not make and not self._connection.execute(_THERE).fetchall():
             return None
         if self._version < SCHEMA_VERSION:
             self._version = self._made(self._connection, make=make)
@@ -281,26 +283,23 @@ class MemoryStore:
 
     def _made(self, connection: apsw.Connection, *, make: bool) -> int:
         """Return the version of the tables; if they are to be changed, they are made, or brought to the latest one."""
-        found = 0 if not fetched(connection, _THERE) else self._found(connection)
+        found = self._found(connection)
         if found == SCHEMA_VERSION or not make:
             return found
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            found = 0 if not fetched(connection, _THERE) else self._found(connection)
+        with _transaction(connection):
+            found = self._found(connection)
             if not found:
                 connection.execute(_TABLES + _SINCE_2)
                 connection.execute("INSERT INTO memory_schema VALUES (?)", (SCHEMA_VERSION,))
             elif found == 1:  # else another process was faster
                 connection.execute(_SINCE_2 + _FROM_1)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
         return SCHEMA_VERSION
 
     def _found(self, connection: apsw.Connection) -> int:
-        found = fetched(connection, "SELECT version FROM memory_schema")
+        """Return the version of the tables, 0 if there are none."""
+        if not connection.execute(_THERE).fetchall():
+            return 0
+        found: list[tuple[Any, ...]] = connection.execute("SELECT version FROM memory_schema").fetchall()
         if not found:
             raise CorruptRecord("", 0, f"the memory in {self._path!r} does not say its version")
         if found[0][0] > SCHEMA_VERSION:
@@ -328,7 +327,7 @@ class OwnerKey:
     @property
     def exists(self) -> bool:
         """Whether the store has an owner with this number. One query."""
-        return bool(self.store.read_rows("SELECT 1 FROM memory_owner WHERE nr = ?", self.nr))
+        return bool(self.store.read_value("SELECT 1 FROM memory_owner WHERE nr = ?", self.nr))
 
     def read_state(self) -> tuple[int, int, int]:
         """Return number, revision and removals of the owner as they are now; zeros if it has no rows. One query."""
@@ -344,6 +343,22 @@ class OwnerKey:
         self.store.execute(_COUNT, revisions, removals, self.nr)
 
 
-def fetched(connection: apsw.Connection, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Return the rows of a query."""
-    return connection.execute(statement, values).fetchall()
+class OwnerTable:
+    """Rows of one owner. Whatever writes is called within a change of the owner."""
+
+    def __init__(self, owner: OwnerKey) -> None:
+        self._owner = owner
+        self._store = owner.store
+
+
+@contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Commit what is written in the block, or nothing of it if it fails."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

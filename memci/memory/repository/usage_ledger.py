@@ -15,7 +15,7 @@ from ...errors import CeilingReached
 from ...llm.model import ChatModel, Reply
 from ...llm.usage import Ledger, Spent
 from ...messages import Message, text_of
-from .store import OwnerKey
+from .store import OwnerTable
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
 class Meter:
     """A model whose calls and tokens are counted, for one job.
 
-    Args:
-        chat: The model.
-        count: Returns the tokens of a text, for a model that reports no usage.
-        left: Tokens that may still be spent; None: no bound.
+    *count* gives the tokens of a text, for a model that reports no usage; *left* tokens may be spent (None: no bound).
     """
 
     def __init__(self, chat: ChatModel, count: Callable[[str], int], left: int | None = None) -> None:
-        self._chat = chat
-        self._count = count
-        self._left = left
+        self._chat, self._count, self._left = chat, count, left
         self.spent: dict[str, Spent] = {}
         """by step"""
 
@@ -81,12 +76,8 @@ class Meter:
         self.spent[step] = self.spent.get(step, Spent()) + more
 
 
-class UsageLedger:
+class UsageLedger(OwnerTable):
     """What the model of one owner's memory cost, by step and UTC day."""
-
-    def __init__(self, owner: OwnerKey) -> None:
-        self._owner = owner
-        self._store = owner.store
 
     def add(self, meter: Meter, day: str) -> None:
         """Move what *meter* counted into the store, within a change of it."""
@@ -102,8 +93,7 @@ class UsageLedger:
 
     def on(self, day: str) -> int:
         """Return the tokens that were spent on a day."""
-        rows = self._store.read_rows(_ON_DAY, self._owner.nr, day) if self._store.has_jobs else [(0,)]
-        return int(rows[0][0])
+        return self._store.read_value(_ON_DAY, self._owner.nr, day) or 0 if self._store.has_jobs else 0
 
 
 def today(now: float) -> str:
@@ -114,8 +104,7 @@ def today(now: float) -> str:
 _ADD = """
 INSERT INTO memory_spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(owner, day, step) DO UPDATE SET
 calls = calls + excluded.calls, prompt = prompt + excluded.prompt, completion = completion + excluded.completion,
-failed = failed + excluded.failed,
-rejected = rejected + excluded.rejected, cached = cached + excluded.cached"""
+failed = failed + excluded.failed, rejected = rejected + excluded.rejected, cached = cached + excluded.cached"""
 _TOTAL = """
 SELECT step, sum(calls), sum(prompt), sum(completion), sum(failed), sum(rejected), sum(cached)
 FROM memory_spent WHERE owner = ? GROUP BY step ORDER BY step"""

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from memci.errors import ModelUnavailable
 from memci.llm.model import Reply, Usage
 from memci.messages import Message
-from memci.testing.strategies import HOSTILE
+from memci.testing.memory.hostile import HOSTILE
 
 PROSE = (
     "",

@@ -18,7 +18,7 @@ from hypothesis.stateful import precondition, rule
 from memci import Context
 from memci.errors import Erased, InvalidSetting, MemciError, StorageReadOnly, WriteConflict
 from memci.memory import NullMemory
-from memci.testing import strategies as chat
+from tests import strategies as chat
 
 
 class Lives(Checks):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from memci.errors import BudgetExceeded, Erased, InvalidMessage, InvalidSetting, OpConflict, PageNotFound, Undone
-from memci.testing import strategies as chat
+from tests import strategies as chat
 
 PROMPTS = (None, "You are a travel agent.", "Answer in one word. 简短。")
 SETTINGS: dict[str, tuple[Any, ...]] = {

@@ -13,7 +13,7 @@ from memci.errors import InvalidSetting, StorageUnavailable
 from memci.memory import NullMemory
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
 from memci.storage import EphemeralStorage
-from memci.testing.strategies import HOSTILE
+from memci.testing.memory.hostile import HOSTILE
 from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, SearchQuery, answer, memory_text, parsed, timestamp
 
 NONCE = "1f9a03c2"

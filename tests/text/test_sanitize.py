@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memci.testing.strategies import HOSTILE
+from memci.testing.memory.hostile import HOSTILE
 from memci.text.sanitize import framed, quoted
 
 PAIRS_UP = "\ud83d\ude00"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memci import Context, EphemeralStorage, PageNotFound
 from memci.chapters.chapter import Entry
 from memci.errors import StorageError, Undone
-from memci.testing.strategies import HOSTILE
+from memci.testing.memory.hostile import HOSTILE
 from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, answer, functions, parsed, quotable
 from memci.tools.search_memory import SEARCH_MEMORY
 

@@ -14,7 +14,7 @@ from collections import Counter
 from .backend import PageRecord, Scope
 from .forgetting import forget
 from .owner import Session
-from .repository.tier import OBSERVED, QUARANTINED
+from .repository.pages import OBSERVED, QUARANTINED
 from .retrieval.passages import passage_terms, passages
 from .retrieval.postings import stored
 

@@ -17,9 +17,8 @@ from .backend import Concept, Work
 from .consolidation.page_notes import plainly
 from .owner import Owner, Session, Tiers
 from .repository.items import loaded
-from .repository.pages import GroupedPage
+from .repository.pages import EVICTED, MID, OBSERVED, SHORT, GroupedPage
 from .repository.store import MemoryStore
-from .repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .retrieval.knowledge import concepts
 from .tiered_memory import TieredMemory
 from .tiers.events import DailySummary, LifeEvent

@@ -124,7 +124,7 @@ def _divided(run: StepRun, batch: Sequence[PageFeatures]) -> list[Topic]:
     if len(batch) == 1:
         found = topics(batch)
     else:
-        from .prompts.topics import themes
+        from .prompts.episodes import themes
 
         found = themes(run.chat, batch)
     said = {at: vocabulary("\n".join((page.title, page.text, *page.keywords))) for at, page in enumerate(batch)}

@@ -19,7 +19,7 @@ from ...errors import MemciError
 from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped
-from ..repository.tier import FACTS, GRAPH
+from ..repository.pages import FACTS, GRAPH
 from ..tiers.episodes import Episode
 from ..tiers.facts import Known, facts, sources, vocabulary
 from ..tiers.graph import relations
@@ -115,7 +115,7 @@ def relate(run: StepRun) -> int:
         found = [relation for _, record in pages for relation in relations(record)]
         words = None
     else:
-        from .prompts.concepts import related
+        from .prompts.facts import related
 
         found, sent = related(run.chat, [record for _, record in pages])
         pages = _read(pages, sent)

@@ -15,7 +15,7 @@ import logging
 
 from ...errors import EmbeddingFailed
 from ..owner import Conflict, Session
-from ..repository.tier import QUARANTINED
+from ..repository.pages import QUARANTINED
 from ..retrieval.passage_vectors import embed
 from ..tiers.events import INTERVAL
 from ..tiers.facts import About, Known

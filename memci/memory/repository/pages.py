@@ -14,7 +14,12 @@ from typing import NamedTuple
 from ..backend import PageRecord
 from .items import Vector, packed, unpacked
 from .store import OwnerTable
-from .tier import EVICTED, MID, OBSERVED, QUARANTINED, SHORT
+
+OBSERVED, SHORT, MID, EVICTED = range(4)
+"""the tier of a page: found by words only, in the short-term queue, in an episode, in none any more"""
+
+FACTS, GRAPH, QUARANTINED = 1, 2, 4
+"""bits of `analyzed`: facts and the profile were derived from the page; the graph was; nothing may ever be"""
 
 
 class KnownPage(NamedTuple):

@@ -70,7 +70,7 @@ CREATE VIRTUAL TABLE memory_postings USING fts5vocab(memory_words, instance);
 those that removed passages or added them out of order; `last` is the page that joined an episode last; `noticed` is the
 last page whose events were detected. `heard` is the last page of a context that was acknowledged, and `talk` the first
 page of its conversation that is not over. A term in `memory_words` begins with its owner's number. A vector with
-passage 0 is that of the whole page. `analyzed` has the marks of `tier`."""
+passage 0 is that of the whole page. `analyzed` has the marks of `pages`."""
 
 _SINCE_2 = """
 CREATE TABLE memory_job(

@@ -23,8 +23,8 @@ from ...storage import Storage
 from ..backend import FoundPage, Recollection, Tier
 from ..owner import Owner, Session
 from ..repository.page_source import raw_page
+from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
-from ..repository.tier import EVICTED, MID, OBSERVED, SHORT
 from .embedders import Embedder, embedded
 from .knowledge import concepts, known, visit
 from .layout import Floats, Integers

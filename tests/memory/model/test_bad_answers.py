@@ -11,10 +11,17 @@ from pydantic import BaseModel
 from memci.errors import AnswerRejected, ModelError
 from memci.llm import ChatModel, Reply
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts.concepts import KIND_COLUMNS, NAME_COLUMNS, RelationsAnswer, related
 from memci.memory.consolidation.prompts.days import SUMMARY_COLUMNS, ConversationAnswer, DayAnswer, conversation, day
-from memci.memory.consolidation.prompts.episodes import EpisodeAnswer, retold
-from memci.memory.consolidation.prompts.facts import REASON_COLUMNS, LearnedAnswer, learned
+from memci.memory.consolidation.prompts.episodes import EpisodeAnswer, ThemesAnswer, retold, themes
+from memci.memory.consolidation.prompts.facts import (
+    KIND_COLUMNS,
+    NAME_COLUMNS,
+    REASON_COLUMNS,
+    LearnedAnswer,
+    RelationsAnswer,
+    learned,
+    related,
+)
 from memci.memory.consolidation.prompts.pages import CHAIN_COLUMNS, MOST_EVENTS, PageAnswer, describe
 from memci.memory.consolidation.prompts.strategy import (
     MOST_TAGS,
@@ -23,7 +30,6 @@ from memci.memory.consolidation.prompts.strategy import (
     StrategyAnswer,
     treated,
 )
-from memci.memory.consolidation.prompts.topics import ThemesAnswer, themes
 from memci.memory.tiers import episodes as extractive_episodes
 from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent

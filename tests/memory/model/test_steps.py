@@ -9,17 +9,15 @@ import pytest
 
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
-from memci.memory.consolidation.prompts.concepts import PROMPT as CONCEPTS
-from memci.memory.consolidation.prompts.concepts import related
 from memci.memory.consolidation.prompts.days import CONVERSATION_PROMPT, DAY_PROMPT, conversation, day
-from memci.memory.consolidation.prompts.episodes import PROMPT as EPISODE
-from memci.memory.consolidation.prompts.episodes import retold
-from memci.memory.consolidation.prompts.facts import PROMPT as ANALYSIS
-from memci.memory.consolidation.prompts.facts import learned
+from memci.memory.consolidation.prompts.episodes import EPISODE_PROMPT as EPISODE
+from memci.memory.consolidation.prompts.episodes import THEMES_PROMPT as TOPICS
+from memci.memory.consolidation.prompts.episodes import retold, themes
+from memci.memory.consolidation.prompts.facts import FACTS_PROMPT as ANALYSIS
+from memci.memory.consolidation.prompts.facts import RELATIONS_PROMPT as CONCEPTS
+from memci.memory.consolidation.prompts.facts import learned, related
 from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
 from memci.memory.consolidation.prompts.strategy import treated
-from memci.memory.consolidation.prompts.topics import PROMPT as TOPICS
-from memci.memory.consolidation.prompts.topics import themes
 from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import DailySummary
 from memci.memory.tiers.facts import Knowledge

@@ -1,22 +1,30 @@
-"""What lasts of pages, as a model reads them: traits of the user, facts about the user and about the assistant.
+"""What lasts of pages, as a model reads them: traits of the user, facts about both sides, and concepts.
 
     profile  formality: low           pages   1 "Would you kindly …"       2 "I moved to Oslo in May."
     ──▶ Learned   traits  formality: high (page 1)     facts  user: "Moved to Oslo in May." (page 2)     sent  1, 2
+    "My wife Anna adopted a puppy in Oslo."   ──▶   Mel ──married to──▶ Anna      Anna ──adopted──▶ puppy
 
-One call for all three, where MemoryOS (arXiv 2506.06326) has two. What the answer leaves out stays; a trait that is
-told again, with a reason and a page that shows it, takes the place of the old one. This module knows nothing of heat.
+One call for traits and facts, where MemoryOS (arXiv 2506.06326) has two. What the answer leaves out stays; a trait that
+is told again, with a reason and a page that shows it, takes the place of the old one. A relation weighs as much as
+there are pages that state it. A model is not asked for weights, so that erasing a page removes exactly what it stated.
+This module knows nothing of heat or of the graph.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known
+from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
+from ...tiers.graph import Relation, name_key
 from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, described, united
 from .page_text import MANY, RULES, WHOLE, Framed, PageKey, framed
-from .validation import AnswerSchema, Lowered, asked, stated
+from .validation import AnswerSchema, Lowered, asked, invented, moment, stated, told
 
+NAME_COLUMNS = 60
+KIND_COLUMNS = 40
 REASON_COLUMNS = 120
 
 
@@ -44,7 +52,7 @@ class LearnedAnswer(AnswerSchema):
     assistant: list[FactAnswer]
 
 
-PROMPT = f"""\
+FACTS_PROMPT = f"""\
 Learn from these pages of a conversation what stays true of its user. {RULES}
 {{"traits": [{{"dimension": "one of those that are listed first", "level": "high, medium or low", \
 "reason": "what shows it, at most 12 words", "page": 1}}],
@@ -70,7 +78,7 @@ def learned(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> L
         facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
         return Learned(described(traits), traits, facts, shown.sent)
 
-    return asked(chat, PROMPT, shown.text, LearnedAnswer, read, step="analysis")
+    return asked(chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis")
 
 
 def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
@@ -93,4 +101,59 @@ def _facts(given: Sequence[FactAnswer], about: About, shown: Framed) -> list[Kno
         if counts[page.key] <= PER_PAGE:
             fact = Known(text, about, page.context, page.index, page.turn, page.at, (page.key,))
             found[page.key, text.casefold()] = fact
+    return list(found.values())
+
+
+class RelationAnswer(AnswerSchema):
+    """A statement, and the page that states it."""
+
+    subject: str
+    relation: str
+    object: str
+    page: int
+    date: str | None = None
+
+
+class RelationsAnswer(AnswerSchema):
+    """What is asked of pages."""
+
+    relations: list[RelationAnswer]
+
+
+RELATIONS_PROMPT = f"""\
+Read from these pages of a conversation what they state of people, places, things and projects. {RULES}
+{{"relations": [{{"subject": "a name", "relation": "a verb or role, at most 3 words", "object": "a name or thing, \
+at most 4 words", "page": 1, "date": "YYYY-MM-DD if it is dated, else null"}}]}}
+Call the same thing by the same name throughout; a speaker who says I is the "name" of the message, or user. Only \
+what is stated, no questions or wishes; at most 10 for each page, the telling ones first. "page" is the page that \
+states it. An empty list is fine."""
+
+
+def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[Relation], tuple[PageKey, ...]]:
+    """Return what *chat* reads of concepts in *pages*, and the pages that it has read. One call.
+
+    Raises:
+        ModelError: If there is no usable answer.
+    """
+    shown = framed(pages, most=MANY, least=WHOLE)
+    return asked(
+        chat, RELATIONS_PROMPT, shown.text, RelationsAnswer, partial(_relations, shown), step="concepts"
+    ), shown.sent
+
+
+def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:
+    found: dict[tuple[PageKey, str, str, str], Relation] = {}
+    counts: dict[PageKey, int] = {}
+    for each in answer.relations:
+        page = shown.page(each.page)
+        source, target = told(each.subject, NAME_COLUMNS), told(each.object, NAME_COLUMNS)
+        kind = told(each.relation, KIND_COLUMNS)
+        keys = name_key(source), name_key(kind), name_key(target)
+        if page is None or not all(keys) or keys[0] == keys[2] or invented(f"{source} {target}", shown.said):
+            continue
+        counts[page.key] = counts.get(page.key, 0) + 1
+        if counts[page.key] <= RELATIONS_PER_PAGE:
+            when = moment(each.date, page.at)
+            relation = Relation(source, kind, target, page.key, page.at if when is None else when)
+            found.setdefault((page.key, *keys), relation)
     return list(found.values())

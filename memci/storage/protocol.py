@@ -157,17 +157,6 @@ class Transition(NamedTuple):
     ops: tuple[OpRow, ...] = ()
     """the same for ops of the past"""
 
-    def all_compactions(self) -> tuple[CompactionRow, ...]:
-        """Return the compactions to keep, oldest first: those of the past, and its own."""
-        if self.compaction is None:
-            return self.history
-        record = self.record
-        return (*self.history, CompactionRow(record.revision, record.head, record.turn, self.compaction))
-
-    def all_ops(self) -> tuple[OpRow, ...]:
-        """Return the ops to keep: those of the past, and its own."""
-        return self.ops if self.op is None else (*self.ops, self.op)
-
 
 class Erasure(NamedTuple):
     """What one transaction removes."""

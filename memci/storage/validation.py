@@ -1,4 +1,4 @@
-"""The checks that every store makes before it writes a transition.
+"""What every store does before it writes a transition: its checks, and the rows that are to be kept.
 
     check(t)    the entries are dense from `t.head` on, the record ends where they end, each text can be kept
 
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
 from ..errors import InvalidSetting, WriteConflict
-from .protocol import ContextRecord, OpRow, SidecarStorage, Storage, Transition
+from .protocol import CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Transition
 
 Durability = Literal["full", "fast"]
 
@@ -32,9 +32,9 @@ def check(transition: Transition) -> None:
     record = transition.record
     for name in ("id", "owner", "settings", "state"):
         check_text(name, getattr(record, name))
-    for compaction in transition.all_compactions():
+    for compaction in all_compactions(transition):
         check_text("compaction", compaction.text)
-    for op in transition.all_ops():
+    for op in all_ops(transition):
         check_text("op_id", op.op_id)
     forked = record.parent is not None and transition.head == 0 and record.revision == 1
     head = record.base if forked else transition.head
@@ -77,6 +77,19 @@ def check_forks(forks: Iterable[tuple[str, str | None]], erased: Collection[str]
     for fork, parent in forks:
         if parent in erased and fork not in erased:
             raise InvalidSetting("context", f"{fork!r} is a fork of {parent!r}: erase that first")
+
+
+def all_compactions(transition: Transition) -> tuple[CompactionRow, ...]:
+    """Return the compactions to keep, oldest first: those of the past, and that of *transition* itself."""
+    if transition.compaction is None:
+        return transition.history
+    record = transition.record
+    return (*transition.history, CompactionRow(record.revision, record.head, record.turn, transition.compaction))
+
+
+def all_ops(transition: Transition) -> tuple[OpRow, ...]:
+    """Return the ops to keep: those of the past, and that of *transition* itself."""
+    return transition.ops if transition.op is None else (*transition.ops, transition.op)
 
 
 def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:

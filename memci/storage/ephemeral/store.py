@@ -27,7 +27,16 @@ from ..protocol import (
     Sidecar,
     Transition,
 )
-from ..validation import check, check_forks, check_parent, check_revision, check_text, without_digests
+from ..validation import (
+    all_compactions,
+    all_ops,
+    check,
+    check_forks,
+    check_parent,
+    check_revision,
+    check_text,
+    without_digests,
+)
 
 _BATCH = 256
 """rows that are read under one lock"""
@@ -61,9 +70,9 @@ class ContextRows:
             (self.active.add if page.state is PageState.ACTIVE else self.active.discard)(page.index)
         for seq, tokens, clip in transition.views:
             self.views[seq] = (tokens, clip)
-        for row in transition.all_compactions():
+        for row in all_compactions(transition):
             self.compactions.append((row.revision, row.head, row.turn, zlib.compress(row.text.encode())))
-        self.ops.update({op.op_id: op for op in transition.all_ops()})
+        self.ops.update({op.op_id: op for op in all_ops(transition)})
         self.record = transition.record
 
     def newest_first(self) -> Iterator[CompactionRow]:

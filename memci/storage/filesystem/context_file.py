@@ -20,6 +20,7 @@ from typing import Final
 
 from ...errors import CorruptRecord
 from ..protocol import CompactionRow, ContextRecord, OpRow, PageRow, PageState, Transition
+from ..validation import all_compactions, all_ops
 from .rows import Line, compaction_line, entry_line, line, op_line, page_line, read_line, read_lines, view_line, whole
 
 SCHEMA_VERSION: Final = 1
@@ -104,8 +105,8 @@ class ContextFile:
             rows=dict(self.rows),
             views=self.views | {seq: (tokens, clip) for seq, tokens, clip in transition.views},
             entries=dict(self.entries),
-            ops=self.ops | {op.op_id: op for op in transition.all_ops()},
-            compactions=self.compactions | {row.revision: row for row in transition.all_compactions()},
+            ops=self.ops | {op.op_id: op for op in all_ops(transition)},
+            compactions=self.compactions | {row.revision: row for row in all_compactions(transition)},
         )
         for page in transition.pages:
             (after.rows if page.state is PageState.ACTIVE else after.active).pop(page.index, None)

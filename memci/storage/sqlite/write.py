@@ -13,7 +13,7 @@ import apsw
 
 from ...errors import CorruptRecord, LimitExceeded
 from ..protocol import ErasedRows, Erasure, OpRow, Transition
-from ..validation import check_forks, check_parent, check_revision, without_digests
+from ..validation import all_compactions, all_ops, check_forks, check_parent, check_revision, without_digests
 from .rows import (
     Row,
     compaction_columns,
@@ -92,9 +92,9 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
         connection.executemany(_REPLACE_PAGE, [page_columns(nr, page) for page in transition.pages])
     if transition.views:
         connection.executemany(_REPLACE_VIEW, [view_columns(nr, *view) for view in transition.views])
-    if compactions := transition.all_compactions():
+    if compactions := all_compactions(transition):
         connection.executemany(_REPLACE_COMPACTION, [compaction_columns(nr, row) for row in compactions])
-    if ops := transition.all_ops():
+    if ops := all_ops(transition):
         connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in ops])
     return None
 

@@ -27,9 +27,7 @@ class ActiveChapter(Chapter):
     >>> active.closed, active.open, active.tokens
     ([<Page #1 of 1>], <Page #2 of 1>, 10)
 
-    Args:
-        nonce: The random word in the frames of this context.
-        interrupted: Tokens of the result that stands for one that never came.
+    *nonce* is the random word in the frames, *interrupted* what a result costs that stands for one that never came.
     """
 
     def __init__(self, *, nonce: str, interrupted: int) -> None:

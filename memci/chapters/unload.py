@@ -31,11 +31,8 @@ class NeverRecalled:
 
     def __call__(self, pages: Iterable[PageRow], turn: int) -> list[int]:
         """Return the indexes to unload in *turn*."""
-        return [
-            page.index
-            for page in pages
-            if page.recall_count == 0 and page.archived_turn is not None and turn - page.archived_turn >= self.turns
-        ]
+        left = {page.index: page.archived_turn for page in pages if page.recall_count == 0}
+        return [index for index, last in left.items() if last is not None and turn - last >= self.turns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +43,8 @@ class Stale:
 
     def __call__(self, pages: Iterable[PageRow], turn: int) -> list[int]:
         """Return the indexes to unload in *turn*."""
-        return [
-            page.index
-            for page in pages
-            if page.recall_count > 0
-            and page.last_recalled_turn is not None
-            and turn - page.last_recalled_turn >= self.turns
-        ]
+        recalled = {page.index: page.last_recalled_turn for page in pages if page.recall_count > 0}
+        return [index for index, last in recalled.items() if last is not None and turn - last >= self.turns]
 
 
 def rules_of(settings: Settings) -> tuple[UnloadRule, ...]:

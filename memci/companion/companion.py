@@ -11,6 +11,7 @@ Steps 1 and 2 can be switched off. This module knows nothing of prompts, windows
 import logging
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
@@ -22,6 +23,7 @@ from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..llm.model import ChatModel
 from ..memory.backend import Recollection
 from ..messages import Message
+from ..tools.search_memory import LONGEST_QUERY
 from .answers import AnswerStream, CompanionAnswer, MessageFacts, MeteredChat
 from .memory_prompt import MemoryPrompt
 from .query_planning import AnalysisResult, analyse
@@ -36,8 +38,6 @@ MEMORY_TOKENS = 4_000
 """tokens that the memory prompt costs at most, even in a large window"""
 LEAST_TOKENS = 100
 """tokens that it may always cost"""
-LONGEST_QUERY = 4_000
-"""characters of a message that is searched for as it is"""
 
 _LOG = logging.getLogger("memci")
 
@@ -92,9 +92,8 @@ class Companion:
         on_tool: Callable[[Message, Message], None] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        for name, model in (("chat", chat), ("analyst", analyst)):
-            if model is not None or name == "chat":
-                _check_model(name, model)
+        for name, model in (("chat", chat), ("analyst", analyst or chat)):
+            _check_model(name, model)
         if not isinstance(role, str):
             raise InvalidSetting("role", f"expected a text, got {brief(role)}")
         if memory_tokens is not None and (type(memory_tokens) is not int or memory_tokens < LEAST_TOKENS):
@@ -199,22 +198,18 @@ class Companion:
             return None
 
     def _memory_text(self, prompt: MemoryPrompt, found: Recollection | None) -> str:
-        profile, strategy = self._profile()
-        if not profile and found is not None:
-            profile = found.profile
-        return replace(prompt, profile=profile, strategy=strategy, found=found).text(self.context, self._room())
-
-    def _profile(self) -> tuple[str, str]:
-        """Return the profile of the user and the strategy for them, "" where there is none. One small query."""
-        from ..memory.inspect import profile
+        from ..memory.inspect import profile as profile_of
         from ..memory.tiered_memory import TieredMemory
 
         memory = self.context.memory
-        try:
-            found = profile(memory) if isinstance(memory, TieredMemory) else None
-        except StorageError:
-            found = None
-        return (found.text, found.strategy) if found is not None else ("", "")
+        profile = strategy = ""
+        if isinstance(memory, TieredMemory):
+            with suppress(StorageError):
+                known = profile_of(memory)  # one small query
+                profile, strategy = known.text, known.strategy
+        if not profile and found is not None:
+            profile = found.profile
+        return replace(prompt, profile=profile, strategy=strategy, found=found).text(self.context, self._room())
 
     def _room(self) -> int:
         """Return the tokens that the memory prompt may cost."""

@@ -131,11 +131,7 @@ def _text(result: object) -> str:
 
 
 def _arguments(call: Message) -> dict[str, object] | str:
-    """Return the arguments of *call*: those of a function, or the text of a custom tool.
-
-    Raises:
-        ValueError: If they are no JSON object.
-    """
+    """Return the arguments of *call*: those of a function, or the text of a custom tool."""
     if "custom" in call:
         return str(call["custom"].get("input", ""))
     return arguments_of((call.get("function") or {}).get("arguments") or "{}")

@@ -145,11 +145,7 @@ class Turn:
         raise AssertionError("a model's pieces end with its reply")
 
     def _request(self, memory: str, notes: Sequence[str]) -> list[Message]:
-        """Return the messages of the next request; the memory prompt is left out if there is no room for it.
-
-        Raises:
-            BudgetExceeded: If the question does not fit the window.
-        """
+        """Return the messages of the next request; the memory prompt is left out if there is no room for it."""
         if memory:
             try:
                 return self._rendered([memory], notes)

@@ -61,13 +61,9 @@ class RetryingCall:
         self._began = endpoint.clock()
         try:
             answer = self._tried(read)
-        except ModelRefused:
-            self.endpoint.ledger.add(self.step, Spent(calls=1, failed=1))
-            endpoint.breaker.answered()
-            raise
-        except ModelUnavailable:
-            self.endpoint.ledger.add(self.step, Spent(calls=1, failed=1))
-            endpoint.breaker.failed()
+        except (ModelRefused, ModelUnavailable) as error:
+            endpoint.ledger.add(self.step, Spent(calls=1, failed=1))
+            (endpoint.breaker.answered if isinstance(error, ModelRefused) else endpoint.breaker.failed)()
             raise
         except BaseException:
             endpoint.breaker.abandoned()

@@ -110,10 +110,7 @@ class Plan:
 def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan:
     """Return the plan that brings *occupancy* within *limits*. O(pages and units in the window).
 
-    Args:
-        occupancy: What is in the window.
-        limits: What it may cost.
-        low: Tokens that the active pages may keep, if archiving alone reaches that; default: the watermark.
+    The active pages may keep *low* tokens, if archiving alone reaches that; default: the watermark.
 
     Raises:
         BudgetExceeded: If the window can't fit even when everything possible is archived, split, folded and clipped.

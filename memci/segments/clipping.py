@@ -39,6 +39,9 @@ def clipped(
     """
     call = f"recall_page(index={page}, entry={ordinal})"
     count = functools.lru_cache(maxsize=None)(count)  # the same texts are counted for every cap
+    content = message.get("content")
+    parts = len(content) if isinstance(content, list) else int(bool(content))
+    pieces = max(1, parts + len(tool_calls(message)))
     cap = limit
     view = message
     for _ in range(12):
@@ -46,7 +49,7 @@ def clipped(
         cost = weigh(view)
         if cost <= limit:
             return view
-        cap = max(1, min(cap - 1, cap - (cost - limit) // max(1, _pieces(message)) - 8, cap * 7 // 8))
+        cap = max(1, min(cap - 1, cap - (cost - limit) // pieces - 8, cap * 7 // 8))
     return _thinned(view, limit, call, weigh)
 
 
@@ -76,12 +79,6 @@ def _thinned(view: Message, limit: int, call: str, weigh: Callable[[Message], in
         thinner = {**view, "content": [*parts[:kept], marker, *parts[len(parts) - kept :]]}
         few, many = (kept, many) if weigh(thinner) <= limit else (few, kept - 1)
     return {**view, "content": [*parts[:few], marker, *parts[len(parts) - few :]]}
-
-
-def _pieces(message: Message) -> int:
-    content = message.get("content")
-    parts = len(content) if isinstance(content, list) else int(bool(content))
-    return max(1, parts + len(tool_calls(message)))
 
 
 def _capped(

@@ -18,11 +18,7 @@ class SystemSegment:
     >>> segment.view, segment.tokens
     ([{'role': 'system', 'content': 'You are a travel agent.'}], 9)
 
-    Args:
-        prompt: The developer's system prompt; None if there is none.
-        notice: Whether the model reads how to recall archived pages.
-        searchable: Whether that notice also offers `search_memory`.
-        weigh: Returns the tokens of a message, framing included.
+    With a *notice* the model reads how to recall archived pages; if they are *searchable*, also of `search_memory`.
     """
 
     def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:

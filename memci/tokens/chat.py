@@ -3,18 +3,26 @@
     {"role": "user", "content": "Hello, world"}          3 frame + 1 role + 3 text              =  7
     {"role": "assistant", "tool_calls": [ls(path=".")]}  3 frame + 1 role + 3 call + ls + args  = 13
 
+    {"name": "weather", "description": "Weather of a place.", "parameters": {"properties": {"place": {…}}}}
+
+    weather:Weather of a place             what a function is, without a final full stop
+    + 3                                    it has properties
+    + 3 + place:string:The town            for each property
+    - 3 + (3 + each) for its enum          for each value that it is limited to
+
 A request costs its messages, its tools and `REQUEST_TOKENS`. The rules are those of OpenAI's Cookbook ("How to count
-tokens with tiktoken"), which checks them against the numbers of the service. What it does not cover (calls, unknown
-keys, nested schemas) is counted whole, on the safe side. This module knows nothing of pages, budgets or providers.
+tokens with tiktoken"), which checks them against the numbers of the service. What it does not cover is counted whole,
+on the safe side: calls, unknown keys, and the limits, defaults, nested objects and references of a schema, as
+`key:value`, at any depth. This module knows nothing of pages, budgets or providers.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 
 from ..model_catalog import facts_of
 from .attachments import audio_tokens, file_tokens
 from .counter import TokenCounter
 from .images import image_tokens
-from .schemas import compact, function_tokens
 
 REQUEST_TOKENS = 3
 """tokens that each request costs once: the beginning of the reply"""
@@ -28,15 +36,21 @@ _ROLES = frozenset({"system", "user", "assistant", "developer", "tool", "functio
 # show them to the model as they are. The constants per message and per call include what the pairing costs.
 _NOT_COUNTED = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "id", "type"})
 _CALL_NOT_COUNTED = frozenset({"id", "type", "index", "function", "custom"})
+_PROPERTIES = 3
+_ENTRY = 3
+_ENUM = -3
+# In the rule these cost nothing: the constants include them.
+_FREE_IN_FUNCTION = frozenset({"name", "description", "parameters", "strict"})
+_FREE_IN_PARAMETERS = frozenset({"type", "required", "additionalProperties", "$schema"})
+_IN_LINE = frozenset({"type", "description", "enum"})
+# Their values are schemas by name; all other objects are schemas themselves.
+_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 
 def message_tokens(message: Mapping[str, object], count: TokenCounter, model: str | None = None) -> int:
     """Return what *message* costs in a request, in tokens. O(length): count a message once and keep the number.
 
-    Args:
-        message: A chat message as OpenAI's Chat Completions take it.
-        count: Counts its text.
-        model: The model's name, for the formulas of images and audio; None is gpt-4o.
+    The name of the *model* chooses the formulas of images and audio; None is gpt-4o.
     """
     content = message.get("content")
     role = message.get("role")
@@ -70,7 +84,7 @@ def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, mod
     for tool in tools:
         function = tool.get("function")
         if tool.get("type") == "function" and isinstance(function, Mapping):
-            tokens += facts.typed_tools + function_tokens(function, count)
+            tokens += facts.typed_tools + _function_tokens(function, count)
         else:
             tokens += facts.typed_tools + _text_tokens(tool, count)
     return tokens
@@ -104,8 +118,60 @@ def _call_tokens(call: object, count: TokenCounter) -> int:
 
 
 def _text_tokens(value: object, count: TokenCounter) -> int:
-    if isinstance(value, str):
-        return count(value) if value else 0
+    text = _text(value)
+    return count(text) if text else 0
+
+
+def _function_tokens(function: Mapping[str, object], count: TokenCounter) -> int:
+    """Return what *function* costs in tokens, without the constant per function. O(length)."""
+    tokens = count(f"{_text(function.get('name'))}:{_sentence(function.get('description'))}")
+    parameters = function.get("parameters")
+    if isinstance(parameters, Mapping):
+        tokens += _members_tokens(parameters, count, free=_FREE_IN_PARAMETERS)
+        # The keys that are free hold a schema only in schemas that are not flat.
+        if isinstance(parameters.get("additionalProperties"), Mapping):
+            tokens += _entry_tokens("additionalProperties", parameters["additionalProperties"], count)
+    elif parameters is not None:
+        tokens += _entry_tokens("parameters", parameters, count)
+    return tokens + _members_tokens(function, count, free=_FREE_IN_FUNCTION)
+
+
+def _members_tokens(schema: Mapping[str, object], count: TokenCounter, *, free: frozenset[str]) -> int:
+    tokens = 0
+    for key, value in schema.items():
+        if key in free:
+            continue
+        if key in _BY_NAME and isinstance(value, Mapping):
+            if value:
+                tokens += _PROPERTIES + sum(_entry_tokens(name, each, count) for name, each in value.items())
+        else:
+            tokens += _entry_tokens(key, value, count)
+    return tokens
+
+
+def _entry_tokens(key: str, value: object, count: TokenCounter) -> int:
+    if isinstance(value, Mapping):
+        line = f"{key}:{_text(value.get('type'))}:{_sentence(value.get('description'))}"
+        return _ENTRY + count(line) + _enum_tokens(value, count) + _members_tokens(value, count, free=_IN_LINE)
+    if isinstance(value, list) and any(isinstance(each, Mapping) for each in value):
+        return sum(_entry_tokens(key, each, count) for each in value)
+    return _ENTRY + count(f"{key}:{_text(value)}")
+
+
+def _enum_tokens(schema: Mapping[str, object], count: TokenCounter) -> int:
+    values = schema.get("enum")
+    if isinstance(values, list) and values:
+        return _ENUM + sum(_ENTRY + count(_text(each)) for each in values)
+    return 0 if values is None else _ENTRY + count(f"enum:{_text(values)}")
+
+
+def _sentence(value: object) -> str:
+    return _text(value).removesuffix(".")
+
+
+def _text(value: object) -> str:
     if value is None:
-        return 0
-    return count(compact(value))
+        return ""
+    return (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    )

@@ -74,7 +74,7 @@ class WindowState:
             self,
             pins=tuple(index for index in self.pins if index not in pages),
             relist=tuple(index for index in self.relist if index not in pages),
-            task=None if self.task in pages else self.task,
+            task=None if self.task is not None and self.task in pages else self.task,  # None in a range is O(range)
         )
 
     def dumps(self) -> str:

@@ -116,8 +116,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an op is kept",
         _WRITE,
-        "    if op is not None:\n        connection.execute(_INSERT_OP",
-        "    if False:\n        connection.execute(_INSERT_OP",
+        "    if ops := all_ops(transition):\n",
+        "    if ops := ():\n",
         "syscalls",
     ),
     # -- what is read is what was written
@@ -272,7 +272,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a name lasts when a commit returns",
         "memci/storage/filesystem/write.py",
-        "    if full:\n        make_final(files, place, op_id)\n    return None",
+        "    if full:\n        make_final(files.sync, place, op_id)\n    return None",
         "    return None",
         "power",
     ),
@@ -287,7 +287,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an erasure is decided before it is done",
         "memci/storage/filesystem/store.py",
         "                    self._files.write(JOURNAL, dumps(staged))\n"
-        '                    make_final(self._files, "", None)\n',
+        '                    make_final(self._files.sync, "", None)\n',
         "",
         "syscalls",
     ),

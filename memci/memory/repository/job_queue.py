@@ -161,8 +161,9 @@ class JobQueue(OwnerTable):
     def forget(self, context: str | None, indexes: Collection[int] | None) -> None:
         """Remove the facts that wait of pages, or of a context; of the whole owner all jobs and what was counted."""
         if context is None and indexes is None:
-            for table in ("memory_job", "memory_queue", "memory_spent"):
-                self._store.execute(f"DELETE FROM {table} WHERE owner = ?", self._owner.nr)  # noqa: S608 -- constants
+            self._store.execute("DELETE FROM memory_job WHERE owner = ?", self._owner.nr)
+            self._store.execute("DELETE FROM memory_queue WHERE owner = ?", self._owner.nr)
+            self._store.execute("DELETE FROM memory_spent WHERE owner = ?", self._owner.nr)
             return
         for each in self.savings():
             if each.context == context and (indexes is None or each.index in indexes):

@@ -31,6 +31,9 @@ _ENTRIES = """
 SELECT e.id, e.tokens, e.clip, quotes_page, quotes_entry, at, e.crc, codec, digest, body, v.tokens, v.clip, v.crc
 FROM entry AS e LEFT JOIN view AS v ON v.id = e.id + ? WHERE e.id >= ? AND e.id < ?"""
 
+_SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
+_SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
+
 Row = tuple[Any, ...]
 """columns as SQLite has them; the crc covers their types"""
 
@@ -85,10 +88,12 @@ def read_batch(
 ) -> tuple[list[EntryRow], CorruptRecord | None]:
     """Return a batch of the entries from *first* on, and the error of the entry after them, if it has one."""
     bounds = (nr - owner) << 40, owner << 40 | first, (owner << 40) + end
-    search, bindings = ("", bounds) if containing is None else ("AND instr(body, ?)", (*bounds, containing))
     entries: list[EntryRow] = []
     size, seq = 0, first
-    cursor = connection.execute(f"{_ENTRIES} {search} ORDER BY e.id LIMIT {BATCH_ROWS}", bindings)
+    cursor = connection.execute(
+        _SELECT_ENTRIES if containing is None else _SELECT_ENTRIES_CONTAINING,
+        bounds if containing is None else (*bounds, containing),
+    )
     try:
         for columns in cursor:
             if containing is not None:

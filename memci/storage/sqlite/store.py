@@ -68,6 +68,17 @@ _inherited: list[apsw.Connection] = []
 """connections of a parent process: closing one here would drop the parent's locks"""
 
 
+_PAGES = f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"
+_PAGES_IN_STATE = (
+    f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {BATCH_ROWS}"
+)
+_ACTIVE_PAGES = (
+    f"SELECT {PAGE_COLUMNS} FROM page INDEXED BY page_active WHERE id >= ? AND id < ? AND place = 0 "
+    f"ORDER BY id LIMIT {BATCH_ROWS}"
+)
+"""the partial index needs a constant"""
+
+
 class SQLiteStorage:
     """Keeps contexts in one SQLite file.
 
@@ -312,13 +323,15 @@ class SQLiteStorage:
         return found[0] if found else (0, 0, 0, None, 0)
 
     def _scan_pages(self, context: str, nr: int, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
-        index = "INDEXED BY page_active" if state is PageState.ACTIVE else ""
-        chosen = "" if state is None else f"AND place = {state:d}"  # a constant: the partial index needs one
-        select = (
-            f"SELECT {PAGE_COLUMNS} FROM page {index} WHERE id >= ? AND id < ? {chosen} ORDER BY id LIMIT {BATCH_ROWS}"
-        )
+        span_end = (nr << 32) + end
         while first < end:
-            found = self._run(context, 0, rows, select, nr << 32 | first, (nr << 32) + end)
+            key = nr << 32 | first
+            if state is None:
+                found = self._run(context, 0, rows, _PAGES, key, span_end)
+            elif state is PageState.ACTIVE:
+                found = self._run(context, 0, rows, _ACTIVE_PAGES, key, span_end)
+            else:
+                found = self._run(context, 0, rows, _PAGES_IN_STATE, key, span_end, int(state))
             for row in found:
                 page = read_page(context, row)
                 first = page.index + 1

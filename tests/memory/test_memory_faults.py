@@ -15,6 +15,7 @@ from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageBusy, StorageFull
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
+from memci.memory.repository.store import MemoryStore
 from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import saying, told
 from tests.faults.bombs import Bomb
@@ -210,3 +211,18 @@ def test_search_of_what_was_visited_goes_on_while_the_file_is_busy(tmp_path, mon
         other.close()
         assert memory.search(f"quokka{mid:02}").pages[0].index == mid
         check(memory)
+
+
+def test_memory_that_is_stopped_while_it_opens_lets_its_store_close(tmp_path, monkeypatch):
+    """Ctrl-C between the store's sidecar and the tables in it leaves nothing that fails when the store closes."""
+
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    storage = SQLiteStorage(tmp_path / "agent.db")
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryStore, "__init__", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            MemoryStore.beside(storage)
+
+    storage.close()

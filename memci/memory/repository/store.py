@@ -137,9 +137,15 @@ class MemoryStore:
 
     @classmethod
     def _in_sidecar(cls, storage: Storage) -> "MemoryStore":
-        place = with_sidecar(storage).sidecar(lambda: made.shut())  # noqa: PLW0108 -- it is made on the next line
-        made = cls(place.path, synced=not place.shared, read_only=place.read_only)
-        return made
+        opened: list[MemoryStore] = []  # empty if a call is stopped before there are tables to close
+
+        def release() -> None:
+            for tables in opened:
+                tables.shut()
+
+        place = with_sidecar(storage).sidecar(release)
+        opened.append(cls(place.path, synced=not place.shared, read_only=place.read_only))
+        return opened[0]
 
     @property
     def closed(self) -> bool:

@@ -119,14 +119,12 @@ class Owner(OwnerKey):
         """how often the analysis of an episode failed"""
         self.failed: set[int] = set()
         """episodes whose analysis failed in this maintenance"""
-        self.revision = -1
-        self.tiers = Tiers()
-        self.index = WordIndex(self.passages)
-        self.passage_vectors: VectorIndex | None = None
+        self.passage_vectors: VectorIndex | None
         """vectors of passages by their ids, once they were needed"""
-        self._indexed = self._removals = -1
         self._changing = self._outdated = self._removes = False
         self._fresh: Fresh | None = None
+        self.revision = self._indexed = self._removals = -1
+        self._reset(0)
 
     def refresh(self, *, index: bool = False) -> None:
         """Read what is new, also into the *index* of words if it is needed. One small query if nothing is new."""
@@ -203,8 +201,7 @@ class Owner(OwnerKey):
 
     def _reset(self, nr: int) -> None:
         self.nr = nr
-        self.revision = -1
-        self._indexed = self._removals = -1
+        self.revision = self._indexed = self._removals = -1
         self.tiers = Tiers()
         self.index = WordIndex(self.passages)
         self.passage_vectors = None

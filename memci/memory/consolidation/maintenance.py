@@ -16,7 +16,8 @@ import logging
 from ...errors import EmbeddingFailed
 from ..owner import Conflict, Session
 from ..repository.pages import QUARANTINED
-from ..retrieval.passage_vectors import embed
+from ..retrieval.embedders import embedded
+from ..retrieval.passages import entry_text
 from ..tiers.events import INTERVAL
 from ..tiers.facts import About, Known
 from ..tiers.heat import coldest
@@ -25,6 +26,8 @@ from .event_detection import MOST, detect_events, events_due
 from .fact_extraction import analyse, hot, know, promote, used
 from .step import Step, by_rule
 
+BATCH = 32
+"""passages that are embedded at once"""
 _LOG = logging.getLogger("memci")
 
 
@@ -99,12 +102,29 @@ def _again(session: Session, step: Step, now: float) -> int:
 
 
 def _embed(session: Session) -> None:
-    """Embed what has no vector yet; an embedder that fails is asked again at the next maintenance."""
-    try:
-        while embed(session):
-            pass
-    except EmbeddingFailed as error:
-        _LOG.warning("passages are found by words until they are embedded: %s", error)
+    """Embed passages that have no vector of this model yet; one that fails is asked again at the next maintenance.
+
+    After a change of the embedder, passages are embedded again from the text of their pages, and words find them
+    meanwhile. An embedder of spelling (`semantic` is False) makes no vectors of passages: measured, they add nothing to
+    words and cost precision.
+    """
+    owner, embedder = session.owner, session.embedder
+    while missing := owner.passages.unembedded(embedder.name, BATCH) if embedder.semantic else []:
+        pages = {id_: dict(page.entries) for id_, page in session.raw(list({each.page for each in missing}))}
+        texts = []
+        for each in missing:
+            message = pages.get(each.page, {}).get(each.entry)
+            texts.append("" if message is None else entry_text(message)[each.start : each.start + each.size])
+        try:
+            vectors = embedded(embedder, texts)
+        except EmbeddingFailed as error:
+            _LOG.warning("passages are found by words until they are embedded: %s", error)
+            return
+        ids = [each.id for each in missing]
+        with owner.change():
+            owner.passages.keep_vectors(embedder.name, dict(zip(ids, vectors, strict=True)))
+        if owner.passage_vectors is not None:
+            owner.passage_vectors.add(ids, vectors)
 
 
 def _evict(session: Session, now: float) -> None:

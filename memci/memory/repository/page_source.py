@@ -1,20 +1,21 @@
 """The source of a memory: raw pages, read from the store that keeps their messages.
 
-    raw_page(storage, "alice", 42)        ──▶   PageRecord("alice", 42, entries=((1, {…}), (2, {…})), …), its state
+    page_reader(storage)("alice", 42)     ──▶   PageRecord("alice", 42, entries=((1, {…}), (2, {…})), …)
     raw_pages(storage, memory, [17, 18])  ──▶   (17, PageRecord), (18, PageRecord)
 
 All that a memory keeps of a page is derived from this and can be derived again. This module knows nothing of windows.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cache
 
 from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
 from ...storage import Storage
 from ...storage.codec import ERASED, decode
-from ...storage.protocol import PageRow, PageState
+from ...storage.protocol import PageRow
 from ...workers import yield_to_calls
 from ..backend import PageRecord
 from .store import MemoryStore
@@ -24,21 +25,24 @@ SEARCH = "search_memory"
 """the tool whose answers only quote what is in the memory already"""
 
 
-def raw_page(storage: Storage, context: str, index: int, head: int) -> tuple[PageRecord, PageState] | None:
-    """Return page *index* of *context* and where it is, None if there is no such page. O(its messages).
+def page_reader(storage: Storage) -> Callable[[str, int], PageRecord | None]:
+    """Return what reads a page by its context and index, each page once; None if there is no such page.
 
-    Args:
-        storage: Where the page is.
-        context: Its context.
-        index: Its number.
-        head: The next seq of the context, where an open page ends.
-
-    Raises:
-        StorageError: If it can't be read.
+    Reading is O(its messages), and raises StorageError if the page can't be read.
     """
-    for row in storage.pages(context, first=index, last=index):
-        return record_of(storage, context, row, head), row.state
-    return None
+
+    @cache
+    def head(context: str) -> int | None:
+        loaded = storage.load(context)
+        return None if loaded is None else loaded[0].head
+
+    @cache
+    def read(context: str, index: int) -> PageRecord | None:
+        end = head(context)
+        rows = [] if end is None else storage.pages(context, first=index, last=index)
+        return next((record_of(storage, context, row, end or 0) for row in rows), None)
+
+    return read
 
 
 def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:
@@ -70,19 +74,16 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
     index raises the error.
     """
     assert not store.writing, "reading pages waits for the page store, whose writer may wait for this one: read first"
-    heads: dict[str, int] = {}
+    read = page_reader(storage)
     for id_ in ids:
         yield_to_calls()
         for context, index, turn in store.read_rows(_WHERE, id_):
-            if context not in heads:
-                loaded = storage.load(context)
-                heads[context] = 0 if loaded is None else loaded[0].head
             try:
-                found = raw_page(storage, context, index, heads[context])
+                found = read(context, index)
             except CorruptRecord:
                 _LOG.warning("page #%d can't be read: the memory goes on without it", index)
                 found = None
-            yield id_, PageRecord(context, index, turn, ()) if found is None else found[0]
+            yield id_, found or PageRecord(context, index, turn, ())
 
 
 _WHERE = """

@@ -9,7 +9,7 @@ of how a score comes about.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -19,18 +19,17 @@ import numpy as np
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...messages import Message
-from ...storage import Storage
 from ..backend import FoundPage, Recollection, Tier
 from ..owner import Owner, Session
-from ..repository.page_source import raw_page
+from ..repository.page_source import page_reader
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
 from .embedders import Embedder, embedded
 from .knowledge import concepts, known, visit
 from .layout import Floats, Integers
-from .passage_vectors import cosines
 from .passages import entry_text
 from .ranking import Query, rank
+from .vectors import VectorIndex
 
 EPISODES = 5
 """episodes whose pages a search looks at (the paper's m)"""
@@ -97,7 +96,7 @@ def _scores(session: Session, request: RetrievalRequest) -> tuple[Floats, set[in
     owner, embedder = session.owner, session.embedder
     query, index = Query.of(request.query), owner.index
     vector = cache(lambda: _vector(embedder, request.query))  # made when it is first needed
-    vectors = cosines(session, vector()) if embedder.semantic else None
+    vectors = _cosines(session, vector()) if embedder.semantic else None
     scores = rank(query, index.postings((*query.terms, *query.dates)), index.layout, vectors=vectors)
     at = index.layout.columns
     words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= request.k
@@ -128,6 +127,21 @@ def _vector(embedder: Embedder, query: str) -> Floats:
     return vector
 
 
+def _cosines(session: Session, vector: Floats) -> Floats | None:
+    """Return the cosine of each passage and a query, nan for one without a vector, None if all are. O(numbers)."""
+    owner, embedder = session.owner, session.embedder
+    if not vector.any():
+        return None
+    if owner.passage_vectors is None or owner.passage_vectors.dimension != embedder.dimension:
+        index = owner.passage_vectors = VectorIndex(embedder.dimension)
+        if known := owner.passages.vectors(embedder.name, embedder.dimension):
+            ids, rows = zip(*known, strict=True)
+            index.add(ids, np.stack(rows))
+    if not len(owner.passage_vectors):
+        return None
+    return owner.passage_vectors.scores(vector, owner.index.ids, missing=float("nan"))
+
+
 def _near_pages(session: Session, question: Callable[[], Floats], most: int) -> dict[int, float]:
     """Return up to *most* pages (their ids) of the nearest episodes that are near themselves, with their cosine."""
     index = session.owner.tiers.vectors
@@ -148,7 +162,7 @@ def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: se
     """Return pages with their best passages, within k and the budget, best first."""
     owner, left, missed = session.owner, request.budget, 0
     found: dict[int, FoundPage] = {}
-    messages = _reader(session.storage)
+    read = page_reader(session.storage)
     page_of = owner.index.layout.columns.page
 
     def useful(position: int) -> bool:
@@ -164,7 +178,8 @@ def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: se
         if left is not None and passage.size > _WIDEST * left:
             missed += 1
             continue
-        message = messages(passage.context, passage.page).get(passage.entry)
+        record = read(passage.context, passage.page)
+        message = None if record is None else dict(record.entries).get(passage.entry)
         shown = _shown(message, passage, score)
         if shown is None:
             continue
@@ -207,23 +222,6 @@ def _passages(
         ids = session.owner.index.ids[part].tolist()
         found = session.owner.passages.find(ids)
         yield from ((position, found[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in found)
-
-
-def _reader(storage: Storage) -> Callable[[str, int], Mapping[int, Message]]:
-    """Return what reads the messages of a page by their ordinals, each page once; none of a page that is gone."""
-
-    @cache
-    def head(context: str) -> int | None:
-        loaded = storage.load(context)
-        return None if loaded is None else loaded[0].head
-
-    @cache
-    def messages(context: str, index: int) -> Mapping[int, Message]:
-        at = head(context)
-        page = None if at is None else raw_page(storage, context, index, at)
-        return {} if page is None else dict(page[0].entries)
-
-    return messages
 
 
 def _shown(message: Message | None, passage: FoundPassage, score: float) -> FoundPage | None:

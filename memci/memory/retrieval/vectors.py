@@ -5,10 +5,10 @@
 
 Both answers are exact. `scores` is one product of the matrix and the query. `search` is the same product and a choice
 of the best. From `FAISS_FROM` rows on, faiss proposes rows for that choice, if it is installed
-(`pip install "memci[faiss]"`): it compares a copy of half the precision (float16), which takes half the time, and what
-it proposes is compared again in full. Where the copy can't decide, the product does: the answer is the same.
-The index is a cache of stored rows: cheap to build, at most six times the size of its rows. It is not thread-safe.
-This module knows nothing of texts, models or where vectors are stored.
+(`pip install "memci[faiss]"`): it compares a copy of half the precision (float16), made after a change by the next
+search. That takes half the time, and what it proposes is compared again in full. Where the copy can't decide, the
+product does: the answer is the same. The index is a cache of stored rows: cheap to build, at most six times the size of
+its rows. It is not thread-safe. This module knows nothing of texts, models or where vectors are stored.
 """
 
 import warnings
@@ -28,8 +28,6 @@ _SPARE = 32
 """rows that faiss proposes beyond k"""
 _ERROR = 1e-3
 """more than the cosine of a unit vector in float16 differs from the exact one (at most 2 ** -11)"""
-_OUTDATED = 0.1
-"""the share of the rows that may have changed since they were copied to faiss, before all are copied again"""
 _SMALLEST = 16
 
 Ids = NDArray[np.int64]
@@ -70,9 +68,7 @@ class VectorIndex:
         self._positions: Positions | None = None
         """of the ids; None after a change"""
         self._copy: Any = None
-        """the faiss index; its first rows are those of the matrix, but for the outdated ones"""
-        self._outdated: set[int] = set()
-        """rows that changed after they were copied"""
+        """the faiss index of the rows; None after a change"""
 
     def __len__(self) -> int:
         return len(self._row_of)
@@ -86,38 +82,24 @@ class VectorIndex:
         given = np.asarray(rows, np.float32)
         if given.shape != (len(ids), self.dimension) or not np.isfinite(given).all():
             raise InvalidSetting("rows", f"finite, of shape {(len(ids), self.dimension)}, not {given.shape}")
-        numbers = [int(each) for each in ids]
-        needed = len(self._row_of.keys() | set(numbers))
-        if needed > len(self._ids):
-            self._resize(max(_SMALLEST, needed, 2 * len(self._ids)))
-        for id_, row in zip(numbers, given, strict=True):
-            at = self._row_of.get(id_)
-            if at is None:
-                at = self._row_of[id_] = len(self._row_of)
-                self._ids[at] = id_
-                self._positions = None
-            self._matrix[at] = row
-            self._changed(at)
+        for id_, row in zip(map(int, ids), given, strict=True):
+            at = self._row_of.setdefault(id_, len(self._row_of))
+            if at == len(self._ids):
+                self._resize(max(_SMALLEST, 2 * at), at)
+            self._ids[at], self._matrix[at] = id_, row
+        self._positions = self._copy = None
 
-    def remove(self, ids: Collection[int] | Ids) -> int:
-        """Remove the rows of *ids*, and return how many there were. O(number of ids), amortised."""
-        removed = 0
+    def remove(self, ids: Collection[int] | Ids) -> None:
+        """Remove the rows of *ids*; an unknown id has none. O(number of ids), amortised."""
         for id_ in ids:
             at = self._row_of.pop(int(id_), None)
-            if at is None:
-                continue
             last = len(self._row_of)
-            if at != last:
-                self._matrix[at] = self._matrix[last]
-                self._ids[at] = self._ids[last]
+            if at is not None and at != last:
+                self._ids[at], self._matrix[at] = self._ids[last], self._matrix[last]
                 self._row_of[int(self._ids[at])] = at
-                self._changed(at)
-            removed += 1
-        if removed:
-            self._positions = None
-            if len(self) < len(self._ids) // 4:
-                self._resize(max(_SMALLEST, 2 * len(self)))
-        return removed
+        self._positions = self._copy = None
+        if len(self) < len(self._ids) // 4:
+            self._resize(max(_SMALLEST, 2 * len(self)), len(self))
 
     def search(self, query: ArrayLike, k: int) -> tuple[Ids, Cosines]:
         """Return the ids and cosines of the *k* rows nearest to *query*, of unit length; best first, equal ones by id.
@@ -156,27 +138,13 @@ class VectorIndex:
         if k < 1 or len(self) < max(self._faiss_from, asked) or (faiss := load_faiss()) is None:
             return everything
         with one_thread(faiss):
-            self._update_copy(faiss)
-            proposed, found = self._copy.search(vector[None], asked)
-        rows = found[0] if not self._outdated else np.union1d(found[0], np.fromiter(self._outdated, np.int64))
-        rows = rows[rows < len(self)]  # the copy still has rows that were removed at the end
-        cosines = self._matrix[rows] @ vector
-        worst = np.partition(cosines, len(rows) - k)[len(rows) - k] if len(rows) >= k else -np.inf
-        return rows if worst > proposed[0, -1] + _ERROR else everything
-
-    def _changed(self, row: int) -> None:
-        if self._copy is not None and row < self._copy.ntotal:
-            self._outdated.add(row)
-
-    def _update_copy(self, faiss: Any) -> None:
-        """Copy to faiss what is not there yet; all of it, if too many rows changed. O(rows copied · dimension)."""
-        rows, removed = len(self), 0 if self._copy is None else self._copy.ntotal - len(self)
-        if self._copy is None or len(self._outdated) + removed > _OUTDATED * rows:
-            half = faiss.ScalarQuantizer.QT_fp16
-            self._copy = faiss.IndexScalarQuantizer(self.dimension, half, faiss.METRIC_INNER_PRODUCT)
-            self._outdated.clear()
-        if self._copy.ntotal < rows:
-            self._copy.add(self._matrix[self._copy.ntotal : rows])
+            if self._copy is None:
+                half = faiss.ScalarQuantizer.QT_fp16
+                self._copy = faiss.IndexScalarQuantizer(self.dimension, half, faiss.METRIC_INNER_PRODUCT)
+                self._copy.add(self._matrix[everything])
+            (proposed,), (rows,) = self._copy.search(vector[None], asked)
+        worst = np.partition(self._matrix[rows] @ vector, asked - k)[asked - k]
+        return rows if worst > proposed[-1] + _ERROR else everything
 
     def _vector(self, query: ArrayLike) -> Cosines:
         vector = np.asarray(query, np.float32)
@@ -184,10 +152,10 @@ class VectorIndex:
             raise InvalidSetting("query", f"finite, of shape ({self.dimension},), not {vector.shape}")
         return np.ascontiguousarray(vector)
 
-    def _resize(self, rows: int) -> None:
+    def _resize(self, rows: int, kept: int) -> None:
         # The system gives memory when it is first written to: free rows cost addresses only.
         ids, matrix = np.empty(rows, np.int64), np.empty((rows, self.dimension), np.float32)
-        ids[: len(self)], matrix[: len(self)] = self._ids[: len(self)], self._matrix[: len(self)]
+        ids[:kept], matrix[:kept] = self._ids[:kept], self._matrix[:kept]
         self._ids, self._matrix = ids, matrix
 
     def _check(self) -> None:
@@ -195,10 +163,7 @@ class VectorIndex:
         assert len(self._ids) <= max(_SMALLEST, 4 * len(self) + 3), "there is no room for many more"
         assert all(self._ids[row] == id_ for id_, row in self._row_of.items()), "ids and rows mirror each other"
         assert sorted(self._row_of.values()) == list(range(len(self))), "rows are numbered without a gap"
-        if self._copy is not None:
-            copied = min(len(self), self._copy.ntotal)
-            same = np.abs(self._copy.reconstruct_n(0, copied) - self._matrix[:copied]).max(axis=1, initial=0) < _ERROR
-            assert set(np.flatnonzero(~same).tolist()) <= self._outdated, "a copied row is as it is, or outdated"
+        assert self._copy is None or self._copy.ntotal == len(self), "the copy has each row"
 
 
 @cache

@@ -15,7 +15,8 @@ from memci.companion import Companion
 from memci.companion.turn import STOPPED
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat
-from memci.testing.llm import HTML, Cut, ModelServer, Raw, Reset, Status
+from memci.testing.llm import Cut, ModelServer, Raw, Reset, Status
+from tests.hostile_answers import HTML
 
 QUIET = {
     "thinking": "",

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from memci.errors import AnswerRejected, CeilingReached, InvalidSetting, ModelRefused, ModelUnavailable
 from memci.llm import Reply, ask
 from memci.llm.structured import json_object
-from memci.testing.llm import HOSTILE, ScriptedChat
+from memci.testing.llm import ScriptedChat
+from tests.hostile_answers import TITLES
 
 HI = [{"role": "user", "content": "Name this."}]
 
@@ -49,7 +50,7 @@ def test_object_is_found_whatever_stands_around_it(text):
     assert list(chat.calls[0].messages) == HI
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("text", TITLES, ids=range(len(TITLES)))
 def test_answer_that_is_none_is_rejected(text):
     """Whatever else comes is rejected, three times at most, and counted each time."""
     chat = ScriptedChat(lambda _: text)

@@ -8,7 +8,8 @@ import pytest
 
 from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm import Chat, Spent
-from memci.testing.llm import EMPTY_CHOICES, HTML, MALFORMED, Cut, Hang, ModelServer, Raw, Reset, Status
+from memci.testing.llm import Cut, Hang, ModelServer, Raw, Reset, Status
+from tests.hostile_answers import EMPTY_CHOICES, HTML, MALFORMED
 
 HI = [{"role": "user", "content": "Hi"}]
 

@@ -8,7 +8,8 @@ import pytest
 from memci.errors import EmbeddingFailed, InvalidSetting
 from memci.llm import Embeddings, Ledger
 from memci.memory.retrieval.embedders import Embedder, embedded
-from memci.testing.llm import HTML, ModelServer, Raw, Status
+from memci.testing.llm import ModelServer, Raw, Status
+from tests.hostile_answers import HTML
 
 TEXTS = ["Mel plays the violin", "你好 🌍", "the violin of Mel", "something else"]
 

@@ -11,8 +11,9 @@ from memci.llm import Chat, Reply, Spent, Usage
 from memci.llm.server_errors import Unusable
 from memci.llm.streaming import IncomingMessage
 from memci.messages import check
-from memci.testing.llm import EMPTY_CHOICES, HTML, Cut, Hang, ModelServer, Raw, Reset, Status
+from memci.testing.llm import Cut, Hang, ModelServer, Raw, Reset, Status
 from memci.testing.llm.wire import stream as chunks
+from tests.hostile_answers import EMPTY_CHOICES, HTML
 
 HI = [{"role": "user", "content": "Hi"}]
 TEXT = "你好 🌍 — it’s a “test”\u2028of é and \r\n\r\n data: lines"

@@ -10,7 +10,8 @@ from openai import APIConnectionError, APIStatusError, AuthenticationError, Open
 from pydantic import BaseModel
 
 from memci.llm import Reply, Usage
-from memci.testing.llm import HOSTILE, Cut, Hang, ModelServer, Raw, Request, Reset, Status
+from memci.testing.llm import Cut, Hang, ModelServer, Raw, Request, Reset, Status
+from tests.hostile_answers import TITLES
 
 HI = [{"role": "user", "content": "Hi"}]
 
@@ -184,7 +185,7 @@ def test_raw_bytes_are_sent_as_they_are(server):
         assert (answer.status, answer.headers["content-type"], answer.read()) == (203, "text/html", b"\xff{")
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("text", TITLES, ids=range(len(TITLES)))
 def test_hostile_text_arrives_as_it_is(server, client, text):
     """Whatever a model says can be said, character for character."""
     server.answers([text])

@@ -9,15 +9,11 @@
 This package knows nothing of contexts or memories.
 """
 
-from .faults import EMPTY_CHOICES, HOSTILE, HTML, MALFORMED, Cut, Hang, Raw, Reset, Status
+from .faults import Cut, Hang, Raw, Reset, Status
 from .scripted import Asked, ScriptedAnswer, ScriptedChat
 from .server import ModelServer, Request
 
 __all__ = [
-    "EMPTY_CHOICES",
-    "HOSTILE",
-    "HTML",
-    "MALFORMED",
     "Asked",
     "Cut",
     "Hang",

@@ -115,10 +115,8 @@ class Owner(OwnerKey):
         super().__init__(store, name)
         self.pages, self.passages, self.items = PageTable(self), PassageTable(self), ItemTable(self)
         self.jobs, self.usage = JobQueue(self), UsageLedger(self)
-        self.failures: dict[int, int] = {}
+        self.failures: Counter[int] = Counter()
         """how often the analysis of an episode failed"""
-        self.failed: set[int] = set()
-        """episodes whose analysis failed in this maintenance"""
         self.passage_vectors: VectorIndex | None
         """vectors of passages by their ids, once they were needed"""
         self._changing = self._outdated = self._removes = False

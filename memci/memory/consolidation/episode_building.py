@@ -78,7 +78,7 @@ def build_episodes(run: StepRun) -> int:
 def retell_episode(run: StepRun) -> int:
     """Summarize an episode that has grown. Without a model, the titles of its pages stand. O(its messages)."""
     owner, subject = run.owner, run.subject
-    episode = run.tiers().episodes.get(subject)
+    episode = run.session.tiers().episodes.get(subject)
     if episode is None or not episode.grown:
         return 0
     members = owner.pages.members(subject)
@@ -87,7 +87,7 @@ def retell_episode(run: StepRun) -> int:
     else:
         from .prompts.episodes import retold
 
-        pages = run.raw([id_ for id_, _ in members[:SENT]])
+        pages = run.session.raw([id_ for id_, _ in members[:SENT]])
         said = retold(run.chat, episode, [page for _, page in pages])
         read = {id_ for id_, page in pages if page.key in said.sent}
         others = [title for id_, title in members if id_ not in read]
@@ -103,7 +103,7 @@ def retell_episode(run: StepRun) -> int:
 def _queued(run: StepRun, ids: Sequence[int], notes: Notes) -> list[_Queued]:
     """Return the pages *ids* with the features that are compared. O(their messages)."""
     found = []
-    for id_, page in run.raw(ids):
+    for id_, page in run.session.raw(ids):
         plain, note = plainly(page), notes[id_][1] if id_ in notes else None
         title, words = (plain.title, plain.keywords) if note is None else (note.title, note.keywords or plain.keywords)
         found.append(_Queued(id_, page, PageFeatures(page_text(page), title, words, None, page.at), note))

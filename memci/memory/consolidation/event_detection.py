@@ -68,14 +68,14 @@ def detect_events(run: StepRun) -> int:
     if len(new) < INTERVAL:
         return 0
     ids = [id_ for id_, quarantined in new if not quarantined]
-    pages = run.raw(ids)
+    pages = run.session.raw(ids)
     notes = notes_of(owner, ids)
     found = _events(owner, pages, notes)
     begun, ended = talks = _talks(owner, pages)
     over = [_spoken(run, each) for each in ended]
     ends = [conversation([page for _, page in said], zone) for said in over]
     older = [id_ for said in over for id_, _ in said]
-    tiers = run.tiers()
+    tiers = run.session.tiers()
     before, known = tiers.profile, dict(tiers.days)
     days = _days(run, known, pages, found)
     treatment = strategy(_said(pages)) if _counted(before, pages, run.now).strategy_due else None
@@ -109,12 +109,12 @@ def detect_events(run: StepRun) -> int:
 def summarize_day(run: StepRun) -> int:
     """Let a model summarize a day that is over. Without one, its keywords stand. O(its messages)."""
     owner, subject = run.owner, run.subject
-    days = [(date, day) for date, (id_, day) in run.tiers().days.items() if id_ == subject]
+    days = [(date, day) for date, (id_, day) in run.session.tiers().days.items() if id_ == subject]
     if run.chat is None or not days:
         return 0
     ((date, day),) = days
     ids = owner.items.evidence(subject)
-    own = [page for _, page in run.raw(ids) if page.entries and page.at is not None]
+    own = [page for _, page in run.session.raw(ids) if page.entries and page.at is not None]
     own = [page for page in own if day_of(page.at or 0.0, run.session.rules.zone) == date]
     if not own:
         return 0
@@ -151,14 +151,14 @@ def summarize_conversation(run: StepRun) -> int:
 def revise_strategy(run: StepRun) -> int:
     """Let a model say how to treat the user, by the last messages. Without one, the rule's strategy stands."""
     owner = run.owner
-    before = run.tiers().profile
+    before = run.session.tiers().profile
     if run.chat is None or not owner.nr:
         return 0
     from .prompts.strategy import treated
 
     pages: list[tuple[int, PageRecord]] = []
     for id_ in owner.pages.until(int(json.loads(run.body)), _RECENT):
-        pages[:0] = run.raw([id_])
+        pages[:0] = run.session.raw([id_])
         if len(_said(pages)) >= STRATEGY_MESSAGES:
             break
     ids = [id_ for id_, _ in pages]
@@ -176,7 +176,7 @@ def revise_strategy(run: StepRun) -> int:
 
 def _spoken(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:
     """Return the pages of a conversation, the last `MOST` of them. O(their messages)."""
-    return run.raw(run.owner.pages.between(*ended, MOST))
+    return run.session.raw(run.owner.pages.between(*ended, MOST))
 
 
 def _events(owner: Owner, pages: Pages, notes: Notes) -> list[_Found]:

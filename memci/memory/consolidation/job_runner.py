@@ -83,46 +83,34 @@ class _Trial:
         self._written = False
 
     def run(self, step: Step | None) -> None:
-        error = "" if step is not None else "an unknown kind"
-        if step is not None and self._job.tries <= TRIES:
-            error = self._tried(step)
-            if not error:
+        """Do the job with the model; if that failed too often, without it, and set the job aside."""
+        job, jobs, error, undone = self._job, self._jobs, "", True
+        if step is None:
+            error = "an unknown kind"
+        elif job.tries <= TRIES:
+            try:
+                self._do(step, self._meter, lambda: jobs.finish(job))
+            except (ModelUnavailable, CeilingReached) as away:
+                _LOG.debug("jobs wait for the model: %s", type(away).__name__)
+                with self._noted():
+                    jobs.hold(job, self._session.clock())
                 return
-        self._set_aside(step, error)
-
-    def _tried(self, step: Step) -> str:
-        """Do the job with the model; return "" if nothing is left to do for now, else the error of its last try."""
-        job, at_once = self._job, False
-        try:
-            self._do(step, self._meter, lambda: self._jobs.finish(job))
-        except Conflict:
-            error, at_once = "Conflict", True
-        except (ModelUnavailable, CeilingReached) as away:
-            _LOG.debug("jobs wait for the model: %s", type(away).__name__)
-            with self._noted():
-                self._jobs.hold(job, self._session.clock())
-            return ""
-        except StorageError:
-            with suppress(StorageError), self._session.store.change():
-                self._jobs.release(job, self._session.clock())
-            raise
-        except Exception as failure:  # noqa: BLE001 -- any model may be behind it: its failure changes nothing
-            error = type(failure).__name__
-            _LOG.debug("a job of the kind %r failed: %s", job.kind, error)
-        else:
-            return ""
-        if job.tries >= TRIES:
-            return error
-        with self._noted():
-            self._jobs.fail(job, self._session.clock(), error, at_once=at_once)
-        return ""
-
-    def _set_aside(self, step: Step | None, error: str) -> None:
-        """Do the job without the model, and set it aside."""
-        job, undone = self._job, True
+            except StorageError:
+                with suppress(StorageError), self._session.store.change():
+                    jobs.release(job, self._session.clock())
+                raise
+            except Exception as failure:  # noqa: BLE001 -- any model may be behind it: its failure changes nothing
+                error = type(failure).__name__
+                _LOG.debug("a job of the kind %r failed: %s", job.kind, error)
+                if job.tries < TRIES:
+                    with self._noted():
+                        jobs.fail(job, self._session.clock(), error, at_once=isinstance(failure, Conflict))
+                    return
+            else:
+                return
         if step is not None and job.tries <= TRIES + 1:  # else doing it is what ends the process
             try:
-                self._do(step, None, lambda: self._jobs.set_aside(job, error))
+                self._do(step, None, lambda: jobs.set_aside(job, error))
             except StorageError:
                 raise
             except Conflict:  # another job does what is left
@@ -133,7 +121,7 @@ class _Trial:
             else:
                 return
         with self._noted():
-            self._jobs.set_aside(job, error, undone=undone)
+            jobs.set_aside(job, error, undone=undone)
 
     def _do(self, step: Step, chat: Meter | None, over: Callable[[], None]) -> None:
         @contextmanager

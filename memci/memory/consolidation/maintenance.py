@@ -14,7 +14,7 @@ nothing of searching.
 import logging
 
 from ...errors import EmbeddingFailed
-from ..owner import Conflict, Session
+from ..owner import Session
 from ..repository.pages import QUARANTINED
 from ..retrieval.embedders import embedded
 from ..retrieval.passages import entry_text
@@ -23,8 +23,8 @@ from ..tiers.facts import About, Known
 from ..tiers.heat import coldest
 from .episode_building import build_episodes, queue_full
 from .event_detection import MOST, detect_events, events_due
-from .fact_extraction import analyse, hot, know, promote, used
-from .step import Step, by_rule
+from .fact_extraction import analyse, hot, know, used
+from .step import by_rule
 
 BATCH = 32
 """passages that are embedded at once"""
@@ -43,20 +43,17 @@ def maintain(session: Session, now: float) -> int:
     if session.store.read_only or not session.store.there:
         return 0
     owner = session.owner
-    owner.failed.clear()
     moved = 0
     patience = 2 if session.has_model else 1
     while queue_full(owner, patience * session.rules.capacity):
-        moved += _again(session, build_episodes, now)
+        moved += by_rule(session, build_episodes, now)
     while events_due(owner, MOST if session.has_model else INTERVAL):
-        _again(session, detect_events, now)
+        by_rule(session, detect_events, now)
     save_facts(session, now)
     if session.has_model:
         schedule(session, now)
     else:
-        while analyse(session, now):
-            pass
-        promote(session, now)
+        analyse(session, now)
     _embed(session)
     _evict(session, now)
     return moved
@@ -69,7 +66,7 @@ def schedule(session: Session, now: float) -> None:
     wanted = [("handover", 0)] if queue_full(owner, rules.capacity) else []
     wanted += [("notice", 0)] if events_due(owner) else []
     wanted += [("episode", key) for key, each in episodes if each.grown]
-    wanted += [("analysis", key) for key in hot(session, now, every=True)]
+    wanted += [("analysis", key) for key in hot(session, now)]
     wanted += [("graph", key) for key in used(session)]
     fresh = [each for each in wanted if not owner.jobs.known(*each)]
     if fresh:
@@ -92,13 +89,6 @@ def save_facts(session: Session, now: float) -> int:
                 at = each.at if each.at is not None else page.at
                 know(owner, Known(each.text, about, *key, page.turn, at, (key,)), [page.id], now)
     return len(waiting)
-
-
-def _again(session: Session, step: Step, now: float) -> int:
-    try:
-        return by_rule(session, step, now)
-    except Conflict:  # another process was faster: the caller looks again
-        return 0
 
 
 def _embed(session: Session) -> None:

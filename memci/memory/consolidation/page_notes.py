@@ -54,7 +54,7 @@ def describe_page(run: StepRun) -> int:
     """Let a model describe a page (its id). Without a model, what is extracted of it stands. O(its messages)."""
     owner, subject = run.owner, run.subject
     digest = owner.pages.digest(subject)
-    pages = run.raw([subject])
+    pages = run.session.raw([subject])
     if run.chat is None or digest is None or not pages or not pages[0][1].entries:
         return 0
     from .prompts.pages import describe
@@ -65,7 +65,7 @@ def describe_page(run: StepRun) -> int:
     note = replace(said, page=subject, digest=digest.hex(), after=after, plain=plainly(page))
     texts = "\n".join((note.title, *note.lines, *note.keywords, note.chain, *(each.what for each in note.events)))
     read = [subject] if before is None else [subject, *before.sources]
-    evidence = sources(texts, [subject], {id_: vocabulary(page_text(each)) for id_, each in run.raw(read)})
+    evidence = sources(texts, [subject], {id_: vocabulary(page_text(each)) for id_, each in run.session.raw(read)})
     with run.change():
         if not owner.pages.all_there(read):
             raise Conflict
@@ -83,7 +83,7 @@ def _before(run: StepRun) -> Before | None:
         return None
     known = notes_of(owner, [id_]).get(id_)
     if known is None:
-        title = "".join(plainly(each).title for _, each in run.raw([id_]))
+        title = "".join(plainly(each).title for _, each in run.session.raw([id_]))
     else:
         evidence = owner.items.evidence(known[0])
         if len(evidence) <= _FORERUNNERS:

@@ -7,11 +7,11 @@ A step reads, computes without any lock, and writes in one transaction that firs
 unchanged. This module knows nothing of what the steps are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
-from ..backend import PageRecord
-from ..owner import Change, Owner, Session, Tiers
+from ..owner import Change, Conflict, Owner, Session
 from ..repository.usage_ledger import Meter
 
 
@@ -35,14 +35,6 @@ class StepRun(NamedTuple):
         """The owner's rows, and what was read of them."""
         return self.session.owner
 
-    def tiers(self) -> Tiers:
-        """Return what is known now."""
-        return self.session.tiers()
-
-    def raw(self, ids: Sequence[int]) -> list[tuple[int, PageRecord]]:
-        """Return pages (their ids) with their messages. O(messages)."""
-        return self.session.raw(ids)
-
 
 Step = Callable[[StepRun], int]
 """Does the step, and returns how many pages it handled; 0 if there was nothing to do. Raises `Conflict` if the data
@@ -50,5 +42,7 @@ that it read has changed meanwhile (retry), and ModelError if the model gave no 
 
 
 def by_rule(session: Session, step: Step, now: float, subject: int = 0) -> int:
-    """Do *step* without a model. Errors are those of `Step`."""
-    return step(StepRun(session, now, session.owner.change, subject))
+    """Do *step* without a model, again while another process is faster. Other errors are those of `Step`."""
+    while True:
+        with suppress(Conflict):
+            return step(StepRun(session, now, session.owner.change, subject))

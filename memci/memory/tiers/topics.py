@@ -69,7 +69,7 @@ class Topic:
     content: str = ""
     """titles of its pages, a line each, or what a model says"""
     pages: tuple[int, ...] = ()
-    """positions in the batch, ascending; empty only while pages are still to be assigned to it"""
+    """positions in the batch, ascending; empty only while it is not known which pages are about it"""
     vector: Vector | None = None
     """the mean of its pages' vectors, of unit length"""
 
@@ -88,26 +88,12 @@ def topics(batch: Sequence[PageFeatures]) -> list[Topic]:
     return [_topic(batch, group, alike) for group in groups]
 
 
-def assigned(batch: Sequence[PageFeatures], themes: Sequence[Topic]) -> list[Topic]:
-    """Return the topics that a model named, each page with the one it is most like. O(pages · themes).
-
-    A theme that no page is like is left out; without themes the pages are clustered.
-    """
-    if not batch or not themes:
-        return topics(batch)
-    groups: list[list[int]] = [[] for _ in themes]
-    for position, page in enumerate(batch):
-        scores = [likeness(page, theme) for theme in themes]
-        groups[scores.index(max(scores))].append(position)
-    found = []
-    for theme, group in zip(themes, groups, strict=True):
-        if group:
-            topic = _topic(batch, group, None)
-            words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *topic.keywords)))
-            name = one_line(theme.theme, THEME_COLUMNS) if theme.theme.strip() else topic.theme
-            content = theme.content.strip() or topic.content
-            found.append(Topic(name, words[:MOST_KEYWORDS], content, topic.pages, topic.vector))
-    return sorted(found, key=lambda topic: topic.pages[0])
+def named(batch: Sequence[PageFeatures], group: Sequence[int], theme: Topic) -> Topic:
+    """Return the topic of the pages *group* of *batch*, as a model named it; what it left out is theirs."""
+    topic = _topic(batch, group, None)
+    words = tuple(dict.fromkeys((*(word.casefold() for word in theme.keywords), *topic.keywords)))
+    name = one_line(theme.theme, THEME_COLUMNS) if theme.theme.strip() else topic.theme
+    return Topic(name, words[:MOST_KEYWORDS], theme.content.strip() or topic.content, topic.pages, topic.vector)
 
 
 def likeness(page: PageFeatures, theme: Topic) -> float:

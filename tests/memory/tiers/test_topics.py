@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.topics import PageFeatures, Topic, assigned, mean, topics
+from memci.memory.tiers.topics import PageFeatures, Topic, mean, named, topics
 
 words = st.lists(st.sampled_from(("dog", "vet", "flight", "oslo", "上海", "酒店")), max_size=3).map(tuple)
 vectors = st.none() | st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3).map(
@@ -40,13 +40,15 @@ def test_topics_of_any_batch_hold_each_page_once(batch):
     assert places(found) == places(topics(batch))
 
 
-@given(batches, st.lists(themes, max_size=3))
-def test_themes_of_a_model_get_each_page_once(batch, named):
-    """M20: whatever a model names, each page goes to the one theme it is most like."""
-    found = assigned(batch, named)
+@given(batches.filter(len), themes)
+def test_topic_that_a_model_names_has_its_pages_and_says_something(batch, theme):
+    """M20: whatever a model names, the topic has the pages of its group, and what is left out is said by them."""
+    found = named(batch, range(len(batch)), theme)
 
-    assert sorted(place for topic in found for place in topic.pages) == list(range(len(batch)))
-    assert places(found) == sorted(places(found))
+    plain = named(batch, range(len(batch)), Topic(""))
+    assert found.pages == tuple(range(len(batch)))
+    assert found.content == (theme.content.strip() or plain.content)
+    assert set(theme.keywords) <= set(found.keywords)
 
 
 def test_topics_of_one_page_are_one():
@@ -91,7 +93,7 @@ def test_topics_by_vectors_need_no_words():
 def test_topics_of_different_batches_have_different_content():
     """P15: there is no text that stands for every batch: the content is made of the batch itself."""
     assert topics(FLIGHT)[0].content != topics(DOG)[0].content
-    assert assigned(FLIGHT, [Topic("")])[0].content == topics(FLIGHT)[0].content
+    assert named(FLIGHT, range(2), Topic("")).content == topics(FLIGHT)[0].content
 
 
 def test_mean_is_of_unit_length_and_of_one_model():

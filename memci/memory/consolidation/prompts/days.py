@@ -48,11 +48,7 @@ Copy names, ids, numbers and dates as they stand."""
 
 
 def day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> DailySummary:
-    """Return *summary* with a text and a mood that *chat* gives for the raw *pages* of that day. One call.
-
-    Raises:
-        ModelError: If there is no usable answer.
-    """
+    """Return *summary* with a text and a mood that *chat* gives for the raw *pages* of that day. One call."""
     shown = framed(pages)
 
     def read(answer: DayAnswer) -> DailySummary:
@@ -71,11 +67,7 @@ Copy names, ids, numbers and dates as they stand. Empty lists are fine."""
 
 
 def conversation(chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
-    """Return a conversation in short, as *chat* summarizes its raw *pages*. One call.
-
-    Raises:
-        ModelError: If there is no usable answer.
-    """
+    """Return a conversation in short, as *chat* summarizes its raw *pages*. One call."""
     shown, exact = framed(pages, zone=zone), extracted(pages, zone)
 
     def read(answer: ConversationAnswer) -> ConversationSummary:

@@ -8,7 +8,6 @@ the topic that it is most like. This module knows nothing of heat, or of where e
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ....llm import ChatModel
@@ -21,9 +20,9 @@ from ...tiers.topics import (
     THEME_COLUMNS,
     PageFeatures,
     Topic,
-    assigned,
     likeness,
     mean,
+    named,
 )
 from .page_text import MOST, RULES, PageKey, cut, framed, shown_values
 from .validation import AnswerSchema, asked, share, stated, told, words
@@ -57,11 +56,7 @@ Each page stands in exactly one theme. Copy names, ids, numbers and dates as the
 
 
 def themes(chat: ChatModel, batch: Sequence[PageFeatures]) -> list[Topic]:
-    """Return one or two topics of *batch*, that of the first page first; none for no pages. One call.
-
-    Raises:
-        ModelError: If there is no usable answer.
-    """
+    """Return one or two topics of *batch*, that of the first page first; none for no pages. One call."""
     if not batch:
         return []
     each = max(_LEAST, min(_PAGE, MOST // len(batch)))
@@ -70,35 +65,31 @@ def themes(chat: ChatModel, batch: Sequence[PageFeatures]) -> list[Topic]:
     )
 
     def read(answer: ThemesAnswer) -> list[Topic]:
-        named = [each for each in answer.themes if told(each.theme, THEME_COLUMNS)][:MOST_THEMES]
-        if not named:
+        given = [each for each in answer.themes if told(each.theme, THEME_COLUMNS)][:MOST_THEMES]
+        if not given:
             raise ValueError("no theme is named")
-        return _divided(batch, named, shown.said)
+        return _divided(batch, given, shown.said)
 
     return asked(chat, THEMES_PROMPT, shown.text, ThemesAnswer, read, step="topics")
 
 
-def _divided(batch: Sequence[PageFeatures], named: Sequence[ThemeAnswer], said: str) -> list[Topic]:
-    claims = [{number - 1 for number in each.pages if 1 <= number <= len(batch)} for each in named]
+def _divided(batch: Sequence[PageFeatures], given: Sequence[ThemeAnswer], said: str) -> list[Topic]:
+    claims = [{number - 1 for number in each.pages if 1 <= number <= len(batch)} for each in given]
     groups = [sorted(own - set().union(*claims[:at], *claims[at + 1 :])) for at, own in enumerate(claims)]
-    found = [_theme(each, [batch[at] for at in group], said) for each, group in zip(named, groups, strict=True)]
+    found = [_theme(each, [batch[at] for at in group], said) for each, group in zip(given, groups, strict=True)]
     settled = {at for group in groups for at in group}
     for at, page in enumerate(batch):
         if at not in settled:
             alike = [likeness(page, theme) for theme in found]
             groups[alike.index(max(alike))].append(at)
-    topics = []
-    for theme, group in zip(found, groups, strict=True):
-        if group:
-            (topic,) = assigned([batch[at] for at in sorted(group)], [theme])
-            topics.append(replace(topic, pages=tuple(sorted(group))))
+    topics = [named(batch, sorted(group), theme) for theme, group in zip(found, groups, strict=True) if group]
     return sorted(topics, key=lambda topic: topic.pages[0])
 
 
 def _theme(answer: ThemeAnswer, pages: Sequence[PageFeatures], said: str) -> Topic:
     lines = [stated(line, CONTENT_COLUMNS, said) for line in answer.content[:8_000].splitlines()]
     return Topic(
-        stated(answer.theme, THEME_COLUMNS, said),  # "": `assigned` names the topic by its pages
+        stated(answer.theme, THEME_COLUMNS, said),  # "": `named` names the topic by its pages
         words(answer.keywords, MOST_KEYWORDS, said),
         "\n".join(list(filter(None, lines))[:CONTENT_LINES]),
         vector=mean([page.vector for page in pages]),
@@ -136,11 +127,7 @@ tasks, 0.9 changes a life or a business."""
 
 
 def retold(chat: ChatModel, episode: Episode, pages: Sequence[PageRecord]) -> Retold:
-    """Return what *chat* says of *episode* from all its raw *pages*. One call.
-
-    Raises:
-        ModelError: If there is no usable answer.
-    """
+    """Return what *chat* says of *episode* from all its raw *pages*. One call."""
     shown = framed(pages)
 
     def read(answer: EpisodeAnswer) -> Retold:

@@ -64,11 +64,7 @@ empty lists are fine. "page" is the page that shows it. Copy names, ids, numbers
 
 
 def learned(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> Learned:
-    """Return what *chat* learns from as many of *pages* as fit, beside what *profile* knows. One call.
-
-    Raises:
-        ModelError: If there is no usable answer.
-    """
+    """Return what *chat* learns from as many of *pages* as fit, beside what *profile* knows. One call."""
     known = {each.dimension: each.level for each in profile.traits if each.dimension in DIMENSIONS}
     before = {"dimensions": ", ".join(DIMENSIONS), "known": known}
     shown = framed(pages, before=before, most=MANY, least=WHOLE)
@@ -130,11 +126,7 @@ states it. An empty list is fine."""
 
 
 def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[Relation], tuple[PageKey, ...]]:
-    """Return what *chat* reads of concepts in *pages*, and the pages that it has read. One call.
-
-    Raises:
-        ModelError: If there is no usable answer.
-    """
+    """Return what *chat* reads of concepts in *pages*, and the pages that it has read. One call."""
     shown = framed(pages, most=MANY, least=WHOLE)
     return asked(
         chat, RELATIONS_PROMPT, shown.text, RelationsAnswer, partial(_relations, shown), step="concepts"

@@ -78,9 +78,6 @@ def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *,
         page: With its raw messages.
         before: The page before it, if it has one in its context.
         zone: Of the dates.
-
-    Raises:
-        ModelError: If there is no usable answer.
     """
     exact = extract([message for _, message in page.entries], quotations(page))
     lines = dict(zip((ordinal for ordinal, _ in page.entries), exact.lines, strict=True))

@@ -39,9 +39,6 @@ def treated(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[st
     """Return a strategy and tags from the last 20 *messages*; "" and none, without a call, if no user speaks in them.
 
     One call.
-
-    Raises:
-        ModelError: If there is no usable answer.
     """
     bounds = {"user": _USER, "assistant": _ASSISTANT}
     said = [

@@ -4,20 +4,51 @@
     $ memci replay conversation.json --window 8000
     $ memci inspect agent.db        … verify, export, import, erase, doctor
 
-Nothing of the package imports it, so that typer and rich stay an extra. This module knows nothing of the commands.
+Nothing of the package imports it, so that typer and rich stay an extra. Only the command that is run is loaded. This
+module knows nothing of what the commands do.
 """
 
 import signal
 import sys
+from importlib import import_module
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 MISSING = "memci: the command line needs typer and rich: pip install 'memci[cli]'"
+
+COMMANDS = {
+    "demo": "demo.command",
+    "chat": "chat.command",
+    "replay": "replay.command",
+    "inspect": "inspect",
+    "search": "memory.search",
+    "consolidate": "memory.consolidate",
+    "verify": "inspect",
+    "doctor": "doctor",
+    "export": "transfer",
+    "import": "transfer",
+    "erase": "erase",
+}
+"""The module of each command."""
+
+
+def loaded(name: str = "") -> "Typer":
+    """Return the program with the command *name*, or with all commands if there is none of this name."""
+    from .app import app
+
+    for place in [COMMANDS[name]] if name in COMMANDS else COMMANDS.values():
+        import_module(f".{place}", __name__)
+    app.registered_commands.sort(key=lambda each: list(COMMANDS).index(each.name or ""))
+    return app
 
 
 def main() -> None:
     """Run the command that was typed."""
     try:
-        from .app import app
+        app = loaded(*sys.argv[1:2])
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich"}:
             raise

@@ -13,18 +13,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import apsw
 from filelock import FileLock, Timeout
 from rich.text import Text
+from typer import Argument
 
 from .. import __version__
 from ..errors import MemciError
 from ..storage.filesystem.erase import JOURNAL
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
-from .output import Output
+from .app import Json, Str, command
+from .output import terminal
 from .stores import existing, is_folder, open_store
 from .tables import cell
 
@@ -49,8 +51,14 @@ class Finding:
     """what to do; empty if all is well"""
 
 
-def run_doctor(output: Output, *, store: str | None) -> bool:
-    """Print what memci runs on, and how the store at path *store* is; return whether there is no problem."""
+@command("doctor")
+def run_doctor(
+    store: Annotated[Str, Argument(help="A store to look at, too: a file or a folder.")] = None,
+    *,
+    json: Json = False,
+) -> bool:
+    """Look at what memci runs on, and at how a store is kept here. Changes nothing."""
+    output = terminal(json=json)
     findings = list(_machine())
     if store is not None:
         findings += _store(store)

@@ -1,16 +1,18 @@
 """What `memci erase` does: it shows what would be erased, asks, erases, and prints a receipt.
 
-    $ memci erase agent.db --context alice --page 12
-    $ memci erase agent.db --owner ada --yes
+$ memci erase agent.db --context alice --page 12
+$ memci erase agent.db --owner ada --yes
 
-This module knows nothing of how a command line is written.
+This module knows nothing of how a store erases.
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Annotated
 
 import typer
+from typer import Option
 
 from ..context.context import Context
 from ..errors import InvalidSetting
@@ -18,7 +20,8 @@ from ..history.erase import ErasureReceipt, erase
 from ..messages import call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, Erasure
-from .output import Output
+from .app import CONTEXT, Int, Json, Store, Str, command
+from .output import Output, terminal
 from .stores import choose, choose_context, open_store
 from .tables import table
 
@@ -33,18 +36,20 @@ _LONGEST = 100
 """characters that are shown of a message"""
 
 
+@command("erase")
 def run_erase(
-    output: Output,
+    store: Store,
     *,
-    store: str,
-    context: str | None,
-    page: int | None,
-    entry: int | None,
-    owner: str | None,
-    scrub: bool,
-    yes: bool,
+    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="This context.")] = None,
+    page: Annotated[Int, Option(metavar="N", help="Only this page of it.")] = None,
+    entry: Annotated[Int, Option(metavar="M", help="Only this message of the page, from 1.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="All contexts of this owner.")] = None,
+    scrub: Annotated[bool, Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
 ) -> bool:
-    """Erase what is named from the store at path *store*, and return whether no byte of it is left there."""
+    """Erase for good: the bytes are removed from the store's files, and from every fork that shares them."""
+    output = terminal(json=json)
     if (context is not None) + (owner is not None) + scrub != 1:
         raise InvalidSetting("--context", "name one of --context, --owner and --scrub")
     if page is not None and context is None:

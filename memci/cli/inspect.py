@@ -1,14 +1,16 @@
 """What `memci inspect` and `memci verify` print of a store.
 
-    context  owner  messages  pages  turns  window  compacted
-    alice    alice       812     96     95  32,000          3
+context  owner  messages  pages  turns  window  compacted
+alice    alice       812     96     95  32,000          3
 
-This module knows nothing of how a command line is written.
+This module knows nothing of how a store keeps what is printed.
 """
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from typer import Option
 
 from ..context.context import Context
 from ..errors import CorruptRecord, InvalidSetting
@@ -16,22 +18,25 @@ from ..history.verify import problems
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
-from .output import Output, visible
+from .app import CONTEXT, Json, Store, Str, command
+from .output import Output, terminal, visible
 from .stores import choose_context, open_store, window_and_compactions
 from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
 
 
+@command("inspect")
 def run_inspect(
-    output: Output,
+    store: Store,
     *,
-    store: str,
-    context: str | None,
-    pages: bool,
-    memory: bool,
-    owner: str | None,
-    concept: str | None,
+    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Show this context: report, contents.")] = None,
+    pages: Annotated[bool, Option("--pages", help="With --context: list all its pages.")] = False,
+    memory: Annotated[bool, Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
+    owner: Annotated[Str, Option(metavar="NAME", help="With --memory: whose; default: the only one, or all.")] = None,
+    concept: Annotated[Str, Option(metavar="NAME", help="With --memory: the graph around this concept.")] = None,
+    json: Json = False,
 ) -> None:
-    """Print the contexts in the store at path *store*, or one *context* of it, or a memory."""
+    """List the contexts in a store, or show one of them, or its memory. Changes nothing."""
+    output = terminal(json=json)
     for name, value in (("--owner", owner), ("--concept", concept)):
         if value is not None and not memory:
             raise InvalidSetting(name, "belongs to the memory: add --memory")
@@ -48,8 +53,14 @@ def run_inspect(
             _print_context(output, storage, choose_context(storage, store, context), pages=pages)
 
 
-def run_verify(output: Output, *, store: str) -> bool:
-    """Verify every context in the store at path *store*, print what is wrong, and return whether all is well."""
+@command("verify")
+def run_verify(
+    store: Store,
+    *,
+    json: Json = False,
+) -> bool:
+    """Read everything in a store and say what is wrong with it. Changes nothing."""
+    output = terminal(json=json)
     found: dict[str, list[str]] = {}
     records: list[ContextRecord] = []
     with open_store(store) as storage:

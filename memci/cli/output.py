@@ -10,9 +10,11 @@ nothing of what is printed.
 import codecs
 import json
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import Any
 
 from rich.console import Console
@@ -56,6 +58,15 @@ class Output:
         )
         with Progress(*columns, console=self.console, transient=True, disable=not self.live) as progress:
             yield progress
+
+
+def terminal(*, json: bool = False, no_live: bool = False) -> Output:
+    """Return what a command prints to: standard output, live if it is a terminal and neither option forbids it."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors=PLAIN)
+    console = Console(highlight=False, markup=False)
+    still = json or no_live or console.is_dumb_terminal
+    return Output(console, json, live=not still and sys.stdout.isatty())
 
 
 def visible(text: str) -> str:

@@ -3,16 +3,17 @@
     $ memci export agent.db --context alice -o alice.jsonl
     $ memci import other.db alice.jsonl --id alice-2
 
-A file is read twice: first to check all of it, then to store it. This module knows nothing of how a command is written.
+A file is read twice: first to check all of it, then to store it. This module knows nothing of the format of a line.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import typer
+from typer import Argument, Option
 
 from ..context.context import Context
 from ..errors import InvalidSetting, StorageFull
@@ -22,7 +23,8 @@ from ..history.import_ import committed, transitions
 from ..history.loader import check_free
 from ..history.plain_chat import chat_of, imported_chat
 from ..storage import EphemeralStorage, Storage
-from .output import Output
+from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command
+from .output import Output, terminal
 from .source import Source
 from .stores import choose_context, open_store
 
@@ -30,10 +32,18 @@ _NAMED = 5
 """contexts that the line about an export names"""
 
 
+@command("export")
 def run_export(
-    output: Output, *, store: str, context: str | None, everything: bool, chat: bool, target: str | None
+    store: Store,
+    *,
+    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="This context; default: the only one.")] = None,
+    everything: Annotated[bool, Option("--all", help="All contexts, one after another.")] = False,
+    chat: Annotated[bool, Option("--chat", help="Only the messages, a line each, for other programs.")] = False,
+    target: Annotated[Str, Option("-o", "--output", metavar="FILE", help="A new file; default: the screen.")] = None,
+    json: Json = False,
 ) -> None:
-    """Write contexts of the store at path *store* to the new file *target*, or to standard output. O(messages)."""
+    """Write a context as lines of JSON: all that is stored of it, for memci import. Changes nothing."""
+    output = terminal(json=json)
     if everything and (chat or context is not None):
         raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
     if output.json and target is None:
@@ -45,32 +55,34 @@ def run_export(
             stream = typer.get_binary_stream("stdout")
             _write(stream, storage, ids, chat=chat)
             stream.flush()
-            return
-        with _new_file(target) as stream:
-            lines = _write(stream, storage, ids, chat=chat)
-        size = Path(target).stat().st_size
+        else:
+            write_export(output, storage, ids, target, chat=chat)
+
+
+def write_export(output: Output, storage: Storage, ids: Sequence[str], target: str, *, chat: bool = False) -> None:
+    """Write the contexts *ids* to the new file *target*, and print a line about it. O(messages)."""
+    with _new_file(target) as stream:
+        lines = _write(stream, storage, ids, chat=chat)
+    size = Path(target).stat().st_size
     if output.json:
-        output.print_json({"file": target, "contexts": ids, "lines": lines, "bytes": size})
+        output.print_json({"file": target, "contexts": list(ids), "lines": lines, "bytes": size})
     else:
         names = ", ".join(ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "") or "no contexts"
         output.line(f"{target}: {names}, {lines:,} lines, {size:,} bytes")
 
 
+@command("import")
 def run_import(
-    output: Output,
+    store: NewStore,
+    file: Annotated[str, Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],
     *,
-    store: str,
-    file: str,
-    id: str | None,  # noqa: A002
-    window: int | None,
-    model: str | None,
+    id: Annotated[Str, Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
+    window: Annotated[Int, Option(*WINDOW, metavar="TOKENS", help="For a chat: the context length.")] = None,
+    model: Annotated[Str, Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
+    json: Json = False,
 ) -> None:
-    """Store what *file* ("-": standard input) holds in the store at path *store*, which is made if there is none.
-
-    Raises:
-        InvalidSetting: If the file is no export or chat, which says where; or there is such a context already.
-        StorageError: If it can't be stored.
-    """
+    """Read a context back, whole or not at all: what memci export wrote, or a chat of another program."""
+    output = terminal(json=json)
     source = Source(file)
     lines = source.lines
     first = next((line for line in lines() if line.strip()), None)

@@ -3,8 +3,7 @@
 import json
 
 from memci import Context, EphemeralStorage
-from memci.cli.app import TURNS
-from memci.cli.demo.command import conversation, recalled
+from memci.cli.demo.command import TURNS, conversation, recalled
 from memci.messages import call_name, check, tool_calls
 
 

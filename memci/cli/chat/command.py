@@ -13,41 +13,46 @@ import logging
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
+from typing import Annotated
+
+from typer import Option
 
 from ...companion import Companion
 from ...context.context import Context
 from ...errors import MemciError
+from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command
 from ..model_option import named_model
-from ..output import Output
+from ..output import Output, terminal
 from ..stores import choose, open_store
 from .input import messages_of, typed
 from .output import Display, JsonDisplay, PlainDisplay, TerminalDisplay
 from .slash_commands import Talk, is_command, run_command
 
-WINDOW = 32_000
+_WINDOW = 32_000
 """tokens of a new context's window, if none is named"""
 NAME = "me"
 """of the first context of a new store"""
 
 
+@command("chat")
 def run_chat(
-    output: Output,
+    store: NewStore,
     *,
-    store: str,
-    id: str | None,  # noqa: A002
-    model: str | None,
-    base_url: str | None,
-    window: int | None,
-    system: str | None,
-    role: str,
-    no_analysis: bool,
-    no_search: bool,
-    no_memory_model: bool,
+    id: Annotated[Str, Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")] = None,  # noqa: A002
+    model: Annotated[Str, Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
+    base_url: BaseUrl = None,
+    window: Annotated[Int, Option(*WINDOW, metavar="TOKENS", help="The context length; default: 32000.")] = None,
+    system: Annotated[Str, Option(metavar="TEXT", help="The system prompt, which is stored with the context.")] = None,
+    role: Annotated[str, Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
+    no_analysis: Annotated[bool, Option("--no-analysis", help="Search for messages as they are: a call less.")] = False,
+    no_search: Annotated[bool, Option("--no-search", help="Do not search the memory before an answer.")] = False,
+    no_memory_model: Annotated[
+        bool, Option("--no-memory-model", help="Let the model do nothing for the memory in the background.")
+    ] = False,
+    json: Annotated[bool, Option("--json", help="Print a line of JSON for each message.")] = False,
 ) -> bool:
-    """Hold a conversation in the store at path *store*, which is made if there is none.
-
-    Returns whether every message was answered.
-    """
+    """Talk with a model that has a memory. From a pipe, each line is a message."""
+    output = terminal(json=json)
     with named_model(model, base_url) as chat, open_store(store, write=True, make=True) as storage:
         ids = [record.id for record in storage.contexts()]
         name = id or (choose("--id", None, ids, what="context", path=store) if ids else NAME)
@@ -57,7 +62,7 @@ def run_chat(
             id=name,
             system=system,
             model=model or (chat.model if new else None),
-            window=window or (WINDOW if new else None),
+            window=window or (_WINDOW if new else None),
             chat=None if no_memory_model else chat,
         )
         if isinstance(sys.stdin, TextIOWrapper):

@@ -27,7 +27,7 @@ from ..memory.search import found_lines
 from ..memory.tables import memory_tables
 from ..output import Output, visible
 from ..tables import add_footer, cell, numbers, pages_table, print_messages, report_tables, table
-from ..transfer import run_export
+from ..transfer import write_export
 
 LATEST = 20
 """pages that /pages lists"""
@@ -181,7 +181,7 @@ def _archive(talk: Talk, _: str) -> None:
 
 def _export(talk: Talk, rest: str) -> None:
     target = rest or f"{''.join(each if each.isalnum() else '-' for each in talk.context.id)[:60]}.jsonl"
-    run_export(talk.output, store=talk.path, context=talk.context.id, everything=False, chat=False, target=target)
+    write_export(talk.output, talk.storage, [talk.context.id], target)
 
 
 COMMANDS = {

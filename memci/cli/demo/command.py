@@ -13,25 +13,37 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
+from typing import Annotated
 
 from rich.text import Text
+from typer import Option
 
 from ...context.context import Context
 from ...messages import Message
-from ..output import Output
+from ..app import NoLive, Window, command
+from ..output import Output, terminal
 from ..replay.command import print_replay
 from ..replay.live_picture import watching
 from ..replay.player import NONCE, play, replay_store
 from ..replay.transcripts import Transcript, read
 
+TURNS = 200
+"""turns of the conversation"""
 _SECONDS = 6.0
 """how long the picture is shown at least, so that one can follow it"""
 _QUOTATION = re.compile(r'^(\d+) \w+( \(json\))?(?: from character [\d,]+)?: (".*")$')
 _NEXT = re.compile(r"^next: recall_page\((.*)\)$")
 
 
-def run_demo(output: Output, *, window: int, turns: int) -> bool:
-    """Run the first *turns* turns of the demo and return whether it kept its promises."""
+@command("demo")
+def run_demo(
+    *,
+    window: Window = 8_000,
+    no_live: NoLive = False,
+    turns: Annotated[int, Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
+) -> bool:
+    """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
+    output = terminal(no_live=no_live)
     transcript = conversation().first(turns)
     start = time.perf_counter()
     with replay_store(None, "demo") as storage:

@@ -4,15 +4,17 @@
                                    with a model                  its jobs are done, until none is due
 
 It changes no context, so no writer of one is disturbed. A context that can't be read is named, and the others go on.
-This module knows nothing of how a command line is written.
+This module knows nothing of how a memory is built.
 """
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
 from rich.progress import Progress
 from rich.text import Text
+from typer import Option
 
 from ...context.memory_feed import MemoryFeed
 from ...errors import InvalidSetting, MemciError, WriteConflict
@@ -23,8 +25,9 @@ from ...memory.backend import Scope
 from ...memory.inspect import Counts, counts, waiting
 from ...storage import Storage
 from ...storage.protocol import ContextRecord
+from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command
 from ..model_option import named_model
-from ..output import Output, visible
+from ..output import Output, terminal, visible
 from ..stores import open_store
 from ..tables import cell, numbers, table
 from .inspect import choose_owner
@@ -51,18 +54,20 @@ class FedContext:
     """why pages still wait; empty if all were fed"""
 
 
+@command("consolidate")
 def run_consolidate(
-    output: Output,
+    store: Store,
     *,
-    store: str,
-    context: str | None,
-    owner: str | None,
-    rebuild: bool,
-    model: str | None,
-    base_url: str | None,
-    ceiling: int | None,
+    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Only this context; default: all.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
+    rebuild: Annotated[bool, Option("--rebuild", help="Delete what was derived; derive it from the pages.")] = False,
+    model: Annotated[Str, Option(metavar="NAME", help="A model that improves what is derived; default: none.")] = None,
+    base_url: BaseUrl = None,
+    ceiling: Annotated[Int, Option(metavar="TOKENS", help="What the model may cost an owner in a UTC day.")] = None,
+    json: Json = False,
 ) -> bool:
-    """Feed the memories of the store at path *store* what waits; print what changed, return whether all was fed."""
+    """Feed memories the pages that wait for them, and let them do what is due. For cron; changes no context."""
+    output = terminal(json=json)
     for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
         if model is None and value is not None:
             raise InvalidSetting(option, "is for a model: name it by --model")

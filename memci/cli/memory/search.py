@@ -4,17 +4,18 @@
        What does the flight on day 12 cost?
     known of the user …
 
-It does not count as use, unless --count is given. This module knows nothing of how things are found, or of how a
-command line is written.
+It does not count as use, unless --count is given. This module knows nothing of how things are found.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from typing import Annotated
 
 from rich.console import Group, RenderableType
 from rich.text import Text
+from typer import Argument, Option
 
 from ...context.context import Context
 from ...errors import InvalidSetting
@@ -22,7 +23,8 @@ from ...memory import TieredMemory
 from ...memory.backend import Fact, FoundPage, Recollection
 from ...text.language.terms import query_terms, terms
 from ...tools.search_memory import timestamp
-from ..output import Output, visible
+from ..app import CONTEXT, Json, Store, Str, command
+from ..output import terminal, visible
 from ..stores import open_store
 from ..tables import cell
 from .inspect import choose_owner, waiting_pages
@@ -38,19 +40,21 @@ _TIERS = {
 }
 
 
+@command("search")
 def run_search(
-    output: Output,
+    store: Store,
+    query: Annotated[str, Argument(help="What to look for, in the words that were probably used.")],
     *,
-    store: str,
-    query: str,
-    context: str | None,
-    owner: str | None,
-    k: int,
-    since: str | None,
-    until: str | None,
-    count: bool,
+    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="As this one: without what its window has.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="In all contexts of this owner; default: the only one.")] = None,
+    k: Annotated[int, Option("-k", min=1, metavar="N", help="How many pages at most.")] = 5,
+    since: Annotated[Str, Option(metavar="DATE", help="Only pages from then on: 2026-03-01, or ISO 8601.")] = None,
+    until: Annotated[Str, Option(metavar="DATE", help="Only pages until then; a date is its end.")] = None,
+    count: Annotated[bool, Option("--count", help="Count it as use: the heat of what is found rises.")] = False,
+    json: Json = False,
 ) -> None:
-    """Print what the memory of an owner finds in the store at path *store*, *k* pages at most."""
+    """Search the memory: pages, facts, concepts. Changes nothing, unless --count."""
+    output = terminal(json=json)
     if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
     first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)

@@ -2,39 +2,54 @@
 
     memci replay trip.json --pages        memci replay trip.json --at 40 --json
 
-This module knows nothing of formats, or of how a command line is written.
+This module knows nothing of formats.
 """
 
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import cast, get_args
+from typing import Annotated, cast, get_args
+
+from typer import Argument, Option
 
 from ...context.context import Context
 from ...context.report import Report
 from ...errors import InvalidSetting
 from ...settings import Policy, Preset
-from ..output import Output, visible
+from ..app import Int, Json, NoLive, Str, Window, command
+from ..output import Output, terminal, visible
 from ..tables import grid, pages_table, print_messages, report_tables
 from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
 from .transcripts import Transcript, read
 
 
+@command("replay")
 def run_replay(
-    output: Output,
+    file: Annotated[str, Argument(help="A conversation in JSON or JSON lines; - is standard input.")],
     *,
-    file: str,
-    window: int,
-    reply: int | None,
-    preset: str | None,
-    model: str | None,
-    dialogue: int | None,
-    at: int | None,
-    pages: bool,
-    store: str | None,
+    window: Window = 8_000,
+    reply: Annotated[Int, Option(metavar="TOKENS", help="For the answer; default min(4096, window / 8).")] = None,
+    preset: Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
+    model: Annotated[Str, Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
+    dialogue: Annotated[Int, Option(metavar="N", help="Only this conversation of the file, from 1.")] = None,
+    at: Annotated[Int, Option(metavar="TURN", help="Stop after this turn; print what the model would see.")] = None,
+    pages: Annotated[bool, Option("--pages", help="List all pages at the end.")] = False,
+    store: Annotated[Str, Option(metavar="PATH", help="Keep the store here; default: a temporary file.")] = None,
+    json: Json = False,
+    no_live: NoLive = False,
 ) -> None:
-    """Replay *file* and print the result."""
+    """Replay a recorded conversation through a context, and see what its window does.
+
+    It reads JSON and JSON lines, and finds out which of these a file holds:
+
+    - chat messages: {"messages": […]} or […], or one of them per line
+    - trajectories of agents: [{"traj": […]}, …], joined end to end
+    - traces of coding agents (.traj): {"history": […]}
+    - dialogues of two speakers, in sessions
+    - what a user says, turn by turn: {"question": [[…], …]}
+    """
+    output = terminal(json=json, no_live=no_live)
     if preset is not None and preset not in get_args(Preset):
         raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
     transcript = read(file, dialogue=dialogue)

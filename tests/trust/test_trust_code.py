@@ -88,7 +88,7 @@ def banned(module: str) -> bool:
 
 SERVER = PACKAGE / "testing" / "llm" / "server.py"
 """a server for tests is one"""
-FRONT_DOORS = {PACKAGE / "__init__.py", PACKAGE / "llm" / "__init__.py", PACKAGE / "cli" / "app.py"}
+FRONT_DOORS = {PACKAGE / "__init__.py", PACKAGE / "llm" / "__init__.py", PACKAGE / "cli" / "__init__.py"}
 """import modules of the package when a name or a command is first asked for; the names are constants"""
 
 

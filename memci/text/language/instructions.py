@@ -11,8 +11,10 @@ This module knows nothing of the words of each language, or of how instructions 
 """
 
 import re
+from collections.abc import Callable, Mapping
+from functools import cache
 
-from .patterns import pattern
+from .patterns import Writing, pattern
 from .sentences import sentences, simplified, writing
 
 LONGEST = 400
@@ -20,12 +22,19 @@ LONGEST = 400
 SCANNED = 40_000
 """characters of a text that are looked at"""
 
+_ENTRIES = (
+    *("question", "polite", "lasting", "signs", "asks", "language"),
+    *("direct", "others", "reported", "joined", "narrated", "addressed"),
+)
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^']{3,}'(?!\w)|`[^`]*`")
 
 
 def instructions(text: str) -> list[str]:
     """Return the instructions in a user's *text*, verbatim, in order, none twice. O(characters)."""
-    found = [each for each in sentences(text[:SCANNED]) if len(each) <= LONGEST and _instructs(each)]
+    text = text[:SCANNED]
+    if text.isascii() and not _searches("latin")["signs"](" ".join(text.lower().split())):
+        return []
+    found = [each for each in sentences(text) if len(each) <= LONGEST and _instructs(each)]
     return list(dict.fromkeys(found))
 
 
@@ -37,17 +46,22 @@ def _instructs(sentence: str) -> bool:
         text = " ".join(text.lower().split())
     elif language == "han":
         text = simplified(text)
-
-    def says(key: str) -> re.Match[str] | None:
-        return pattern("instructions", key, language).search(text)
-
-    if says("question"):
-        return bool(says("polite") and says("lasting"))
-    if says("asks") and (says("lasting") or says("language")):
+    says = _searches(language)
+    if says["question"](text):
+        return bool(says["polite"](text) and says["lasting"](text))
+    if not says["signs"](text):
+        return False
+    if says["asks"](text) and (says["lasting"](text) or says["language"](text)):
         return True
-    found = says("direct")
-    if not found or says("others") or pattern("instructions", "reported", language).search(text, 0, found.start() + 1):
+    found = says["direct"](text)
+    if not found or says["others"](text) or says["reported"](text, 0, found.start() + 1):
         return False
     # "I sing, and always have": a story continues, and nobody is addressed
-    joined = pattern("instructions", "joined", language).match(found[0])
-    return not (joined and says("narrated") and not says("addressed"))
+    joined = says["joined"](found[0])
+    return not (joined and says["narrated"](text) and not says["addressed"](text))
+
+
+@cache
+def _searches(language: Writing) -> Mapping[str, Callable[..., re.Match[str] | None]]:
+    """Return what searches for the pattern of each entry of *language*."""
+    return {key: pattern("instructions", key, language).search for key in _ENTRIES}

@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import memci
 from memci.text.language.instructions import LONGEST, SCANNED, instructions
+from memci.text.language.patterns import alternatives, pattern
 
 INSTRUCTIONS = """
 Always answer in French.
@@ -171,3 +172,16 @@ def test_instructions_load_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == []
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(
+    st.sampled_from(["direct", "polite"])
+    .map(lambda key: alternatives("instructions", key, "latin"))
+    .flatmap(lambda one: st.from_regex(one, alphabet=st.characters(codec="ascii")))
+    .map(lambda text: " ".join(text.lower().split()))
+)
+def test_instructions_always_have_a_sign(text):
+    """The words that are looked for first hide no English sentence from the patterns behind them."""
+    found = [key for key in ("direct", "polite") if pattern("instructions", key, "latin").search(text)]
+    assert not found or pattern("instructions", "signs", "latin").search(text)

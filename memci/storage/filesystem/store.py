@@ -306,6 +306,8 @@ def _known(files: Files) -> bool:
         others = [
             each for each in files.names("", hidden=True) if each != f".{MARK}.tmp" and not each.startswith(".git")
         ]
+        if MARK in others:  # another process has just made the store
+            return _known(files)
         if others:
             raise StorageUnavailable(f"{files.path!r} holds {others[0]!r:.60} and no {MARK}: name an empty folder")
         return False

@@ -9,7 +9,8 @@ import pytest
 from ...errors import InvalidSetting
 from ...storage.codec import ORJSON, STDLIB, digest
 from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, PageState, Storage, Transition
-from .rows import append, appended, bodies_of, current, entry
+from .model import ModelledStore
+from .rows import Reread, append, appended, current, entry
 
 TWINS = (*"aA%_", "a ", " a", "a\x00", "a_b", "aXb", "a%", "'; --", "ä", "a\u0308", "\U0001f600", "", "x" * 10_000)
 """ids that a careless store takes for one another"""
@@ -21,39 +22,21 @@ BODIES = (b"", b"{}", b"\x00", b'"\x00"', b'"\xed\xa0\xbd"', b"9" * 600, b"\xff\
 class StorageExactness:
     """What is read is what was committed, whatever was committed."""
 
-    def test_load_returns_every_field(self, storage: Storage) -> None:
-        """The record and the compaction come back as they were committed last, whole."""
+    @pytest.fixture
+    def pair(self, storage: Storage) -> ModelledStore:
+        """Give the empty store beside a model of it."""
+        return ModelledStore(storage)
+
+    def test_every_field_comes_back(self, pair: ModelledStore, reread: Reread) -> None:
+        """The last record and compaction, entries, bodies and pages come back as they were committed, in order."""
         record = ContextRecord("id", "owner ä", '{"a":1}', '{"b":"\x00"}', head=0, next_page=7, turn=3, open_page=6)
         later = ContextRecord("id", "b", "[1]", "[2]" * 9_000, head=0, next_page=8, turn=9, open_page=None, revision=2)
-
-        storage.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))
-        assert storage.load("id") == (record, '{"blocks":["\U0001f600"]}')
-        storage.commit(Transition(0, later))
-
-        assert storage.load("id") == (later, '{"blocks":["\U0001f600"]}')
-
-    def test_entries_return_every_field(self, storage: Storage) -> None:
-        """Entries come back as they were committed, field by field."""
         rows = (
             EntryRow(0, ORJSON, b"0", digest(ORJSON, b"0"), 0),
             EntryRow(1, STDLIB, b"1", digest(STDLIB, b"1"), 2**31, clip=5, quotes=(3, 4), at="2031-01-01T00:00:00Z"),
             EntryRow(2, ORJSON, b"2", digest(ORJSON, b"2"), 9, quotes=(3, None), at=""),
             EntryRow(3, ORJSON, b"3", digest(ORJSON, b"3"), 9, quotes=(0, 0), at="ü\x00"),
         )
-
-        storage.commit(Transition(0, current(storage, "a")._replace(head=4), rows))
-
-        assert list(storage.entries("a")) == list(rows)
-
-    @pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:12]))
-    def test_body_is_exact(self, storage: Storage, body: bytes) -> None:
-        """A body comes back byte for byte, among others."""
-        append(storage, "a", b"before", body, b"after")
-
-        assert bodies_of(storage, "a") == [b"before", body, b"after"]
-
-    def test_pages_return_every_field(self, storage: Storage) -> None:
-        """Pages come back as they were committed, field by field, by index."""
         pages = (
             PageRow(1, 0, 4, 0),
             PageRow(2, 4, None, 1, cut=(0, 9)),
@@ -61,24 +44,22 @@ class StorageExactness:
             PageRow(4, 6, 7, 3, PageState.UNLOADED, None, 1, 8, 2**31, 9),
             PageRow(5, 7, 7, 4, PageState.UNDONE),
         )
-        append(storage, "a", *[b"x"] * 7)
+        pair.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))
+        pair.check()
+        pair.commit(Transition(0, later))
+        pair.commit(Transition(0, pair.following("a")._replace(head=4), rows))
+        pair.append("bodies", b"before", *BODIES, b"after")
+        pair.commit(Transition(4, pair.following("a"), pages=pages[::-1]))
 
-        storage.commit(Transition(7, current(storage, "a"), pages=pages[::-1]))
+        pair.check(reread())
+        assert all(type(page.state) is PageState for page in pair.store.pages("a"))
 
-        assert list(storage.pages("a")) == list(pages)
-        assert all(type(page.state) is PageState for page in storage.pages("a"))
-
-    def test_contexts_with_like_ids_are_apart(self, storage: Storage) -> None:
+    def test_contexts_with_like_ids_are_apart(self, pair: ModelledStore, reread: Reread) -> None:
         """Ids that look alike are not alike."""
         for i, context in enumerate(TWINS):
-            storage.commit(appended(current(storage, context), b"%d" % i)._replace(compaction=f"{i}"))
+            pair.append(context, b"%d" % i, compaction=f"{i}")
 
-        for i, context in enumerate(TWINS):
-            loaded = storage.load(context)
-            assert loaded is not None and (loaded[0].id, loaded[0].head, loaded[1]) == (context, 1, f"{i}")
-            assert [row.body for row in storage.entries(context)] == [b"%d" % i]
-            assert [page.index for page in storage.pages(context)] == [1]
-        assert [record.id for record in storage.contexts()] == sorted(TWINS)
+        pair.check(reread())
 
     @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "compaction", "op_id", "at"])
     def test_text_with_half_a_surrogate_pair_is_refused(self, storage: Storage, name: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from ...errors import InvalidSetting, StorageError, WriteConflict
 from ...storage.codec import ERASED_TEXT, decode
-from ...storage.protocol import CompactionRow, Erasure, OpRow, PageRow, PageState, Storage, Transition
+from ...storage.protocol import CompactionRow, Erasure, OpRow, PageRow, PageState, Transition
 from .model import NOTHING, ModelledStore
 from .rows import Reread, appended, bodies_of, entry, everything, forked, tombstone, with_op
 
@@ -24,11 +24,6 @@ LONG = tuple(b"%d" % i for i in range(700))
 
 class StorageHistories:
     """What is read is what the history of commits makes it."""
-
-    @pytest.fixture
-    def pair(self, storage: Storage) -> ModelledStore:
-        """Give the empty store beside a model of it."""
-        return ModelledStore(storage)
 
     def test_commit_that_does_not_follow_is_refused(self, pair: ModelledStore) -> None:
         """Another head or revision than the store's is WriteConflict, also for a new context, and leaves no trace."""
@@ -41,6 +36,9 @@ class StorageHistories:
         for revision in (0, 1, 3):
             behind = late._replace(record=late.record._replace(revision=revision))
             pair.refused(WriteConflict, behind, "revision")
+            pair.refused(
+                WriteConflict, Transition(2, record._replace(revision=revision), compaction="late"), "revision"
+            )
         for head, revision in ((5, 1), (0, 0), (0, 2), (0, 7)):
             made = appended(pair.following("new")._replace(head=head, revision=revision), b"1")
             pair.refused(WriteConflict, made)
@@ -49,16 +47,6 @@ class StorageHistories:
 
         assert pair.store.load("new") is None
         pair.check()
-
-    def test_second_of_two_transitions_from_one_state_is_refused(self, pair: ModelledStore) -> None:
-        """Of two transitions without entries from one state the first wins, and the second leaves no trace."""
-        pair.append("a", b"1")
-        record = pair.following("a")
-        pair.commit(Transition(record.head, record._replace(state="[1]"), compaction="first"))
-
-        second = Transition(record.head, record._replace(state="[2]"), compaction="second")
-
-        pair.refused(WriteConflict, second, "revision")
 
     def test_page_leaves_its_old_state(self, pair: ModelledStore, reread: Reread) -> None:
         """A page that is committed again is in its new state alone, and may come back to the old one."""
@@ -85,6 +73,7 @@ class StorageHistories:
         assert pair.commit(appended(pair.following("b"), b"2")._replace(op=op)) is None
 
         pair.check(reread())
+        assert pair.commit(first) == op
 
     def test_ops_come_by_their_first_seq(self, pair: ModelledStore, reread: Reread) -> None:
         """All ops of a context are given, whole, in the order of what they appended, not of their names."""

@@ -56,16 +56,6 @@ class StorageLocks:
             storage.hold("a", 0)
         theirs()
 
-    def test_lock_comes_to_who_waits(self, storage: Storage) -> None:
-        """A caller that waits for a lock gets it once it is released."""
-        release = storage.hold("a", 0)
-        with ThreadPoolExecutor(1) as other:
-            waiting = other.submit(storage.hold, "a", 30)
-
-            release()
-
-            waiting.result()()
-
     def test_lock_is_of_one_context(self, storage: Storage) -> None:
         """The lock of one context stops neither the locks of others, existing or not, nor reading or writing."""
         release = storage.hold("a", 0)
@@ -78,7 +68,7 @@ class StorageLocks:
             each()
 
     def test_lock_is_never_two_threads(self, storage: Storage) -> None:
-        """Of many threads that ask at once, one at a time holds the lock, and each of them gets it."""
+        """Of many threads that ask at once, one at a time holds the lock, and each of those that wait gets it."""
         held: list[int] = []
         most = []
 

@@ -126,6 +126,7 @@ class Owner(OwnerKey):
 
     def refresh(self, *, index: bool = False) -> None:
         """Read what is new, also into the *index* of words if it is needed. One small query if nothing is new."""
+        self._is_changing()
         nr, revision, removals = self.read_state()
         if nr != self.nr:
             self._reset(nr)
@@ -144,7 +145,7 @@ class Owner(OwnerKey):
         What is changed in RAM is read again if the transaction is not committed.
         """
         with self.store.lock:
-            if self._changing:
+            if self._is_changing():
                 yield
                 return
             self._changing, self._outdated, self._removes, self._fresh = True, False, False, None
@@ -152,15 +153,15 @@ class Owner(OwnerKey):
                 with self.store.change():
                     self._begin()
                     yield
+                if self._outdated:
+                    self._outdate()
+                else:
+                    self._committed()
             except BaseException:
                 self._outdate()
                 raise
             finally:
                 self._changing = False
-            if self._outdated:
-                self._outdate()
-            else:
-                self._committed()
 
     def add_passages(self, fresh: Fresh) -> None:
         """Add passages that were stored in this change to the index, once it is committed."""
@@ -175,6 +176,13 @@ class Owner(OwnerKey):
     def outdate(self) -> None:
         """Note that this change makes what is in RAM wrong: it is read again."""
         self._outdated = True
+
+    def _is_changing(self) -> bool:
+        """Return whether a change is under way. One that was interrupted at its very end is ended here."""
+        if self._changing and not self.store.writing:
+            self._changing = False
+            self._outdate()
+        return self._changing
 
     def _begin(self) -> None:
         self.refresh()

@@ -4,6 +4,7 @@ observe, admit, hand-over, analysis, eviction, search, erasure    a bomb at a li
 """
 
 import contextlib
+import inspect
 import os
 import signal
 
@@ -15,6 +16,7 @@ from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageBusy, StorageFull
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
+from memci.memory.owner import Owner
 from memci.memory.repository.store import MemoryStore
 from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import saying, told
@@ -108,6 +110,24 @@ def test_interrupted_act_is_done_by_repeating_it(act, kind):
         assert state(memory) == expected, f"{bomb.place}, {'a fresh handle' if number % 2 else 'the same handle'}"
         for context, index in tiers(memory):
             assert saying(memory, f"quokka{index:02}") == [(context, index)] or act == "observe again", bomb.place
+
+
+def test_change_that_is_interrupted_at_its_very_end_leaves_the_owner_usable():
+    """Wherever in a change it is interrupted, the same handle erases afterwards, and knows what is stored."""
+    prepared, call = ACTS["erase context"]
+    memory, bomb = prepared(EphemeralStorage()), Bomb()
+    bomb.around(lambda: call(memory))
+    source, first = inspect.getsourcelines(Owner.change)
+    own = range(first, first + len(source))
+    lines = [at for (name, line), at in bomb.firsts.items() if name.endswith("owner.py") and line in own]
+
+    for line in lines:
+        memory, bomb = prepared(EphemeralStorage()), Bomb(line, KeyboardInterrupt)
+        assert isinstance(bomb.around(lambda memory=memory: call(memory)), KeyboardInterrupt), bomb.place
+        call(memory)
+        check(memory)
+        assert items(memory, "episode") == {}, bomb.place
+        assert not memory.search("quokka05").pages, bomb.place
 
 
 @pytest.mark.slow

@@ -21,6 +21,9 @@ from ..text.summarize import Summary
 
 Tier = Literal["observed", "short", "mid", "evicted"]
 
+PageKey = tuple[str, int]
+"""context and index"""
+
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
@@ -41,7 +44,7 @@ class PageRecord:
         return [message for ordinal, message in self.entries if ordinal not in self.quotes]
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> PageKey:
         """What names the page: context and index."""
         return self.context, self.index
 

@@ -108,7 +108,9 @@ def _rebuild_all(owner: Owner, derived: Sequence[int], gone: Sequence[int]) -> N
             note = validated(Note, body)
             if note.page not in gone:  # the page is described again, by what is extracted of it until then
                 owner.jobs.enqueue("page", note.page)
-                items.update(owner.pages.items(note.page))
+                page = owner.pages.row(note.page)
+                if page is not None and page.title:
+                    items.update(each for each in (page.episode, page.chain) if each is not None)
                 owner.pages.retitle(note.page, note.plain.title, note.plain.keywords)
     for item in sorted(items):
         _rebuild(owner, item)

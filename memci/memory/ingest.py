@@ -44,7 +44,6 @@ def observe(session: Session, page: PageRecord) -> int:
         owner.add_passages(stored(owner.passages, context, id_, page.at, pieces))
         if known and known.tier != OBSERVED:
             owner.pages.enqueue(id_)
-        owner.jobs.savable(page.context, page.index)
         if session.has_model and page.entries and not marks and not owner.jobs.enqueue("page", id_):
             owner.jobs.skip()
     if known:

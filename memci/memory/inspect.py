@@ -7,30 +7,24 @@
 It reads only: nothing of it counts as use. This module knows nothing of how any of it comes about or is printed.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, PageRow, PageState
-from .backend import Concept, Work
+from .backend import Concept, PageKey, Work
 from .consolidation.page_notes import plainly
-from .owner import Owner, Session, Tiers
-from .repository.items import loaded
-from .repository.pages import EVICTED, MID, OBSERVED, SHORT, GroupedPage
+from .owner import Session, Tiers
+from .repository.pages import EVICTED, MID, OBSERVED, SHORT, KnownPage
 from .repository.store import MemoryStore
 from .retrieval.knowledge import concepts
 from .tiered_memory import TieredMemory
 from .tiers.events import DailySummary, LifeEvent
 from .tiers.facts import Knowledge
-from .tiers.graph import Relation, name_key
 from .tiers.profile import Profile
 
 MOST_CONCEPTS = 10
 """that are shown, in all and around a name"""
-
-PageKey = tuple[str, int]
-"""context and index"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +160,7 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
             tiers.profile,
             tuple(event for _, event in sorted(tiers.events.items())),
             tuple(day for _, (_, day) in sorted(tiers.days.items())),
-            _most_told(owner),
+            tiers.graph.most_stated(MOST_CONCEPTS),
             memory.work(),
         )
 
@@ -244,7 +238,7 @@ def _shared(storage: Storage, record: ContextRecord) -> Callable[[PageRow], bool
     return shared
 
 
-def _episodes(session: Session, grouped: Sequence[GroupedPage], now: float) -> Iterator[WarmEpisode]:
+def _episodes(session: Session, grouped: Sequence[KnownPage], now: float) -> Iterator[WarmEpisode]:
     members: dict[int | None, list[PageKey]] = {}
     for page in grouped:
         members.setdefault(page.episode, []).append((page.context, page.index))
@@ -255,18 +249,18 @@ def _episodes(session: Session, grouped: Sequence[GroupedPage], now: float) -> I
         yield WarmEpisode(key, each.summary, each.keywords, *figures, each.first, each.last, pages)
 
 
-def _chains(tiers: Tiers, grouped: Sequence[GroupedPage]) -> Iterator[LinkedPages]:
-    linked: dict[int | None, dict[int, GroupedPage]] = {}
+def _chains(tiers: Tiers, grouped: Sequence[KnownPage]) -> Iterator[LinkedPages]:
+    linked: dict[int | None, dict[int, KnownPage]] = {}
     for page in grouped:
         linked.setdefault(page.chain, {})[page.id] = page
     for key, summary in tiers.chains.items():
         yield LinkedPages(key, str(summary), tuple(_in_order(linked.get(key, {}))))
 
 
-def _in_order(linked: Mapping[int, GroupedPage]) -> Iterator[PageKey]:
+def _in_order(linked: Mapping[int, KnownPage]) -> Iterator[PageKey]:
     after = {each.before: each for each in linked.values() if each.before in linked}
     for each in linked.values():
-        following: GroupedPage | None = None if each.before in linked else each
+        following: KnownPage | None = None if each.before in linked else each
         while following is not None:
             yield following.context, following.index
             following = after.get(following.id)
@@ -278,12 +272,3 @@ def _facts(known: Knowledge) -> tuple[HeldFact, ...]:
         for key, each in known.facts.items()
     ]
     return tuple(sorted(held, key=lambda each: (-each.retrieved, -each.id)))
-
-
-def _most_told(owner: Owner) -> tuple[tuple[str, int], ...]:
-    told: Counter[str] = Counter()
-    for body in owner.items.bodies("relation"):
-        relation = loaded(Relation, body)
-        told.update({name_key(relation.source), name_key(relation.target)})
-    known = [(owner.tiers.graph.name(key), count) for key, count in told.items() if key in owner.tiers.graph]
-    return tuple(sorted(known, key=lambda each: (-each[1], each[0]))[:MOST_CONCEPTS])

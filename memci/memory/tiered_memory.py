@@ -153,14 +153,7 @@ class TieredMemory:
         return self._session.has_model
 
     def run_job(self, settle: Callable[[], None] | None = None) -> bool:
-        """Do one job of the model that is due, and return whether another one is. O(its calls of the model).
-
-        Args:
-            settle: Called before anything is written. It returns when writing disturbs nobody.
-
-        Raises:
-            StorageError: If the memory can't be read or written; the job is done later.
-        """
+        """Do one job of the model that is due, and return whether another one is. O(its calls of the model)."""
         if self._chat is None or self._read_only:
             return False
         with self._working:
@@ -203,7 +196,7 @@ class TieredMemory:
         def wait() -> None:
             owner = self._session.owner
             with owner.change():
-                if not owner.jobs.save(saving, known=owner.pages.find(context, index) is not None):
+                if not owner.jobs.save(saving):
                     raise LimitExceeded("facts that wait for their pages", job_queue.MOST + 1, job_queue.MOST)
 
         self._locked(wait)

@@ -16,8 +16,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...memory.backend import Concept, Work
-from ...memory.inspect import HeldFact, LinkedPages, Overview, PageKey, QueuedPage, WarmEpisode
+from ...memory.backend import Concept, PageKey, Work
+from ...memory.inspect import HeldFact, LinkedPages, Overview, QueuedPage, WarmEpisode
 from ...memory.tiers.events import DailySummary, LifeEvent
 from ...memory.tiers.profile import Profile
 from ..output import visible

@@ -49,7 +49,7 @@ def maintain(session: Session, now: float) -> int:
         moved += by_rule(session, build_episodes, now)
     while events_due(owner, MOST if session.has_model else INTERVAL):
         by_rule(session, detect_events, now)
-    save_facts(session, now)
+    _save_facts(session, now)
     if session.has_model:
         schedule(session, now)
     else:
@@ -75,20 +75,19 @@ def schedule(session: Session, now: float) -> None:
                 owner.jobs.enqueue(kind, subject)
 
 
-def save_facts(session: Session, now: float) -> int:
-    """Store the facts that wait to be saved and whose pages are known; return how many. O(facts that wait)."""
+def _save_facts(session: Session, now: float) -> None:
+    """Store the facts that wait to be saved and whose pages are known. O(facts that wait)."""
     owner = session.owner
     session.tiers()
-    waiting = owner.jobs.savings(now=True)
-    for each in waiting:
-        with owner.change():
-            page = owner.pages.find(each.context, each.index)
-            if owner.jobs.take(each) and page and not page.marks & QUARANTINED:
-                about: About = "assistant" if each.about == "assistant" else "user"
-                key = each.context, each.index
-                at = each.at if each.at is not None else page.at
-                know(owner, Known(each.text, about, *key, page.turn, at, (key,)), [page.id], now)
-    return len(waiting)
+    for each in owner.jobs.savings():
+        if owner.pages.find(each.context, each.index):
+            with owner.change():
+                page = owner.pages.find(each.context, each.index)
+                if page and owner.jobs.take(each) and not page.marks & QUARANTINED:
+                    about: About = "assistant" if each.about == "assistant" else "user"
+                    key = each.context, each.index
+                    at = each.at if each.at is not None else page.at
+                    know(owner, Known(each.text, about, *key, page.turn, at, (key,)), [page.id], now)
 
 
 def _embed(session: Session) -> None:

@@ -13,6 +13,7 @@ from ...text.summarize import Summary, extract
 from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped, validated
+from ..repository.pages import QUARANTINED
 from ..tiers.facts import sources, vocabulary
 from ..tiers.notes import Before, Note, Notes, Plain
 from ..tiers.topics import page_text
@@ -53,16 +54,16 @@ def summaries(session: Session, context: str, indexes: Collection[int]) -> dict[
 def describe_page(run: StepRun) -> int:
     """Let a model describe a page (its id). Without a model, what is extracted of it stands. O(its messages)."""
     owner, subject = run.owner, run.subject
-    digest = owner.pages.digest(subject)
+    known = owner.pages.row(subject)
     pages = run.session.raw([subject])
-    if run.chat is None or digest is None or not pages or not pages[0][1].entries:
+    if run.chat is None or known is None or known.marks & QUARANTINED or not pages or not pages[0][1].entries:
         return 0
     from .prompts.pages import describe
 
     page, before = pages[0][1], _before(run)
     said = describe(run.chat, page, before, zone=run.session.rules.zone)
     after = None if before is None else before.id
-    note = replace(said, page=subject, digest=digest.hex(), after=after, plain=plainly(page))
+    note = replace(said, page=subject, digest=known.digest.hex(), after=after, plain=plainly(page))
     texts = "\n".join((note.title, *note.lines, *note.keywords, note.chain, *(each.what for each in note.events)))
     read = [subject] if before is None else [subject, *before.sources]
     evidence = sources(texts, [subject], {id_: vocabulary(page_text(each)) for id_, each in run.session.raw(read)})

@@ -26,7 +26,6 @@ FIRST_SECONDS: Final = 30.0
 LONGEST_SECONDS: Final = 3_600.0
 SAVE: Final = "save"
 """the kind that needs no model: its body says what is to be saved, and of which page"""
-_NEVER: Final = 9e15
 
 
 class Job(NamedTuple):
@@ -133,26 +132,18 @@ class JobQueue(OwnerTable):
         skipped = self._store.read_value("SELECT skipped FROM memory_queue WHERE owner = ?", nr) or 0
         return Work(waiting, all_ - waiting, skipped)
 
-    def save(self, saving: Saving, *, known: bool) -> bool:
-        """Let a fact wait to be saved until its page is *known*. Return False if too many wait."""
+    def save(self, saving: Saving) -> bool:
+        """Let a fact wait to be saved until its page is known. Return False if too many wait."""
         if len(self.savings()) >= MOST:
             return False
-        body = [saving.context, saving.index, saving.text, saving.about, saving.at]
-        due = 0.0 if known else _NEVER
-        nr, text = self._owner.nr, json.dumps(body, ensure_ascii=False)
-        self._store.execute(_SAVE, nr, SAVE, due, text, nr, SAVE)
+        body = json.dumps(saving[1:], ensure_ascii=False)
+        self._store.execute(_SAVE, self._owner.nr, SAVE, body, self._owner.nr, SAVE)
         return True
 
-    def savable(self, context: str, index: int) -> None:
-        """Note that a page is known: the facts of it can be saved. O(facts that wait)."""
-        for each in self.savings():
-            if (each.context, each.index) == (context, index):
-                self._store.execute("UPDATE memory_job SET due = 0 WHERE id = ?", each.id)
-
-    def savings(self, *, now: bool = False) -> list[Saving]:
-        """Return the facts that wait to be saved, the oldest first; with *now*, those whose pages are known."""
+    def savings(self) -> list[Saving]:
+        """Return the facts that wait to be saved, the oldest first."""
         rows = self._store.read_rows(_SAVES, self._owner.nr) if self._there else []
-        return [Saving(id_, *json.loads(body)) for id_, body, due in rows if due <= 0 or not now]
+        return [Saving(id_, *json.loads(body)) for id_, body in rows]
 
     def take(self, saving: Saving) -> bool:
         """Remove a fact that waits to be saved, and return whether it was still there."""
@@ -202,9 +193,9 @@ _RELEASE = """
 UPDATE memory_job SET tries = max(0, tries - 1), due = ?, away = away + ? WHERE id = ? AND due IS NOT NULL"""
 _AWAY = "INSERT INTO memory_queue(owner, away) VALUES (?, 1) ON CONFLICT(owner) DO UPDATE SET away = away + 1"
 _SAVE = """
-INSERT INTO memory_job(owner, kind, subject, due, body) SELECT ?, ?, coalesce(max(subject), 0) + 1, ?, ?
+INSERT INTO memory_job(owner, kind, subject, due, body) SELECT ?, ?, coalesce(max(subject), 0) + 1, 0, ?
 FROM memory_job WHERE owner = ? AND kind = ?"""
-_SAVES = "SELECT id, body, due FROM memory_job WHERE owner = ? AND kind = 'save' ORDER BY id"
+_SAVES = "SELECT id, body FROM memory_job WHERE owner = ? AND kind = 'save' ORDER BY id"
 _ALL_SAVES = """
 SELECT o.name, j.body FROM memory_job AS j JOIN memory_owner AS o ON o.nr = j.owner WHERE j.kind = 'save'"""
 _WAITING = "SELECT count(*) FROM memory_job WHERE owner = ? AND due IS NOT NULL AND kind <> 'save'"

@@ -26,13 +26,21 @@ class KnownPage(NamedTuple):
     """What the memory's row of a page says."""
 
     id: int
+    context: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
+    turn: int
+    at: float | None
     digest: bytes
     """of what the page said when it was observed"""
     tier: int
     marks: int
     """`FACTS`, `GRAPH`, `QUARANTINED`"""
-    turn: int
-    at: float | None
+    episode: int | None
+    chain: int | None
+    before: int | None
+    """the page before it in its chain"""
+    title: str
+    """"" if it never was in an episode"""
 
 
 class Extract(NamedTuple):
@@ -63,18 +71,6 @@ class TalkRow(NamedTuple):
     """when the page before happened"""
 
 
-class GroupedPage(NamedTuple):
-    """A page that is or was in an episode."""
-
-    id: int
-    episode: int | None
-    chain: int | None
-    before: int | None
-    """the page before it in its chain"""
-    context: str
-    index: int  # type: ignore[assignment]  # hides tuple.index, which no one asks of a row
-
-
 class PageTable(OwnerTable):
     """The pages of one owner."""
 
@@ -83,25 +79,19 @@ class PageTable(OwnerTable):
         rows = self._store.read_rows(_FIND, self._owner.name, context, index)
         return KnownPage(*rows[0]) if rows else None
 
-    def digest(self, page: int) -> bytes | None:
-        """Return the digest of a page from which something may be derived, None if there is no such page."""
-        statement = "SELECT digest FROM memory_page WHERE id = ? AND analyzed & ? = 0"
-        return self._store.read_value(statement, page, QUARANTINED)
+    def row(self, page: int) -> KnownPage | None:
+        """Return the row of a page by its id, None if there is no such page."""
+        rows = self._store.read_rows(_ROW, page)
+        return KnownPage(*rows[0]) if rows else None
 
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
         return self._store.read_value(_ACKNOWLEDGED, self._owner.name, context) or 0
 
     def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
-        """Return the ids of all pages, of a context, or of some of its pages. O(what is returned)."""
-        nr = self._owner.nr
-        if context is None:
-            wanted = None if indexes is None else frozenset(indexes)
-            every = self._store.read_rows("SELECT id, page FROM memory_page WHERE owner = ?", nr)
-            return [id_ for id_, index in every if wanted is None or index in wanted]
-        if indexes is None:
-            return self._store.read_column(_OF_CONTEXT, nr, context)
-        return self._store.read_column(_SOME_OF_CONTEXT, nr, context, json.dumps(list(indexes)))
+        """Return the ids of all pages, or of those of a context, or with *indexes*. O(pages of the context)."""
+        wanted = None if indexes is None else json.dumps(list(indexes))
+        return self._store.read_column(_IDS, self._owner.nr, context, context, wanted, wanted)
 
     def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
         """Add the row of *page*, and return its id and the number of its context."""
@@ -220,11 +210,6 @@ class PageTable(OwnerTable):
         statement = "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL"
         return dict(self._store.read_rows(statement, self._owner.nr))
 
-    def items(self, page: int) -> list[int]:
-        """Return the ids of the episode and the chain of a page that has a title."""
-        rows = self._store.read_rows("SELECT episode, chain FROM memory_page WHERE id = ? AND summary <> ''", page)
-        return [item for row in rows for item in row if item is not None]
-
     def extracts(self, item: int) -> list[Extract]:
         """Return what is kept of the pages that are evidence of an item, in the order of their contexts. O(pages)."""
         return [_extract(*row) for row in self._store.read_rows(_EXTRACTS, item)]
@@ -288,19 +273,21 @@ class PageTable(OwnerTable):
         """Return the tier of each page of a context, by index. O(pages)."""
         return dict(self._store.read_rows(_TIERS, self._owner.name, context))
 
-    def grouped(self) -> list[GroupedPage]:
+    def grouped(self) -> list[KnownPage]:
         """Return each page that is or was in an episode. O(pages)."""
-        return [GroupedPage(*row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
+        return [KnownPage(*row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
 
 
 def _extract(id_: int, title: str, words: str, vector: bytes | None) -> Extract:
     return Extract(id_, title, tuple(json.loads(words or "[]")), unpacked(vector))
 
 
-_FIND = """
-SELECT g.id, g.digest, g.tier, g.analyzed, g.turn, g.at FROM memory_owner AS o
-JOIN memory_context AS c ON c.owner = o.nr JOIN memory_page AS g ON g.context = c.nr
-WHERE o.name = ? AND c.name = ? AND g.page = ?"""
+_PAGE = """
+SELECT g.id, c.name, g.page, g.turn, g.at, g.digest, g.tier, g.analyzed, g.episode, g.chain, g.previous, g.summary
+FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context """
+_FIND = _PAGE + "JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"
+_ROW = _PAGE + "WHERE g.id = ?"
+_GROUPED = _PAGE + "WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"
 _ACKNOWLEDGED = """
 SELECT c.heard FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr WHERE o.name = ? AND c.name = ?"""
 _ACKNOWLEDGE = """
@@ -309,12 +296,9 @@ ON CONFLICT(owner, name) DO UPDATE SET heard = max(heard, excluded.heard)"""
 _RECOUNT = """
 UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
 WHERE owner = ? AND name = ?"""
-_OF_CONTEXT = """
-SELECT g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
-WHERE c.owner = ? AND c.name = ?"""
-_SOME_OF_CONTEXT = """
-SELECT g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
-WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
+_IDS = """
+SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
+WHERE c.owner = ? AND (? IS NULL OR c.name = ?) AND (? IS NULL OR g.page IN (SELECT value FROM json_each(?)))"""
 _QUARANTINE = """
 UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL, previous = NULL, next = NULL,
 summary = '', keywords = '', analyzed = ? WHERE id = ?"""
@@ -353,7 +337,3 @@ WHERE g.id = ?"""
 _TIERS = """
 SELECT g.page, g.tier FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr WHERE o.name = ? AND c.name = ?"""
-_GROUPED = """
-SELECT g.id, g.episode, g.chain, g.previous, c.name, g.page FROM memory_page AS g
-JOIN memory_context AS c ON c.nr = g.context
-WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"""

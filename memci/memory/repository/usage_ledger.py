@@ -11,7 +11,6 @@ from dataclasses import astuple
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ...errors import CeilingReached
 from ...llm.model import ChatModel, Reply
 from ...llm.usage import Ledger, Spent
 from ...messages import Message, text_of
@@ -28,14 +27,13 @@ class Meter:
     """
 
     def __init__(self, chat: ChatModel, count: Callable[[str], int], left: int | None = None) -> None:
-        self._chat, self._count, self._left = chat, count, left
-        self.spent: dict[str, Spent] = {}
-        """by step"""
+        self._chat, self._count = chat, count
+        self.ledger = Ledger(left)
 
     @property
     def answered(self) -> bool:
         """Whether the model gave any answer."""
-        return any(each.calls > each.failed for each in self.spent.values())
+        return any(each.calls > each.failed for each in self.ledger.steps.values())
 
     def __call__(
         self,
@@ -53,27 +51,22 @@ class Meter:
             ModelError: If there is no answer.
             CeilingReached: If the tokens for today are spent.
         """
-        if self._left is not None and self._left <= sum(each.tokens for each in self.spent.values()):
-            raise CeilingReached(step, "the tokens that a memory may cost in a day are spent")
+        self.ledger.admit(step)
         try:
             reply = self._chat(messages, step=step, tools=tools, answer=answer, attempt=attempt)
         except BaseException:
-            self._add(step, Spent(calls=1, failed=1))
+            self.ledger.add(step, Spent(calls=1, failed=1))
             raise
         usage = reply.usage
         prompt = usage.prompt or sum(self._count(text_of(each)) for each in messages)
-        self._add(step, Spent(1, prompt, usage.completion or self._count(reply.text), cached=usage.cached))
+        self.ledger.add(step, Spent(1, prompt, usage.completion or self._count(reply.text), cached=usage.cached))
         return reply
 
     def rejected(self, step: str, reason: str) -> None:  # noqa: ARG002 -- the arguments that `ask` gives
-        """Count an answer that was not what was asked for."""
-        self._add(step, Spent(rejected=1))
+        """Count an answer that was not what was asked for with the model, too: `ask` knows the ledger of the meter."""
         ledger = getattr(self._chat, "ledger", None)
-        if isinstance(ledger, Ledger):  # `ask` knows the meter, not the model behind it
+        if isinstance(ledger, Ledger):
             ledger.add(step, Spent(rejected=1))
-
-    def _add(self, step: str, more: Spent) -> None:
-        self.spent[step] = self.spent.get(step, Spent()) + more
 
 
 class UsageLedger(OwnerTable):
@@ -82,9 +75,9 @@ class UsageLedger(OwnerTable):
     def add(self, meter: Meter, day: str) -> None:
         """Move what *meter* counted into the store, within a change of it."""
         self._store.executemany(
-            _ADD, [(self._owner.nr, day, step, *astuple(each)) for step, each in meter.spent.items()]
+            _ADD, [(self._owner.nr, day, step, *astuple(each)) for step, each in meter.ledger.steps.items()]
         )
-        meter.spent = {}
+        meter.ledger = Ledger(meter.ledger.ceiling)
 
     def total(self) -> Mapping[str, Spent]:
         """Return what was ever spent, by step. O(days)."""

@@ -24,7 +24,7 @@ from ...text.language.keywords import folded, keywords
 from ...text.language.patterns import Writing, pattern
 from ...text.language.sentences import sentences, simplified, writing
 from ...text.language.terms import STOP_WORDS
-from ..backend import PageRecord
+from ..backend import PageKey, PageRecord
 
 FAN = 24
 """relations along which a concept passes activation at most"""
@@ -38,9 +38,6 @@ _QUERY = 2_000
 _SCANNED = 20_000
 _PAIRS = 4
 
-Page = tuple[str, int]
-"""context and index"""
-
 
 @dataclass(frozen=True, slots=True)
 class Relation:
@@ -50,7 +47,7 @@ class Relation:
     kind: str
     """a verb, "is", or "with" for what only stands in one sentence"""
     target: str
-    page: Page
+    page: PageKey
     at: float | None = None
 
 
@@ -62,7 +59,7 @@ class Edge:
     """name keys"""
     kind: str
     target: str
-    pages: dict[Page, int] = field(default_factory=dict)
+    pages: dict[PageKey, int] = field(default_factory=dict)
     """how often each page states it"""
     weight: int = 0
     """how often it is stated"""
@@ -131,13 +128,18 @@ class Graph:
             node.strongest = nsmallest(FAN, node.edges, key=_strength)
         return node.strongest[:limit]
 
-    def pages(self, key: str, limit: int = 10) -> tuple[Page, ...]:
+    def pages(self, key: str, limit: int = 10) -> tuple[PageKey, ...]:
         """Return the pages that mention a concept most."""
-        told: dict[Page, int] = {}
+        told: dict[PageKey, int] = {}
         for edge in self.relations(key, FAN):
             for page, count in edge.pages.items():
                 told[page] = told.get(page, 0) + count
         return tuple(sorted(told, key=lambda page: (-told[page], page))[:limit])
+
+    def most_stated(self, limit: int) -> tuple[tuple[str, int], ...]:
+        """Return the names of the most frequent concepts, and how often each is stated. O(concepts)."""
+        stated = [(self.name(key), node.weight) for key, node in self._nodes.items()]
+        return tuple(sorted(stated, key=lambda each: (-each[1], each[0]))[:limit])
 
     def _check(self) -> None:
         for key, node in self._nodes.items():

@@ -49,9 +49,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.kept(page)
         if page.key in self.pages:
             self.gone.append(self.pages[page.key][1])
-        self.backend.observe(page)
-        if admits:
-            self.backend.admit(page)
+        (self.backend.admit if admits else self.backend.observe)(page)
         self.pages[page.key] = page, word
         self._finds(page, word)
 
@@ -117,6 +115,8 @@ class MemoryMachine(RuleBasedStateMachine):
         assert pages, f"a page is found by its word: {page.key}"
         assert (pages[0].context, pages[0].index) == page.key, "and before all others"
         assert word in pages[0].text, "and the text says it"
+        assert [each.index for each in pages if (each.context, each.index) == page.key] == [page.index], "and once"
+        assert len(pages[0].pieces) == len({(each.entry, each.start) for each in pages[0].pieces}), "each piece once"
         assert (pages[0].turn, pages[0].at) == (page.turn, page.at), "and it is told when that was"
 
     def _finds_not(self, word: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....llm import ChatModel
-from ...backend import PageRecord
+from ...backend import PageKey, PageRecord
 from ...tiers.episodes import LINE_COLUMNS, MOST_LINES, Episode
 from ...tiers.episodes import MOST_KEYWORDS as EPISODE_KEYWORDS
 from ...tiers.topics import (
@@ -24,7 +24,7 @@ from ...tiers.topics import (
     mean,
     named,
 )
-from .page_text import MOST, RULES, PageKey, cut, framed, shown_values
+from .page_text import MOST, RULES, cut, framed, shown_values
 from .validation import AnswerSchema, asked, share, stated, told, words
 
 MOST_THEMES = 2

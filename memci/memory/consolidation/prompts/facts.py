@@ -15,12 +15,12 @@ from functools import partial
 from typing import Annotated
 
 from ....llm import ChatModel
-from ...backend import PageRecord
+from ...backend import PageKey, PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known
 from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from ...tiers.graph import Relation, name_key
 from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, described, united
-from .page_text import MANY, RULES, WHOLE, Framed, PageKey, framed
+from .page_text import MANY, RULES, WHOLE, Framed, framed
 from .validation import AnswerSchema, Lowered, asked, invented, moment, stated, told
 
 NAME_COLUMNS = 60

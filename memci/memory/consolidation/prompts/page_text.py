@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ....messages import Message
 from ....text.language.salience import FACT, salient
 from ....text.summarize import extract
-from ...backend import PageRecord
+from ...backend import PageKey, PageRecord
 from ...retrieval.passages import entry_text
 
 RULES = (
@@ -42,9 +42,6 @@ WHOLE = 250
 _SCANNED = 25_000
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-PageKey = tuple[str, int]
-"""context and index"""
 
 
 class Framed(NamedTuple):

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from ..errors import InvalidSetting, LimitExceeded, brief
 from ..llm.model import ChatModel
@@ -34,8 +33,6 @@ from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import RetrievalRequest, recollect
 from .tiers.facts import LONGEST, About
 from .tiers.rules import Rules
-
-_T = TypeVar("_T")
 
 
 class TieredMemory:
@@ -114,15 +111,18 @@ class TieredMemory:
 
     def observe(self, page: PageRecord) -> None:
         """Make a closed page searchable. O(its characters)."""
-        self._locked(lambda: observe(self._session, page))
+        with self._session.store.lock:
+            observe(self._session, page)
 
     def admit(self, page: PageRecord) -> None:
         """Put a page into the short-term queue, once."""
-        self._locked(lambda: admit(self._session, page))
+        with self._session.store.lock:
+            admit(self._session, page)
 
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
-        return self._locked(lambda: self._session.owner.pages.acknowledged(context))
+        with self._session.store.lock:
+            return self._session.owner.pages.acknowledged(context)
 
     def search(
         self,
@@ -136,11 +136,13 @@ class TieredMemory:
     ) -> Recollection:
         """Return what is known of *query*, best first; what is returned counts as visited."""
         request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude))
-        return self._locked(lambda: recollect(self._session, request, counts=not self._read_only))
+        with self._session.store.lock:
+            return recollect(self._session, request, counts=not self._read_only)
 
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names, and what was derived from it."""
-        return self._locked(lambda: forget(self._session.owner, scope))
+        with self._session.store.lock:
+            return forget(self._session.owner, scope)
 
     def maintain(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""
@@ -157,7 +159,7 @@ class TieredMemory:
         if self._chat is None or self._read_only:
             return False
         with self._working:
-            return job_runner.run_job(self._session, self._chat, settle or _at_once, self._ceiling)
+            return job_runner.run_job(self._session, self._chat, settle or (lambda: None), self._ceiling)
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
         """Return what a model said of those pages of *context* that it described. One query."""
@@ -165,13 +167,10 @@ class TieredMemory:
 
     def work(self) -> Work:
         """Return what the model did and cost, and what waits for it. O(jobs + days)."""
-
-        def worked() -> Work:
+        with self._session.store.lock:
             owner = self._session.owner
             owner.refresh()
             return replace(owner.jobs.counts(), spent=owner.usage.total())
-
-        return self._locked(worked)
 
     def learn(self, text: str, *, context: str, index: int, about: About = "user", at: float | None = None) -> None:
         """Keep *text* as a fact that somebody asked to be kept. It is known once its page is.
@@ -192,21 +191,17 @@ class TieredMemory:
         if about not in ("user", "assistant"):
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
         saving = Saving(0, context, index, one_line(text, LONGEST), about, at)
-
-        def wait() -> None:
-            owner = self._session.owner
-            with owner.change():
-                if not owner.jobs.save(saving):
-                    raise LimitExceeded("facts that wait for their pages", job_queue.MOST + 1, job_queue.MOST)
-
-        self._locked(wait)
+        with self._session.store.lock, self._session.owner.change():
+            if not self._session.owner.jobs.save(saving):
+                raise LimitExceeded("facts that wait for their pages", job_queue.MOST + 1, job_queue.MOST)
 
     def quarantine(self, context: str, index: int) -> Forgotten:
         """Remove all that was derived from a page that is not to be trusted, and derive nothing from it again.
 
         The page is still found by its words. O(what is rebuilt).
         """
-        return self._locked(lambda: quarantine(self._session.owner, context, index))
+        with self._session.store.lock:
+            return quarantine(self._session.owner, context, index)
 
     def rollback(self, version: int) -> None:
         """Put the profile of an earlier *version* in front again, as the newest version; the others stay.
@@ -214,8 +209,7 @@ class TieredMemory:
         Raises:
             InvalidSetting: If there is no such version (any more).
         """
-
-        def back() -> None:
+        with self._session.store.lock:
             profile = self._session.tiers().profile
             found = [each for each in profile.previous if each.version == version]
             if profile.version == version:
@@ -227,18 +221,8 @@ class TieredMemory:
             with owner.change():
                 keep_profile(owner, owner.tiers.profile.restored(found[0], now=self._session.clock()), ())
 
-        self._locked(back)
-
     def close(self) -> None:
         """Release it. The tables are closed with the last user of the store."""
         if not self._closed:
             self._closed = True
             self._session.store.close()
-
-    def _locked(self, work: Callable[[], _T]) -> _T:
-        with self._session.store.lock:
-            return work()
-
-
-def _at_once() -> None:
-    """Return at once."""

@@ -153,8 +153,8 @@ def _linked(owner: Owner, batch: Sequence[_Queued]) -> dict[int, ChainSummary]:
     before: PageFeatures | None = None
     last = chain = None
     if known is not None:
-        extract, chain, at = known
-        before, last = PageFeatures("", extract.title, extract.keywords, extract.vector, at), extract.id
+        before = PageFeatures("", known.title, known.keywords, known.vector, known.at)
+        last, chain = known.id, known.chain
     for each in batch:
         goes_on = before is not None and _goes_on(before, last, each)
         if not goes_on or chain is None:

@@ -24,7 +24,7 @@ from ..repository.pages import FACTS, GRAPH
 from ..tiers.episodes import Episode
 from ..tiers.facts import Known, facts, sources, vocabulary
 from ..tiers.graph import relations
-from ..tiers.profile import Learned, Profile, profiled
+from ..tiers.profile import Learned, Profile, described, traits, united
 from ..tiers.topics import page_text
 from .step import StepRun, by_rule
 
@@ -77,8 +77,9 @@ def learn(run: StepRun) -> int:
         if not set(left).issuperset(read.ids) or not _same(profile, owner.tiers.profile):
             raise Conflict
         for fact in learned.facts:
-            know(owner, fact, read.evidence(fact.text, fact.pages or ((fact.context, fact.index),)), run.now)
-        keep_profile(owner, owner.tiers.profile.replaced(learned.text, learned.traits, now=run.now), read.ids)
+            know(owner, fact, read.evidence(fact.text, fact.pages), run.now)
+        replaced = owner.tiers.profile.replaced(described(learned.traits), learned.traits, now=run.now)
+        keep_profile(owner, replaced, read.ids)
         owner.pages.mark(read.ids, FACTS)
         if len(left) == len(read.ids):
             known = owner.tiers.episodes[subject]
@@ -151,8 +152,7 @@ def _learned(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Lea
         from .prompts.facts import learned
 
         return learned(run.chat, profile, pages)
-    text, traits = profiled(profile, pages)
-    return Learned(text, tuple(traits), tuple(fact for page in pages for fact in facts(page)))
+    return Learned(united(profile.traits, traits(pages)), tuple(fact for page in pages for fact in facts(page)))
 
 
 class _Read(NamedTuple):

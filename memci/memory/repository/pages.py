@@ -9,7 +9,7 @@ module knows nothing of when or why a page moves.
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..backend import PageRecord
 from .items import Vector, packed, unpacked
@@ -50,12 +50,6 @@ class Extract(NamedTuple):
     title: str
     keywords: tuple[str, ...]
     vector: Vector | None
-
-
-class LastPage(NamedTuple):
-    """The page that joined an episode last, and its chain."""
-
-    extract: Extract
     chain: int | None
     at: float | None
 
@@ -183,11 +177,9 @@ class PageTable(OwnerTable):
         if before is not None:
             self._store.execute("UPDATE memory_page SET next = ? WHERE id = ?", page, before)
 
-    def last(self) -> LastPage | None:
+    def last(self) -> Extract | None:
         """Return the page that joined an episode last."""
-        for id_, title, words, vector, chain, at in self._store.read_rows(_LAST, self._owner.nr):
-            return LastPage(_extract(id_, title, words, vector), chain, at)
-        return None
+        return next(map(_extract, self._store.read_rows(_LAST, self._owner.nr)), None)
 
     def set_last(self, page: int | None) -> None:
         """Note the page that joined an episode last."""
@@ -212,7 +204,7 @@ class PageTable(OwnerTable):
 
     def extracts(self, item: int) -> list[Extract]:
         """Return what is kept of the pages that are evidence of an item, in the order of their contexts. O(pages)."""
-        return [_extract(*row) for row in self._store.read_rows(_EXTRACTS, item)]
+        return list(map(_extract, self._store.read_rows(_EXTRACTS, item)))
 
     def untold(self, episode: int, mark: int, most: int) -> list[int]:
         """Return up to *most* pages of an episode that do not have *mark*, without those in quarantine."""
@@ -278,8 +270,9 @@ class PageTable(OwnerTable):
         return [KnownPage(*row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
 
 
-def _extract(id_: int, title: str, words: str, vector: bytes | None) -> Extract:
-    return Extract(id_, title, tuple(json.loads(words or "[]")), unpacked(vector))
+def _extract(row: tuple[Any, ...]) -> Extract:
+    id_, title, words, vector, chain, at = row
+    return Extract(id_, title, tuple(json.loads(words or "[]")), unpacked(vector), chain, at)
 
 
 _PAGE = """
@@ -308,16 +301,14 @@ WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND analyzed & ? = 0"""
 _QUEUE = """
 SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
-_LAST = """
-SELECT g.id, g.summary, g.keywords, v.vector, g.chain, g.at FROM memory_owner AS o
-JOIN memory_page AS g ON g.id = o.last LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
-WHERE o.nr = ?"""
+_EXTRACT = """
+SELECT g.id, g.summary, g.keywords, v.vector, g.chain, g.at FROM memory_page AS g
+LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 """
+_LAST = _EXTRACT + "JOIN memory_owner AS o ON o.last = g.id WHERE o.nr = ?"
+_EXTRACTS = _EXTRACT + "JOIN memory_evidence AS e ON e.page = g.id WHERE e.item = ? ORDER BY g.context, g.page"
 _VECTORS = """
 SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
 WHERE g.episode = ? AND v.model = ?"""
-_EXTRACTS = """
-SELECT g.id, g.summary, g.keywords, v.vector FROM memory_evidence AS e JOIN memory_page AS g ON g.id = e.page
-LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 WHERE e.item = ? ORDER BY g.context, g.page"""
 _COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"
 _BEFORE = """
 SELECT b.id, b.analyzed FROM memory_page AS g JOIN memory_page AS b ON b.context = g.context AND b.page < g.page

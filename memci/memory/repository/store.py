@@ -266,11 +266,11 @@ class MemoryStore:
             if not make and self._path != ":memory:" and not os.path.exists(self._path):  # noqa: PTH110
                 return None
             self._connection = self._connect()
-        if not self._version and not make and not self._connection.execute(_THERE).fetchall():
-            return None
         if self._version < SCHEMA_VERSION:
-            self._version = self._made(self._connection, make=make)
-        return self._connection
+            self._version = self._found(self._connection)
+            if make and self._version < SCHEMA_VERSION:
+                self._make(self._connection)
+        return self._connection if self._version else None
 
     def _connect(self) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -287,11 +287,8 @@ class MemoryStore:
             connection.pragma("synchronous", "FULL" if self._synced else "NORMAL")
         return connection
 
-    def _made(self, connection: apsw.Connection, *, make: bool) -> int:
-        """Return the version of the tables; if they are to be changed, they are made, or brought to the latest one."""
-        found = self._found(connection)
-        if found == SCHEMA_VERSION or not make:
-            return found
+    def _make(self, connection: apsw.Connection) -> None:
+        """Make the tables, or bring them to the latest version."""
         with _transaction(connection):
             found = self._found(connection)
             if not found:
@@ -299,7 +296,7 @@ class MemoryStore:
                 connection.execute("INSERT INTO memory_schema VALUES (?)", (SCHEMA_VERSION,))
             elif found == 1:  # else another process was faster
                 connection.execute(_SINCE_2 + _FROM_1)
-        return SCHEMA_VERSION
+        self._version = SCHEMA_VERSION
 
     def _found(self, connection: apsw.Connection) -> int:
         """Return the version of the tables, 0 if there are none."""

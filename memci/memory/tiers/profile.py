@@ -157,8 +157,6 @@ class Profile:
 class Learned(NamedTuple):
     """What pages say of the user, and of what the assistant did."""
 
-    text: str
-    """of the whole new profile: for `Profile.replaced(text, traits, now=…)`"""
     traits: tuple[Trait, ...]
     """all that are known now, the old ones too"""
     facts: tuple[Known, ...]
@@ -171,12 +169,6 @@ def usable(text: str) -> bool:
     core = _CORE.search(text)
     bare = core[0].casefold() if core else ""
     return bool(bare) and not _NOTHING.match(bare) and not _FAILED.match(bare)
-
-
-def profiled(profile: Profile, pages: Sequence[PageRecord]) -> tuple[str, Sequence[Trait]]:
-    """Return the traits that *pages* show, with those known already, and their text. O(characters)."""
-    known = united(profile.traits, traits(pages))
-    return described(known), known
 
 
 def described(known: Sequence[Trait]) -> str:

@@ -36,7 +36,7 @@ from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from memci.memory.tiers.notes import Before, Note
-from memci.memory.tiers.profile import DIMENSIONS, Learned, Profile, Trait
+from memci.memory.tiers.profile import DIMENSIONS, Learned, Profile, Trait, described
 from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures
 from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract, one_line
@@ -161,7 +161,7 @@ def lasting(made: Learned) -> None:
         line(fact.text, LONGEST)
         assert "ZZ99XX" not in fact.text
         assert set(fact.pages) <= keys
-    new = PROFILE.replaced(made.text, made.traits, now=1.0)
+    new = PROFILE.replaced(described(made.traits), made.traits, now=1.0)
     assert len(new.traits) >= len(PROFILE.traits)
     assert new.text
 

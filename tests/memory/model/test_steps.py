@@ -22,7 +22,7 @@ from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import DailySummary
 from memci.memory.tiers.facts import Knowledge
 from memci.memory.tiers.graph import PER_PAGE, Relation
-from memci.memory.tiers.profile import DIMENSIONS, Profile, Trait
+from memci.memory.tiers.profile import DIMENSIONS, Profile, Trait, described
 from memci.memory.tiers.topics import PageFeatures
 from memci.tokens import counter_for
 
@@ -115,12 +115,12 @@ class TestAnalysis:
         made = learned(says(answer), self.KNOWN, pages)
 
         assert made.traits == (self.KNOWN.traits[0], Trait("formality", "high", "writes kindly", "alice", 9))
-        assert made.text == "humour: high — jokes (#3)\nformality: high — writes kindly (#9)"
+        assert described(made.traits) == "humour: high — jokes (#3)\nformality: high — writes kindly (#9)"
         assert [(each.about, each.text, each.pages) for each in made.facts] == [
             ("user", "Mel moved to Oslo.", (("alice", 8),)),
             ("assistant", "Booked a table.", (("alice", 9),)),
         ]
-        new = self.KNOWN.replaced(made.text, made.traits, now=9.0)
+        new = self.KNOWN.replaced(described(made.traits), made.traits, now=9.0)
         assert (new.version, len(new.previous)) == (3, 1)
         assert Knowledge().change(made.facts[0], 9.0).fact.text == "Mel moved to Oslo."
 

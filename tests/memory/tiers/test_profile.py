@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
 from memci.memory.tiers.events import conversation
-from memci.memory.tiers.profile import KEPT_CONVERSATIONS, KEPT_VERSIONS, LONGEST, Profile, Trait, profiled, usable
+from memci.memory.tiers.profile import (
+    KEPT_CONVERSATIONS,
+    KEPT_VERSIONS,
+    LONGEST,
+    Profile,
+    Trait,
+    described,
+    traits,
+    united,
+    usable,
+)
 
 CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
 bodies = st.text(max_size=60) | st.sampled_from(["none", "Error: no", "likes tea", "likes coffee"])
@@ -150,7 +160,8 @@ def test_profile_of_new_pages_keeps_what_was_known():
         traits=(Trait("travel", "high", "flies every week", "c", 3), Trait("formality", "high", "writes so"))
     )
 
-    text, found = profiled(known, [page(*CASUAL)])
+    found = united(known.traits, traits([page(*CASUAL)]))
+    text = described(found)
 
     assert levels(found)["travel"] == "high"
     assert levels(found)["formality"] == "low"

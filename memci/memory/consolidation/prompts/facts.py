@@ -19,7 +19,7 @@ from ...backend import PageKey, PageRecord
 from ...tiers.facts import LONGEST, PER_PAGE, About, Known
 from ...tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from ...tiers.graph import Relation, name_key
-from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, described, united
+from ...tiers.profile import DIMENSIONS, Learned, Level, Profile, Trait, united
 from .page_text import MANY, RULES, WHOLE, Framed, framed
 from .validation import AnswerSchema, Lowered, asked, invented, moment, stated, told
 
@@ -72,7 +72,7 @@ def learned(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> L
     def read(answer: LearnedAnswer) -> Learned:
         traits = united(profile.traits, _traits(answer.traits, shown))
         facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
-        return Learned(described(traits), traits, facts, shown.sent)
+        return Learned(traits, facts, shown.sent)
 
     return asked(chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis")
 

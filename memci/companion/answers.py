@@ -81,12 +81,14 @@ class MeteredChat:
         self.usage += reply.usage
         return reply
 
-    def pieces(self, messages: Sequence[Message], *, step: str, tools: Sequence[Message]) -> Iterator[str | Reply]:
-        """Yield the pieces of the reply as they come, then the reply; a model that can't stream gives one piece."""
+    def pieces(
+        self, messages: Sequence[Message], *, step: str, tools: Sequence[Message], streamed: bool
+    ) -> Iterator[str | Reply]:
+        """Yield the pieces of the reply, then the reply; if it is not streamed, or can't be, its text is one piece."""
         stream = getattr(self._chat, "stream", None)
-        if stream is None:
+        if not streamed or stream is None:
             reply = self(messages, step=step, tools=tools)
-            yield from [reply.text] if reply.text else []
+            yield reply.text
             yield reply
             return
         self.calls += 1

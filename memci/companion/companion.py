@@ -231,6 +231,5 @@ def _check_model(name: str, model: object) -> None:
     if not callable(model) or isinstance(model, type):
         raise InvalidSetting(name, f"expected a callable model, such as memci.llm.Chat, got {brief(model)}")
     if iscoroutinefunction(model) or iscoroutinefunction(type(model).__call__):
-        raise InvalidSetting(
-            name, f"{type(model).__name__} is asynchronous, and a companion does not await its model: give a Chat"
-        )
+        why = f"{type(model).__name__} is asynchronous, and a companion does not await its model: give a Chat"
+        raise InvalidSetting(name, why)

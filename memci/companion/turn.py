@@ -127,12 +127,7 @@ class Turn:
         request = self._request(memory, [CLOSING] if last else [])
         tools = [] if last else self._toolbox.schemas
         self._usage = None
-        if stream:
-            replies = self._chat.pieces(request, step="chat", tools=tools)
-        else:
-            reply = self._chat(request, step="chat", tools=tools)
-            replies = iter((reply.text, reply))
-        for piece in replies:
+        for piece in self._chat.pieces(request, step="chat", tools=tools, streamed=stream):
             if isinstance(piece, Reply):
                 self._usage = piece.usage
                 self._texts += [self._partial] if self._partial else []

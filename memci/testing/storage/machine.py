@@ -56,9 +56,7 @@ class StorageMachine(RuleBasedStateMachine):
     def append(self, name: str, bodies: list[bytes], op_id: str | None) -> None:
         """Commit a page, perhaps with an op that is known already."""
         transition = appended(self.pair.following(self._id(name)), *bodies)
-        if op_id is not None:
-            transition = with_op(transition, op_id, bytes([len(bodies) + 1]) * 16)
-        self.pair.commit(transition)
+        self.pair.commit(with_op(transition, op_id, bytes([len(bodies) + 1]) * 16))
 
     @precondition(lambda self: any(model.pages for model in self.pair.models.values()))
     @rule(data=st.data(), compaction=_compactions, state=st.sampled_from(["{}", "[1]"]))
@@ -81,8 +79,7 @@ class StorageMachine(RuleBasedStateMachine):
         taken = self.pair.models.get(self._id(name))
         base = data.draw(st.integers(0, parent.record.head + 1))
         transition = forked(parent.record.id, self._id(name), base, *bodies)._replace(compaction=compaction)
-        if op_id is not None:
-            transition = with_op(transition, op_id)
+        transition = with_op(transition, op_id)
         if taken is not None and op_id not in taken.ops:
             with pytest.raises(WriteConflict):
                 self.store.commit(transition)

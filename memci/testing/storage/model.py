@@ -126,8 +126,7 @@ class ModelledStore:
 
     def append(self, context: str, *bodies: bytes, op: str | None = None, compaction: str | None = None) -> Transition:
         """Commit *bodies* as the next page of *context*, and return the transition. O(bodies)."""
-        transition = appended(self.following(context), *bodies)._replace(compaction=compaction)
-        transition = transition if op is None else with_op(transition, op)
+        transition = with_op(appended(self.following(context), *bodies)._replace(compaction=compaction), op)
         self.commit(transition)
         return transition
 
@@ -142,8 +141,7 @@ class ModelledStore:
         self, parent: str, context: str, base: int, *bodies: bytes, op: str | None = None, compaction: str | None = None
     ) -> Transition:
         """Commit *context* as a fork of *parent*, and return the transition. O(bodies)."""
-        transition = forked(parent, context, base, *bodies)._replace(compaction=compaction)
-        transition = transition if op is None else with_op(transition, op)
+        transition = with_op(forked(parent, context, base, *bodies)._replace(compaction=compaction), op)
         self.commit(transition)
         return transition
 

@@ -45,8 +45,10 @@ def append(storage: Storage, context: str, *bodies: bytes) -> Transition:
     return transition
 
 
-def with_op(transition: Transition, op_id: str, digest_of: bytes = b"d" * 16) -> Transition:
-    """Return *transition* with an op that appended its entries. O(entries)."""
+def with_op(transition: Transition, op_id: str | None, digest_of: bytes = b"d" * 16) -> Transition:
+    """Return *transition* with an op that appended its entries, or as it is without an id. O(entries)."""
+    if op_id is None:
+        return transition
     index = transition.record.next_page - 1
     places = tuple((index, ordinal) for ordinal in range(len(transition.entries)))
     first = transition.record.head - len(places)

@@ -284,10 +284,9 @@ def _grouped(chosen: Sequence[_Column], sign: str) -> str:
 
 def _names_rows(row: Mapping[object, object]) -> bool:
     # the keys are the rows' names: {"HAT001": {…}, "HAT022": {…}}
-    for each in row.values():
-        if not isinstance(each, MAPPINGS):
-            return False
-    return any(rank_of(_as_text(key)) in (ID, FACT) for key in row)
+    return all(isinstance(each, MAPPINGS) for each in row.values()) and any(
+        rank_of(_as_text(key)) in (ID, FACT) for key in row
+    )
 
 
 def _without(row: object, name: str) -> dict[object, object]:

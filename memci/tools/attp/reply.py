@@ -158,11 +158,8 @@ def _closing(key: str, quote: str, lines: Sequence[str]) -> int:
 
 
 def _scalar(value: str) -> str:
-    match _document([f"value = {value}"]):
-        case {"value": str(scalar)}:
-            return scalar
-        case _:
-            return _unquoted(value)
+    scalar = (_document([f"value = {value}"]) or {}).get("value")
+    return scalar if isinstance(scalar, str) else _unquoted(value)
 
 
 def _unquoted(value: str) -> str:

@@ -22,6 +22,9 @@ from .tiers.notes import Note
 from .tiers.profile import Profile
 from .tiers.topics import ChainSummary
 
+Items = Sequence[tuple[int, str]]
+"""ids and bodies"""
+
 
 def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
     """Remove all that was derived from a page, and derive nothing from it again. O(what is rebuilt).
@@ -33,11 +36,11 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
         return Forgotten()
     with owner.change():
         pages = owner.pages.ids(context, (index,))
-        derived = [item for item, _ in owner.items.derived(pages)]
+        derived, notes = owner.items.derived(pages), owner.items.derived(pages, KIND)
         for page in pages:
             owner.pages.detach(page)
             owner.pages.quarantine(page)
-        _rebuild_all(owner, derived, pages)
+        _rebuild_all(owner, derived, notes, pages)
         owner.jobs.forget(context, (index,))
         owner.outdate()
     return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
@@ -82,13 +85,13 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     with owner.change():
         owner.disorder()
         pages = owner.pages.ids(context, indexes)
-        derived = [item for item, _ in owner.items.derived(pages)]
+        derived, notes = owner.items.derived(pages), owner.items.derived(pages, KIND)
         for page in pages:
             owner.passages.remove(page)
             owner.pages.remove(page)
         if indexes is not None:
             owner.pages.recount(context)
-        _rebuild_all(owner, derived, pages)
+        _rebuild_all(owner, derived, notes, pages)
         owner.jobs.forget(context, indexes)
         if indexes is None:
             owner.pages.forget_context(context)
@@ -97,21 +100,19 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     return Forgotten(len(pages), len(derived), scrubbed=owner.store.scrub())
 
 
-def _rebuild_all(owner: Owner, derived: Sequence[int], gone: Sequence[int]) -> None:
-    """Rebuild what was *derived* from pages that are *gone*. O(their pages)."""
-    items = set(derived)
-    for item in derived:
-        body = owner.items.body(item, KIND)
-        if body is not None:
-            items.remove(item)
-            owner.items.drop([item])
-            note = validated(Note, body)
-            if note.page not in gone:  # the page is described again, by what is extracted of it until then
-                owner.jobs.enqueue("page", note.page)
-                page = owner.pages.row(note.page)
-                if page is not None and page.title:
-                    items.update(each for each in (page.episode, page.chain) if each is not None)
-                owner.pages.retitle(note.page, note.plain.title, note.plain.keywords)
+def _rebuild_all(owner: Owner, derived: Items, notes: Items, gone: Sequence[int]) -> None:
+    """Rebuild what was *derived* from pages that are *gone*, the *notes* among it. O(their pages)."""
+    items = {item for item, _ in derived}
+    for item, body in notes:
+        items.remove(item)
+        owner.items.drop([item])
+        note = validated(Note, body)
+        if note.page not in gone:  # the page is described again, by what is extracted of it until then
+            owner.jobs.enqueue("page", note.page)
+            page = owner.pages.row(note.page)
+            if page is not None and page.title:
+                items.update(each for each in (page.episode, page.chain) if each is not None)
+            owner.pages.retitle(note.page, note.plain.title, note.plain.keywords)
     for item in sorted(items):
         _rebuild(owner, item)
 

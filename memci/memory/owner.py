@@ -60,8 +60,6 @@ class Tiers:
     """the episode of each page (its id) that is in one"""
     vectors: VectorIndex | None = None
     """of the episodes"""
-    changed: set[int] = field(default_factory=set)
-    """episodes that changed since the last maintenance"""
     chains: dict[int, ChainSummary] = field(default_factory=dict)
     user: Knowledge = field(default_factory=Knowledge)
     assistant: Knowledge = field(default_factory=Knowledge)
@@ -115,6 +113,8 @@ class Owner(OwnerKey):
         super().__init__(store, name)
         self.pages, self.passages, self.items = PageTable(self), PassageTable(self), ItemTable(self)
         self.jobs, self.usage = JobQueue(self), UsageLedger(self)
+        self.changed: set[int] = set()
+        """episodes that changed since the last maintenance"""
         self.failures: Counter[int] = Counter()
         """how often the analysis of an episode failed"""
         self.passage_vectors: VectorIndex | None
@@ -154,11 +154,11 @@ class Owner(OwnerKey):
                     self._begin()
                     yield
                 if self._outdated:
-                    self._outdate()
+                    self._reset(self.nr)
                 else:
                     self._committed()
             except BaseException:
-                self._outdate()
+                self._reset(self.nr)
                 raise
             finally:
                 self._changing = False
@@ -181,7 +181,7 @@ class Owner(OwnerKey):
         """Return whether a change is under way. One that was interrupted at its very end is ended here."""
         if self._changing and not self.store.writing:
             self._changing = False
-            self._outdate()
+            self._reset(self.nr)
         return self._changing
 
     def _begin(self) -> None:
@@ -200,11 +200,6 @@ class Owner(OwnerKey):
             self.index.add(*self._fresh)
         self._indexed = self.revision
 
-    def _outdate(self) -> None:
-        changed = self.tiers.changed
-        self._reset(self.nr)
-        self.tiers.changed = changed
-
     def _reset(self, nr: int) -> None:
         self.nr = nr
         self.revision = self._indexed = self._removals = -1
@@ -213,7 +208,7 @@ class Owner(OwnerKey):
         self.passage_vectors = None
 
     def _read(self) -> None:
-        tiers = self.tiers = Tiers(changed=self.tiers.changed)
+        tiers = self.tiers = Tiers()
         tiers.episode_of = self.pages.episodes()
         facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
         told: list[Relation] = []

@@ -70,7 +70,7 @@ def build_episodes(run: StepRun) -> int:
         episodes, members = _joined(run, batch, divided)
         for key, episode in episodes.items():
             owner.tiers.keep(key, episode)
-            owner.tiers.changed.add(key)
+            owner.changed.add(key)
         owner.tiers.episode_of.update(members)
     return len(batch)
 
@@ -188,13 +188,12 @@ def _joined(
     for topic in divided:
         pages = [batch[at] for at in topic.pages]
         times = [each.page.at for each in pages if each.page.at is not None]
-        first, last = min(times, default=None), max(times, default=None)
         known = {**{key: owner.tiers.episodes[key] for key in _near(owner, topic)}, **changed}
         key = best(topic, known.items(), threshold=run.session.rules.threshold)
         if key is None:
-            episode = opened(topic, now=run.now, first=first, last=last)
+            episode = opened(topic, now=run.now, times=times)
         else:
-            episode = merged(known[key], topic, now=run.now, first=first, last=last)
+            episode = merged(known[key], topic, now=run.now, times=times)
         ids = [each.id for each in pages]
         body = dumped(episode, without=["embedding"])
         key = owner.items.put("episode", body, id=key, vector=episode.embedding, pages=ids)

@@ -121,13 +121,13 @@ def _evict(session: Session, now: float) -> None:
     owner, rules = session.owner, session.rules
     with session.store.lock:
         owner.refresh()
-        changed, owner.tiers.changed = owner.tiers.changed, set()
+        changed, owner.changed = owner.changed, set()
         if len(owner.tiers.episodes) <= rules.episodes:
             return
     with owner.change():
         tiers = owner.tiers
         warmths = {key: each.warmth for key, each in tiers.episodes.items()}
-        changed = changed | tiers.changed
+        changed = changed | owner.changed
         for key in coldest(warmths, rules.episodes, now=now, order=rules.order, weights=rules.heat, changed=changed):
             owner.pages.evict(key)
             owner.items.drop([key])

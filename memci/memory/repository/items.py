@@ -92,10 +92,6 @@ class ItemTable(OwnerTable):
         statement = "SELECT body FROM memory_item WHERE owner = ? AND kind = ?"
         return self._store.read_column(statement, self._owner.nr, kind)
 
-    def body(self, item: int, kind: str) -> str | None:
-        """Return the body of an item, None if it is not of that *kind*."""
-        return self._store.read_value("SELECT body FROM memory_item WHERE id = ? AND kind = ?", item, kind)
-
     def all_there(self, ids: Collection[int]) -> bool:
         """Return whether all items are still there. O(ids)."""
         return len(ids) == (self._store.read_value(_COUNT, json.dumps(list(ids))) or 0)

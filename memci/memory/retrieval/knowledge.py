@@ -67,7 +67,7 @@ def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], no
             episode = tiers.episodes[key].visited(now)
             owner.items.visited(key, dumped(episode.warmth), episode.version)
             tiers.episodes[key] = episode
-            tiers.changed.add(key)
+            owner.changed.add(key)
         for about in ("user", "assistant"):
             known = tiers.knows(about)
             own = [key for key in facts if key in known.facts]

@@ -68,28 +68,26 @@ def best(topic: Topic, candidates: Iterable[tuple[int, Episode]], *, threshold: 
     return -top[1] if scored and top[0] >= threshold else None
 
 
-def opened(topic: Topic, *, now: float, first: float | None = None, last: float | None = None) -> Episode:
+def opened(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
     """Return the episode that *topic* opens, with all its pages. It was not visited yet.
 
-    Times are seconds since 1970 UTC; *first* and *last* are those of its pages, None if not known.
+    Seconds since 1970 UTC; *times* are those of its pages, as far as they are known.
     """
     return Episode(
         summary=_summary("", topic.content or topic.theme, topic.keywords),
         keywords=_united(topic.keywords),
         embedding=topic.vector,
         warmth=Warmth(length=len(topic.pages), last_visit=now),
-        first=first,
-        last=last,
+        first=min(times, default=None),
+        last=max(times, default=None),
     )
 
 
-def merged(
-    episode: Episode, topic: Topic, *, now: float, first: float | None = None, last: float | None = None
-) -> Episode:
+def merged(episode: Episode, topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
     """Return *episode* after the pages of *topic* joined it; times as in `opened`. O(1): of bounded values."""
     united = _united(episode.keywords, topic.keywords)
     shares = (float(max(1, episode.warmth.length)), float(len(topic.pages)))
-    times = [at for at in (episode.first, episode.last, first, last) if at is not None]
+    known = [at for at in (episode.first, episode.last, *times) if at is not None]
     return replace(
         episode,
         summary=_summary(episode.summary, topic.content or topic.theme, united),
@@ -97,8 +95,8 @@ def merged(
         # a vector of another model is replaced as a whole
         embedding=mean((episode.embedding, topic.vector), shares),
         warmth=episode.warmth.grown(len(topic.pages), now),
-        first=min(times, default=None),
-        last=max(times, default=None),
+        first=min(known, default=None),
+        last=max(known, default=None),
         version=episode.version + 1,
     )
 

@@ -55,7 +55,7 @@ def test_best_is_the_highest_score_at_or_above_the_threshold():
 
 def test_opened_has_its_pages_and_no_visit():
     """A new episode is as long as its topic, and nobody visited it yet."""
-    episode = opened(FLIGHT, now=5.0, first=1.0, last=2.0)
+    episode = opened(FLIGHT, now=5.0, times=[1.0, 2.0])
     warmth = episode.warmth
 
     assert (episode.summary, episode.keywords) == ("Flight to Oslo", ("flight", "oslo"))
@@ -65,9 +65,9 @@ def test_opened_has_its_pages_and_no_visit():
 
 def test_merged_follows_what_joined():
     """P11: summary, keywords and vector of an episode are refreshed when pages join; it is longer, and visited."""
-    before = replace(opened(FLIGHT, now=5.0, first=1.0, last=2.0), importance=0.4)
+    before = replace(opened(FLIGHT, now=5.0, times=[1.0, 2.0]), importance=0.4)
 
-    after = merged(before, SEAT, now=9.0, first=7.0, last=8.0)
+    after = merged(before, SEAT, now=9.0, times=[7.0, 8.0])
 
     assert after.summary == "Flight to Oslo\nA seat on that flight"
     assert after.keywords == ("flight", "seat", "oslo")
@@ -105,7 +105,7 @@ def test_merged_any_number_of_times_stays_bounded(first, joins):
     episode = opened(first, now=0.0)
     for topic, began, ended, now in joins:
         before = episode
-        episode = merged(before, topic, now=now, first=began, last=ended)
+        episode = merged(before, topic, now=now, times=[at for at in (began, ended) if at is not None])
 
         assert episode.warmth.length == before.warmth.length + len(topic.pages)
         assert episode.warmth.visits == before.warmth.visits + 1

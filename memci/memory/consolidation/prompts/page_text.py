@@ -13,7 +13,7 @@ as read. Answers to recalls are never shown. This module knows nothing of what i
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime, tzinfo
 from itertools import accumulate, chain, takewhile
 from typing import NamedTuple
@@ -34,7 +34,7 @@ MOST = 4_000
 MANY = 6_000
 """the same, where whole pages are read for facts and concepts"""
 MESSAGE = 500
-"""tokens of a message, about"""
+"""tokens of a message, about; tools get a quarter of it"""
 TOOL = 120
 LEAST = 40
 WHOLE = 250
@@ -71,9 +71,8 @@ def framed(
     before: object = None,
     zone: tzinfo = UTC,
     most: int = MOST,
-    message: int = MESSAGE,
     least: int = LEAST,
-    numbered: Callable[[int], bool] | None = None,
+    numbered: Collection[int] = (),
 ) -> Framed:
     """Return *pages* as a model is shown them. O(characters), of which 25,000 of each message are looked at.
 
@@ -82,12 +81,11 @@ def framed(
         before: What is shown in front of them, as JSON.
         zone: Of the dates.
         most: Tokens in all, about. One page is always shown, as far as it goes.
-        message: Tokens of a message, about; tools get a quarter of it.
         least: If all is too much, messages are shortened to this before pages are left out.
         numbered: Which ordinals are shown, so that a model can name them.
     """
     texts = [[(n, entry, shown(entry)) for n, entry in page.entries if n not in page.quotes] for page in pages]
-    bound = message
+    bound = MESSAGE
     lines = _pages(pages, texts, bound, zone, numbered)
     while bound > least and sum(map(_cost, chain.from_iterable(lines))) > most:
         bound = max(least, bound // 2)
@@ -100,7 +98,7 @@ def framed(
             break
         fitting = told if cost <= left else told[:2] + _fitting(told[2:], left - sum(map(_cost, told[:2])), _cost)
         body += fitting
-        named.update(n for n, _, _ in own[: len(fitting) - 1] if numbered is not None and numbered(n))
+        named.update(n for n, _, _ in own[: len(fitting) - 1] if n in numbered)
         count, left = count + 1, left - cost
     return Framed(_frame(body), tuple(pages[:count]), _folded(body), frozenset(named))
 
@@ -150,7 +148,7 @@ def _pages(
     texts: Sequence[Sequence[tuple[int, Message, str]]],
     bound: int,
     zone: tzinfo,
-    numbered: Callable[[int], bool] | None,
+    numbered: Collection[int],
 ) -> list[list[str]]:
     """Return the lines of each page: a head, then one for each message."""
     found = []
@@ -161,7 +159,7 @@ def _pages(
             role = message.get("role")
             most = min(bound, max(LEAST, bound * TOOL // MESSAGE)) if role == "tool" else bound
             body: dict[str, object] = {}
-            if numbered is not None and numbered(ordinal):
+            if ordinal in numbered:
                 body["entry"] = ordinal
             body[role if isinstance(role, str) and role in _ROLES else "other"] = cut(text, most)
             name = message.get("name")

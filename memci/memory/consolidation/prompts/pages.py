@@ -81,9 +81,9 @@ def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *,
     """
     exact = extract([message for _, message in page.entries], quotations(page))
     lines = dict(zip((ordinal for ordinal, _ in page.entries), exact.lines, strict=True))
-    plain = {n for n, message in page.entries if not tool_calls(message) and text_of(message) == lines[n]}
+    numbered = {n for n, message in page.entries if tool_calls(message) or text_of(message) != lines[n]}
     offered = None if before is None else {"before": {"title": before.title, "chain": before.chain}}
-    shown = framed([page], before=offered, zone=zone, numbered=lambda ordinal: ordinal not in plain)
+    shown = framed([page], before=offered, zone=zone, numbered=numbered)
 
     def read(answer: PageAnswer) -> Note:
         if not told(answer.title, TITLE_COLUMNS):

@@ -109,7 +109,11 @@ class Endpoint:
         with self._lock:
             if self._client is None:
                 assert self._address is not None, "without a client there is an address"
-                self._client = _connected(*self._address)
+                from openai import DefaultHttpxClient, OpenAI
+
+                (url, key), hooks = self._address, {"response": [_forbid_useless_retries]}
+                http = DefaultHttpxClient(event_hooks=hooks)
+                self._client = OpenAI(base_url=url, api_key=key, http_client=http)
                 weakref.finalize(self, self._client.close)
             return self._client.with_options(timeout=self.timeout, max_retries=tries - 1)
 
@@ -144,13 +148,6 @@ def _address(base_url: str | None, api_key: str | None) -> tuple[str | None, str
     if url is None and key is None:
         raise InvalidSetting("api_key", "there is none: give one, set OPENAI_API_KEY, or name a server by base_url")
     return url, key if key is not None else _NO_KEY
-
-
-def _connected(url: str | None, key: str) -> "OpenAI":
-    from openai import DefaultHttpxClient, OpenAI
-
-    http = DefaultHttpxClient(event_hooks={"response": [_forbid_useless_retries]})
-    return OpenAI(base_url=url, api_key=key, http_client=http)
 
 
 def _forbid_useless_retries(response: Any) -> None:

@@ -74,9 +74,10 @@ def embeddings(body: dict[str, Any], vector: Vector) -> dict[str, Any]:
     """Return the vectors that the request *body* asks for."""
     given = body.get("input")
     texts = [given] if isinstance(given, str) else list(given or [])
-    rows = [list(vector(text)) for text in texts]
-    coded = [_base64(row) if body.get("encoding_format") == "base64" else row for row in rows]
-    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(coded)]
+    rows: list[Any] = [list(vector(text)) for text in texts]
+    if body.get("encoding_format") == "base64":
+        rows = [base64.b64encode(array("f", row).tobytes()).decode() for row in rows]
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
     tokens = sum(len(text) // 4 + 1 for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
@@ -107,7 +108,3 @@ def error(message: str, code: str, parameter: str | None) -> dict[str, Any]:
 def written(value: object) -> bytes:
     """Return the JSON of *value*."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-
-
-def _base64(row: Sequence[float]) -> str:
-    return base64.b64encode(array("f", row).tobytes()).decode()

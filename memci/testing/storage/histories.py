@@ -222,17 +222,6 @@ class StorageHistories:
 
     # -- erasing
 
-    def test_tombstone_is_read_by_all_that_shared_the_entry(self, pair: ModelledStore, reread: Reread) -> None:
-        """An entry that is erased is its tombstone for parent and forks alike, by whichever of them it was named."""
-        pair.family()
-
-        pair.erase(pair.erasure(("c", 2), ("a", 0)))
-
-        pair.check(reread())
-        assert decode(*next(pair.store.entries("c", 2, 3))[1:3]) == {"role": "user", "content": ERASED_TEXT}
-        for name in "abc":
-            assert list(pair.store.entries(name, containing=b"two")) == []
-
     @pytest.mark.parametrize("seqs", [(0,), (63, 64), (99, 100, 101), (255, 256), (511,), (599,), tuple(range(40, 90))])
     def test_neighbours_of_a_tombstone_stay(self, pair: ModelledStore, reread: Reread, seqs: tuple[int, ...]) -> None:
         """Among many entries, small and large, only those that are named change; appending goes on."""
@@ -245,11 +234,14 @@ class StorageHistories:
         pair.append("a", b"later")
         pair.check()
 
-    def test_transitions_of_an_erasure_are_applied(self, pair: ModelledStore, reread: Reread) -> None:
-        """Records, pages, views and compactions are those of the transitions; no compaction before them is left."""
+    def test_erasure_is_read_by_all_that_shared_the_entry(self, pair: ModelledStore, reread: Reread) -> None:
+        """An erased entry is its tombstone for parent and forks alike, by whichever of them it was named.
+
+        Records, pages, views and compactions are those of the transitions; no compaction before them is left.
+        """
         pair.family()
         gone = next(pair.store.pages("a"))._replace(state=PageState.ERASED)
-        erasure = pair.erasure(("a", 2))
+        erasure = pair.erasure(("c", 2), ("a", 0))
         first, *others = erasure.transitions
         first = first._replace(pages=(gone,), compaction="after", views=((1, 70, 64), (2, 4, 1)))
 
@@ -257,6 +249,9 @@ class StorageHistories:
 
         pair.check(reread())
         assert [row.text for row in pair.store.compactions("a")] == ["after"]
+        assert decode(*next(pair.store.entries("c", 2, 3))[1:3]) == {"role": "user", "content": ERASED_TEXT}
+        for name in "abc":
+            assert list(pair.store.entries(name, containing=b"two")) == []
 
     def test_ops_that_appended_it_forget_their_digest(self, pair: ModelledStore, reread: Reread) -> None:
         """Ops that appended an erased entry stay known, with 16 zero bytes for a digest; the others are as before.

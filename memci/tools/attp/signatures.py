@@ -19,23 +19,16 @@ from ...errors import InvalidMessage
 
 Tools: TypeAlias = Mapping[str, Callable[..., object]]
 
-_LITERALS: Final[Mapping[str, type]] = {
-    "int": int,
-    "str": str,
-    "float": float,
-    "bool": bool,
-    "None": type(None),
-    "list": list,
-    "dict": dict,
+_LITERALS: Final[Mapping[str, tuple[type, str]]] = {
+    "int": (int, "1"),
+    "str": (str, '"text"'),
+    "float": (float, "0.5"),
+    "bool": (bool, "True"),
+    "None": (type(None), "None"),
+    "list": (list, "[]"),
+    "dict": (dict, "{}"),
 }
-_EXAMPLES: Final[Mapping[str, str]] = {
-    "int": "1",
-    "str": '"text"',
-    "float": "0.5",
-    "bool": "True",
-    "list": "[]",
-    "dict": "{}",
-}
+"""the type of each literal by its name in an annotation, and an example"""
 
 
 class Pending:
@@ -124,7 +117,7 @@ def _required(tool: Callable[..., object]) -> Iterator[str]:
         starred = parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}
         if parameter.default is parameter.empty and not starred:
             names = [part.strip().partition("[")[0] for part in _text(parameter.annotation).split("|")]
-            literal = next((_EXAMPLES[name] for name in names if name in _EXAMPLES), '"text"')
+            literal = next((_LITERALS[name][1] for name in names if name in _LITERALS and name != "None"), '"text"')
             yield f"{parameter.name}={literal}" if parameter.kind is parameter.KEYWORD_ONLY else literal
 
 
@@ -151,8 +144,8 @@ def _fits(value: object, annotation: str) -> bool:
     if isinstance(value, Pending):
         return True
     for part in annotation.split("|"):
-        declared = _LITERALS.get(part.strip().partition("[")[0])
-        if declared is None or (declared is float and type(value) is int):
+        declared, _ = _LITERALS.get(part.strip().partition("[")[0], (object, ""))
+        if declared is object or (declared is float and type(value) is int):
             return True
         if isinstance(value, declared) and (declared is bool or not isinstance(value, bool)):
             return True

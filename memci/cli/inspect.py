@@ -17,11 +17,12 @@ from ..errors import CorruptRecord, InvalidSetting
 from ..history.verify import problems
 from ..messages import text_of
 from ..storage import Storage
+from ..storage.audit import AuditedStorage
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, terminal, visible
 from .stores import choose_context, open_store, window_and_compactions
-from .tables import contents_of, contexts_table, pages_table, report_tables, turns_of
+from .tables import cell, contents_of, contexts_table, pages_table, report_tables, table, turns_of
 
 
 @command("inspect")
@@ -33,6 +34,7 @@ def run_inspect(
     memory: Annotated[bool, Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
     owner: Annotated[Str, Option(metavar="NAME", help="With --memory: whose; default: the only one, or all.")] = None,
     concept: Annotated[Str, Option(metavar="NAME", help="With --memory: the graph around this concept.")] = None,
+    audit: Annotated[bool, Option("--audit", help="Show what was erased, imported, exported, and when.")] = False,
     json: Json = False,
 ) -> None:
     """List the contexts in a store, or show one of them, or its memory. Changes nothing."""
@@ -42,8 +44,12 @@ def run_inspect(
             raise InvalidSetting(name, "belongs to the memory: add --memory")
     if memory and pages:
         raise InvalidSetting("--pages", "lists the pages of a context: leave out --memory")
+    if audit and (memory or context is not None):
+        raise InvalidSetting("--audit", "shows the log of the whole store: leave out --context and --memory")
     with open_store(store) as storage:
-        if memory:
+        if audit:
+            _print_audit(output, store, storage)
+        elif memory:
             from .memory.inspect import inspect_memory
 
             inspect_memory(output, storage, store, context=context, owner=owner, concept_name=concept)
@@ -91,6 +97,22 @@ def run_verify(
     if not records and not damage:
         output.line(f"{Path(store).name} holds no contexts")
     return well
+
+
+def _print_audit(output: Output, path: str, storage: Storage) -> None:
+    lines = list(storage.audit_log) if isinstance(storage, AuditedStorage) else []
+    if output.json:
+        output.print_json({"store": path, "audit": lines})
+    elif not lines:
+        output.line(f"{Path(path).name}: nothing was erased, imported or exported yet")
+    else:
+        made = table("at", "action", "what", fills="what")
+        for line in lines:
+            at, action, *facts = line.items()
+            made.add_row(
+                cell(str(at[1])), cell(str(action[1])), cell(" ".join(f"{name}={fact}" for name, fact in facts))
+            )
+        output.console.print(made)
 
 
 def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> None:

@@ -23,6 +23,7 @@ from ..history.import_ import committed, transitions
 from ..history.loader import check_free
 from ..history.plain_chat import chat_of, imported_chat
 from ..storage import EphemeralStorage, Storage
+from ..storage.audit import audit
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command
 from .output import Output, terminal
 from .source import Source
@@ -40,6 +41,7 @@ def run_export(
     everything: Annotated[bool, Option("--all", help="All contexts, one after another.")] = False,
     chat: Annotated[bool, Option("--chat", help="Only the messages, a line each, for other programs.")] = False,
     target: Annotated[Str, Option("-o", "--output", metavar="FILE", help="A new file; default: the screen.")] = None,
+    key: Annotated[Str, Option(metavar="FILE", help="Sign it with the secret bytes in this file.")] = None,
     json: Json = False,
 ) -> None:
     """Write a context as lines of JSON: all that is stored of it, for memci import. Changes nothing."""
@@ -48,21 +50,32 @@ def run_export(
         raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
     if output.json and target is None:
         raise InvalidSetting("--json", "the export itself goes to standard output: name a file with -o")
+    if chat and key is not None:
+        raise InvalidSetting("--key", "a chat can't be signed: leave --chat or --key out")
+    secret = _key(key)
     with open_store(store) as storage:
         records = storage.contexts() if everything else [choose_context(storage, store, context)]
         ids = [record.id for record in records]
         if target is None:
             stream = typer.get_binary_stream("stdout")
-            _write(stream, storage, ids, chat=chat)
+            _write(stream, storage, ids, chat=chat, key=secret)
             stream.flush()
         else:
-            write_export(output, storage, ids, target, chat=chat)
+            write_export(output, storage, ids, target, chat=chat, key=secret)
 
 
-def write_export(output: Output, storage: Storage, ids: Sequence[str], target: str, *, chat: bool = False) -> None:
+def write_export(
+    output: Output,
+    storage: Storage,
+    ids: Sequence[str],
+    target: str,
+    *,
+    chat: bool = False,
+    key: bytes | None = None,
+) -> None:
     """Write the contexts *ids* to the new file *target*, and print a line about it. O(messages)."""
     with _new_file(target) as stream:
-        lines = _write(stream, storage, ids, chat=chat)
+        lines = _write(stream, storage, ids, chat=chat, key=key)
     size = Path(target).stat().st_size
     if output.json:
         output.print_json({"file": target, "contexts": list(ids), "lines": lines, "bytes": size})
@@ -79,20 +92,21 @@ def run_import(
     id: Annotated[Str, Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
     window: Annotated[Int, Option(*WINDOW, metavar="TOKENS", help="For a chat: the context length.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
+    key: Annotated[Str, Option(metavar="FILE", help="It must be signed with the secret bytes in this file.")] = None,
     json: Json = False,
 ) -> None:
     """Read a context back, whole or not at all: what memci export wrote, or a chat of another program."""
     output = terminal(json=json)
-    source = Source(file)
+    source, secret = Source(file), _key(key)
     lines = source.lines
     first = next((line for line in lines() if line.strip()), None)
     if first is None:
         raise InvalidSetting(source.name, "it is empty: expected what memci export wrote, or a chat in JSON")
-    if not is_native(first):
+    if secret is None and not is_native(first):
         lines = _lines_of_chat(lines(), id=id, window=window, model=model)
     elif window is not None or model is not None:
         raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
-    found = [(each.record.id, each.record.head) for each in transitions(lines())]
+    found = [(each.record.id, each.record.head) for each in transitions(lines(), key=secret)]
     if id is not None and len(found) > 1:
         raise InvalidSetting("--id", f"{source.name} has {len(found):,} contexts: leave --id out")
     contexts = [{"id": name if id is None else id, "messages": messages} for name, messages in found]
@@ -102,7 +116,7 @@ def run_import(
     with open_store(store, write=True, make=True) as storage:
         for name in names:
             check_free(storage, name)
-        for each in transitions(lines()):
+        for each in transitions(lines(), key=secret):
             committed(storage, each, id=id)
     if output.json:
         output.print_json({"store": store, "contexts": contexts})
@@ -111,10 +125,19 @@ def run_import(
         output.line(f"{context['id']}: {context['messages']:,} messages imported")
 
 
-def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool) -> int:
+def _key(file: str | None) -> bytes | None:
+    """Return the bytes of *file*, None if there is none."""
+    try:
+        return None if file is None else Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InvalidSetting("--key", f"{file!r} can't be read: {error}") from None
+
+
+def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool, key: bytes | None) -> int:
     lines = 0
     for each in ids:
-        for line in exported(storage, each, chat=chat):
+        audit(storage, "export", context=each)
+        for line in exported(storage, each, chat=chat, key=key):
             stream.write(line.encode() + b"\n")
             lines += 1
     return lines

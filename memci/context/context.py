@@ -43,6 +43,7 @@ from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, plain, tool_calls
 from ..storage import SQLiteStorage, Storage
+from ..storage.audit import audit
 from ..storage.locks import check_seconds
 from ..storage.protocol import CheckedStorage
 from ..storage.validation import with_sidecar
@@ -103,6 +104,7 @@ class Context:
         memory: MemoryBackend | None = None,
         chat: ChatModel | None = None,
         owner: str | None = None,
+        change_owner: bool = False,
         counter: Callable[[str], int] | None = None,
         format: str | None = None,  # noqa: A002 -- the name that is used everywhere
         clock: Clock | None = system_clock,
@@ -129,7 +131,9 @@ class Context:
             chat: A model (`memci.llm.Chat`) that improves, in the background, what the default memory knows: lines of
                 the Contents Page, topics, facts, the profile. No call of the context waits for it. Default: none, and
                 everything is extracted by rule. Give a memory of your own its model when you make it.
-            owner: Whose memory it is; default: the id.
+            owner: Whose memory it is; default: the id. Opening a context of another owner is refused.
+            change_owner: Whether *owner* takes the place of another one, at once. What that one's memory knows of
+                the context stays until it is erased.
             counter: Counts the tokens of a text, in place of the vocabulary; pass it at every open.
             format: The form of the messages; this version speaks "openai_chat" only.
             clock: Returns the time in UTC, for appends without `at`; None stores no time. Times order nothing.
@@ -145,6 +149,7 @@ class Context:
             StorageError: If the store can't be opened or read.
         """
         request = _request(id, owner, system, counter, nonce, model, window, reply, policy, memory)
+        request = request._replace(change_owner=change_owner)
         if format is not None and format not in FORMATS:
             raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
         if chat is not None:
@@ -223,6 +228,7 @@ class Context:
         system: str | None = None,
         model: str | None = None,
         counter: Callable[[str], int] | None = None,
+        key: bytes | None = None,
     ) -> Self:
         """Store the context that *lines* hold, whole or not at all, and open it. O(lines), all of it in memory.
 
@@ -234,9 +240,11 @@ class Context:
             system: As in `open`; default: that of the export or of the first message of the chat.
             model: As in `open`.
             counter: As in `open`.
+            key: The lines must be signed with this key; default: a signature is not checked.
 
         Raises:
-            InvalidSetting: If there is such a context, or the lines are no whole export and no chat; it says where.
+            InvalidSetting: If there is such a context, or the lines are no whole export and no chat, or not signed with
+                *key*; it says where.
             InvalidMessage: If a message of a chat is not one that a provider accepts.
             StorageError: If it could not be stored.
         """
@@ -250,8 +258,8 @@ class Context:
 
         text = builtins.list(lines)
         with _opened(store, read_only=False) as storage:
-            if text and is_native(text[0]):
-                name = imported(storage, text, id=id, counter=counter)
+            if key is not None or (text and is_native(text[0])):
+                name = imported(storage, text, id=id, counter=counter, key=key)
             else:
                 name = imported_chat(storage, chat_of(text), id=id or "", open_context=opening)
         return cls.open(store, name, window=window, system=system, model=model, counter=counter)
@@ -295,6 +303,8 @@ class Context:
             if at is not None:
                 self._storage = AsOf(self._storage, request.id, at)
             self._read()
+            if request.change_owner:
+                self._parts.writer.store_opened()
         except BaseException:
             self._let_go()
             raise
@@ -700,16 +710,20 @@ class Context:
                 receipt = replace(receipt, memory="pending")
             return receipt
 
-    def export(self) -> Iterator[str]:
+    def export(self, *, key: bytes | None = None) -> Iterator[str]:
         """Yield the whole context as lines of JSON, without their newlines; `import_` reads them. O(entries).
 
         Every byte of every message comes back, and all that is known of pages, compactions and ops (docs/storage.md
-        says which line holds what).
+        says which line holds what). With a secret *key* (from 16 bytes) the last line is signed: HMAC-SHA256 over all
+        lines.
         """
         from ..history.export import exported
 
         with self._usable():
-            return exported(self._storage, self.id)
+            lines = exported(self._storage, self.id, key=key)
+            if not self._request.read_only:
+                audit(self._storage, "export", context=self.id, owner=self.owner)
+            return lines
 
     def verify(self) -> builtins.list[str]:
         """Read everything that is stored, and return what is wrong with it; [] is well.

@@ -19,6 +19,7 @@ from ..chapters.contents import Block, ContentsPage, ListedRange
 from ..errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message
 from ..storage import Storage
+from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, SidecarStorage, Transition
 from ..window import snapshot as snapshots
@@ -70,6 +71,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     if not gone:
         name, value = ("context", context) if context is not None else ("owner", owner)
         raise InvalidSetting(name, f"there is no {name} {value!r:.60} in this store")
+    audit(store, "erase", context=context, owner=owner, contexts=len(gone))
     left = [record for record in records if record.id not in gone]
     emptied = _Emptied((), (), {})
     if {record.parent for record in left}.isdisjoint(gone):
@@ -109,6 +111,7 @@ def erased(
         if next(iter(storage.entries(record.id, seq, seq + 1))).codec == ERASED:
             raise Erased(f"page #{index}, entry {entry}")
         seqs = {seq}
+    audit(storage, "erase", context=record.id, owner=record.owner, page=index, entry=entry)
     others = [each for each in storage.contexts() if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
     emptied = _emptied(storage, shown, {record.id: window}, counter)

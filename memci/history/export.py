@@ -19,11 +19,11 @@ from ..messages import Message
 from ..storage import Storage
 from ..storage.codec import ORJSON
 from ..storage.protocol import ContextRecord, EntryRow, PageRow
-from .export_format import FORMAT, Checksum, embedded, line_of
+from .export_format import FORMAT, SIGNED, Checksum, check_key, embedded, line_of
 from .reader import Reader
 
 
-def exported(storage: Storage, context_id: str, *, chat: bool = False) -> Iterator[str]:
+def exported(storage: Storage, context_id: str, *, chat: bool = False, key: bytes | None = None) -> Iterator[str]:
     """Yield *context_id* as lines without their newlines. O(rows of the context), in bounded memory.
 
     Args:
@@ -31,17 +31,19 @@ def exported(storage: Storage, context_id: str, *, chat: bool = False) -> Iterat
         context_id: Its id.
         chat: Only the messages, each as the JSON object that other programs use: the system prompt first, without the
             messages that were undone or erased.
+        key: Signs the lines; a chat can't be signed.
 
     Raises:
-        InvalidSetting: If there is no such context.
+        InvalidSetting: If there is no such context, or the key is none.
         WriteConflict: Before the last line, if the context has changed since the first one: export it again.
         CorruptRecord: When a row is reached that is not what was written.
     """
+    check_key(key)
     found = storage.load(context_id)
     if found is None:
         raise InvalidSetting("id", f"there is no context {context_id!r:.60} in this store")
     record = found[0]
-    return _unchanged(storage, record, _chat(storage, record) if chat else _native(storage, record))
+    return _unchanged(storage, record, _chat(storage, record) if chat else _native(storage, record, key))
 
 
 def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) -> Iterator[str]:
@@ -57,9 +59,9 @@ def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) ->
         yield held
 
 
-def _native(storage: Storage, record: ContextRecord) -> Iterator[str]:
-    checksum, counts = Checksum(), Counter[str]()
-    for kind, line in _rows(storage, record):
+def _native(storage: Storage, record: ContextRecord, key: bytes | None) -> Iterator[str]:
+    checksum, counts = Checksum(key), Counter[str]()
+    for kind, line in _rows(storage, record, SIGNED if key else FORMAT):
         counts[kind] += 1
         checksum.add(line)
         yield line
@@ -70,13 +72,14 @@ def _native(storage: Storage, record: ContextRecord) -> Iterator[str]:
         if there != wanted:
             raise CorruptRecord(record.id, -1, f"{there} {kind} are there, not {wanted}: memci verify says which")
     ends = {"entries": counts["entry"], "pages": counts["page"], "editions": counts["edition"], "ops": counts["op"]}
-    yield line_of({"kind": "end", **ends, "digest": checksum.hex()})
+    signature = {} if key is None else {"hmac": checksum.signature()}
+    yield line_of({"kind": "end", **ends, "digest": checksum.hex(), **signature})
 
 
-def _rows(storage: Storage, record: ContextRecord) -> Iterator[tuple[str, str]]:
+def _rows(storage: Storage, record: ContextRecord, version: int) -> Iterator[tuple[str, str]]:
     """Yield the kind and the text of every line before the last one."""
     context = record.id
-    yield "context", _header(record, compacted=next(storage.compactions(context), None) is not None)
+    yield "context", _header(record, version, compacted=next(storage.compactions(context), None) is not None)
     for entry in storage.entries(context, 0, record.head):
         yield "entry", _entry(entry)
     for page in storage.pages(context, last=record.next_page - 1):
@@ -88,12 +91,12 @@ def _rows(storage: Storage, record: ContextRecord) -> Iterator[tuple[str, str]]:
         yield "op", line_of({"kind": "op", **op._asdict(), "digest": op.digest.hex()})
 
 
-def _header(record: ContextRecord, *, compacted: bool) -> str:
+def _header(record: ContextRecord, version: int, *, compacted: bool) -> str:
     fields = record._asdict()
     del fields["parent"], fields["base"]
     fields["settings"], fields["state"] = embedded("settings", record.settings), embedded("state", record.state)
     fields["revision"] = record.revision if compacted else 1  # without compactions it is imported as a new one
-    return line_of({"memci": FORMAT, "kind": "context", **fields})
+    return line_of({"memci": version, "kind": "context", **fields})
 
 
 def _entry(entry: EntryRow) -> str:

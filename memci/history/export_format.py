@@ -15,11 +15,13 @@
   same text again, and as strings otherwise.
 - The last digest is BLAKE2b, 16 bytes, over all lines before it, each with its newline. It shows whether lines are
   missing or were changed.
+- A signed export is of format 2: its last line also has `hmac`, HMAC-SHA256 in hexadecimal digits over the same bytes.
 - A fork is written whole, with the messages that it shares. Several contexts may stand in one file, one after another.
 
 This module checks one line at a time. It knows nothing of storage, nor of how the lines belong together.
 """
 
+import hmac
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -37,7 +39,11 @@ from ..window.state import WindowState
 from ..window.state import fields_of as state_fields
 
 FORMAT: Final = 1
-"""the version of the format that is written; earlier ones are read too"""
+"""the version of the format that is written without a key"""
+SIGNED: Final = 2
+"""the same with a key; the latest version that is read"""
+SHORTEST_KEY: Final = 16
+"""bytes of a key, at least"""
 
 Styled: TypeAlias = Literal["settings", "state", "text"]
 
@@ -152,6 +158,7 @@ class EndLine(ExportLine):
     editions: Count
     ops: Count
     digest: Digest
+    hmac: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
 
 MODELS: Final[Mapping[str, type[ExportLine]]] = {
@@ -339,20 +346,33 @@ def is_native(line: object) -> bool:
     return isinstance(fields, dict) and "memci" in fields
 
 
-class Checksum:
-    """The digest over the lines so far."""
+def check_key(key: object) -> None:
+    """Raise InvalidSetting unless *key* is None or can sign an export."""
+    if key is not None and not (isinstance(key, bytes) and len(key) >= SHORTEST_KEY):
+        given = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
+        raise InvalidSetting("key", f"expected at least {SHORTEST_KEY} random bytes, got {given}")
 
-    def __init__(self) -> None:
+
+class Checksum:
+    """The digest over the lines so far, and their signature with *key*."""
+
+    def __init__(self, key: bytes | None = None) -> None:
         self._whole = blake2b(digest_size=16)
+        self._signed = None if key is None else hmac.new(key, digestmod="sha256")
 
     def add(self, line: str) -> None:
         """Add *line* and its newline."""
-        self._whole.update(line.encode())
-        self._whole.update(b"\n")
+        for each in (self._whole, self._signed):
+            if each is not None:
+                each.update(line.encode() + b"\n")
 
     def hex(self) -> str:
         """Return the digest in hexadecimal digits."""
         return self._whole.hexdigest()
+
+    def signature(self) -> str | None:
+        """Return the signature in hexadecimal digits, None without a key."""
+        return None if self._signed is None else self._signed.hexdigest()
 
 
 def _refused(constant: str) -> None:

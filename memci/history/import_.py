@@ -10,6 +10,7 @@ import json
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from hmac import compare_digest
 from itertools import chain
 
 import orjson
@@ -17,14 +18,15 @@ import orjson
 from ..chapters.contents import Block, Level, ListedPage
 from ..errors import BudgetExceeded, InvalidSetting, LimitExceeded, MemciError, SchemaTooNew, WriteConflict
 from ..storage import EphemeralStorage, Storage
+from ..storage.audit import audit
 from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
 from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..window import snapshot as snapshots
 from ..window.window import Window
 from .export_format import (
-    FORMAT,
     MODELS,
+    SIGNED,
     Checksum,
     CompactionLine,
     EndLine,
@@ -32,6 +34,7 @@ from .export_format import (
     HeaderLine,
     OpLine,
     PageLine,
+    check_key,
     check_settings,
     check_snapshot_text,
     check_state,
@@ -53,6 +56,7 @@ def imported(
     *,
     id: str | None = None,  # noqa: A002
     counter: Callable[[str], int] | None = None,
+    key: bytes | None = None,
 ) -> str:
     """Store the context that *lines* hold, whole or not at all, and return its id. O(lines), all of it in memory.
 
@@ -61,14 +65,16 @@ def imported(
         lines: What `exported` returned, with or without newlines; one context only.
         id: The new id; default: the id in the export. The owner stays the same.
         counter: The context's counter, if it was opened with one of its own: counts the window again.
+        key: The lines must be signed with this key; None: a signature is not checked.
 
     Raises:
-        InvalidSetting: If the lines are not what was exported; it names the line. Or if there is such a context.
+        InvalidSetting: If the lines are not what was exported, or not signed with *key*; it names the line. Or if there
+            is such a context.
         LimitExceeded: If a message is too large to store.
         SchemaTooNew: If a later memci wrote them.
         StorageError: If it could not be stored.
     """
-    found = list(transitions(lines, counter=counter))
+    found = list(transitions(lines, counter=counter, key=key))
     if len(found) != 1:
         raise InvalidSetting("file", f"expected one context, it has {len(found):,}: import each by itself")
     return committed(storage, found[0], id=id)
@@ -78,6 +84,7 @@ def committed(storage: Storage, transition: Transition, *, id: str | None = None
     """Store a transition that `transitions` yielded under the name *id*, and return the name. O(rows)."""
     record = transition.record if id is None else transition.record._replace(id=id)
     check_free(storage, record.id)
+    audit(storage, "import", context=record.id, owner=record.owner, messages=record.head)
     try:
         storage.commit(transition._replace(record=record))
     except WriteConflict:
@@ -85,29 +92,35 @@ def committed(storage: Storage, transition: Transition, *, id: str | None = None
     return record.id
 
 
-def transitions(lines: Iterable[str], *, counter: Callable[[str], int] | None = None) -> Iterator[Transition]:
+def transitions(
+    lines: Iterable[str], *, counter: Callable[[str], int] | None = None, key: bytes | None = None
+) -> Iterator[Transition]:
     """Yield the transition that creates each context in *lines*, checked. O(lines).
 
     Args:
         lines: As for `imported`; the contexts follow one another.
         counter: As for `imported`.
+        key: As for `imported`.
 
     Raises:
         InvalidSetting: As for `imported`, when the line is reached.
     """
+    check_key(key)
     texts = ((number, stripped(number, line)) for number, line in enumerate(lines, 1))
     numbered = ((number, text) for number, text in texts if text.strip())
     first = next(numbered, None)
     if first is None:
         raise InvalidSetting("file", f"it is empty: {_AGAIN}")
     while first is not None:
-        yield _transition(chain([first], numbered), counter)
+        yield _transition(chain([first], numbered), counter, key)
         first = next(numbered, None)
 
 
-def _transition(lines: Iterator[tuple[int, str]], counter: Callable[[str], int] | None) -> Transition:
+def _transition(
+    lines: Iterator[tuple[int, str]], counter: Callable[[str], int] | None, key: bytes | None
+) -> Transition:
     """Return the transition of the first context in *lines*."""
-    rows = _Rows()
+    rows = _Rows(key)
     for number, text in lines:
         try:
             rows.add(text)
@@ -126,7 +139,7 @@ def _transition(lines: Iterator[tuple[int, str]], counter: Callable[[str], int] 
 class _Rows:
     """The rows of one context, as far as they were read. What a method refuses, it raises as a ValueError."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes | None) -> None:
         self.last = "context"
         """the kind of the last line"""
         self._record: ContextRecord | None = None
@@ -134,7 +147,7 @@ class _Rows:
         self._pages: list[PageRow] = []
         self._compactions: list[CompactionRow] = []
         self._ops: dict[str, OpRow] = {}
-        self._checksum = Checksum()
+        self._checksum = Checksum(key)
 
     @property
     def record(self) -> ContextRecord:
@@ -241,6 +254,9 @@ class _Rows:
                 raise ValueError(f"{wanted:,} {name} were exported, the file has {there:,}: {_AGAIN}")
         if end.digest != self._checksum.hex():
             raise ValueError(f"the lines before are not those that were exported (other digest): {_AGAIN}")
+        signature = self._checksum.signature()
+        if signature is not None and not compare_digest(signature, end.hmac or ""):
+            raise ValueError("not signed with this key" if end.hmac else "not signed: export it with the key")
 
 
 def _record(header: HeaderLine) -> ContextRecord:
@@ -251,8 +267,8 @@ def _record(header: HeaderLine) -> ContextRecord:
 
 def _check_format(fields: dict[str, object]) -> None:
     version = fields.get("memci")
-    if type(version) is int and version > FORMAT:
-        raise SchemaTooNew(f"a later memci exported it: its format is {version}, this one knows up to {FORMAT}")
+    if type(version) is int and version > SIGNED:
+        raise SchemaTooNew(f"a later memci exported it: its format is {version}, this one knows up to {SIGNED}")
     if type(version) is not int or version < 1 or fields.get("kind") != "context":
         raise ValueError('expected the first line of an export, {"memci":1,"kind":"context",…}')
 

@@ -24,6 +24,7 @@ from ..errors import BudgetExceeded, InvalidSetting, MemciError, StorageBusy, Wr
 from ..messages import Message
 from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
+from ..storage.audit import audit
 from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..tokens import TokenCounter, counter_for
@@ -57,6 +58,8 @@ class OpenRequest(NamedTuple):
     read_only: bool = False
     searchable: bool = False
     """whether there is a memory, which the model may search"""
+    change_owner: bool = False
+    """whether *owner* may take the place of another one"""
     recount: bool = False
     """whether to count the tokens of the window again, because those in the store may be of another counter"""
 
@@ -138,7 +141,7 @@ def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
         state = WindowState(request.nonce or secrets.token_hex(4))
         record = ContextRecord(request.id, request.owner or request.id, text, state.dumps())
     else:
-        record = found[0]._replace(settings=text, owner=request.owner or found[0].owner)
+        record = found[0]._replace(settings=text, owner=_owner(storage, request, found[0]))
         state = WindowState.loads(record.state)
     window = Window(record, state=state, settings=settings, system=system, tools=request.tools, count=count)
     reader = Reader(storage, request.id)
@@ -151,6 +154,19 @@ def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     except (MemciError, ValueError, LookupError):
         _check_unchanged(storage, found[0])  # rows of two revisions may not fit together
         raise
+
+
+def _owner(storage: Storage, request: OpenRequest, record: ContextRecord) -> str:
+    """Return the owner that holds from now on: that of *record*, unless the *request* asks for another one."""
+    if request.owner in {None, record.owner}:
+        return record.owner
+    if not request.change_owner:
+        raise InvalidSetting(
+            "owner",
+            f"context {record.id!r:.60} belongs to {record.owner!r:.60}: leave owner out, or pass change_owner=True",
+        )
+    audit(storage, "owner", context=record.id, owner=request.owner, before=record.owner)
+    return request.owner or record.owner
 
 
 def _read(

@@ -17,6 +17,7 @@ from dataclasses import replace
 from ..errors import InvalidSetting, LimitExceeded, brief
 from ..llm.model import ChatModel
 from ..storage import Storage
+from ..storage.audit import audit
 from ..text.summarize import Summary, one_line
 from ..tokens import counter_for
 from .backend import Forgotten, PageRecord, Recollection, Scope, Work
@@ -200,6 +201,7 @@ class TieredMemory:
 
         The page is still found by its words. O(what is rebuilt).
         """
+        audit(self._session.storage, "quarantine", context=context, owner=self.owner, page=index)
         with self._session.store.lock:
             return quarantine(self._session.owner, context, index)
 

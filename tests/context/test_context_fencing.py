@@ -82,7 +82,6 @@ def test_every_change_fences(change, storage):
         {"window": 4_000},
         {"window": 1_200},
         {"system": "Other."},
-        {"owner": "carol"},
         {"counter": lambda text: 2 * words(text)},
         {"preset": "economy", "never_recalled": 2},
         {"nonce": "12345678"},
@@ -105,9 +104,9 @@ def test_opening_fences_nobody_and_stores_nothing(given, storage):
 
 
 def test_settings_of_an_open_are_stored_with_the_first_change(storage):
-    """New settings, prompt and owner hold in memory at once, and in the store after the first change."""
+    """New settings and prompt hold in memory at once, and in the store after the first change."""
     talked(4, storage=storage, system="Be kind.")
-    context = again(storage, window=2_000, system="Be brief.", owner="carol")
+    context = again(storage, window=2_000, system="Be brief.")
     assert (context.report().window, context.render()[0]["content"][:9]) == (2_000, "Be brief.")
     assert again(storage).report().window == 4_000
 
@@ -115,7 +114,6 @@ def test_settings_of_an_open_are_stored_with_the_first_change(storage):
 
     kept = again(storage)
     assert (kept.report().window, kept.render()[0]["content"][:9]) == (2_000, "Be brief.")
-    assert [record.owner for record in storage.contexts()] == ["carol"]
     assert kept.render() == context.render()
     assert kept.report().compactions == context.report().compactions == 0, (
         "settings are no compaction of the Contents Page"

@@ -107,13 +107,13 @@ def test_import_when_a_character_was_changed(data):
 
 def test_import_when_a_later_memci_wrote_it():
     """A later format, or a later codec, is told from damage."""
-    later = [line_of({"memci": 2, "kind": "context", "new": True}), '{"kind":"other"}']
+    later = [line_of({"memci": 3, "kind": "context", "new": True}), '{"kind":"other"}']
     body = b"new"
     codec = {"codec": 7, "body": base64.b64encode(body).decode(), "digest": digest(7, body).hex()}
     entry = {key: value for key, value in json.loads(LINES[1]).items() if key != "message"}
     lines = resealed([LINES[0], line_of({**entry, **codec}), *LINES[2:]])
 
-    assert "its format is 2, this one knows up to 1" in refused(later, SchemaTooNew)
+    assert "its format is 3, this one knows up to 2" in refused(later, SchemaTooNew)
     assert "codec 7" in refused(lines, SchemaTooNew)
     assert is_native(later[0])
 

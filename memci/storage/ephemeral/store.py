@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from threading import Lock, RLock
 
 from ...errors import CorruptRecord, HandlePoisoned
+from ..audit import AuditLog
 from ..locks import busy, check_seconds
 from ..protocol import (
     CompactionRow,
@@ -94,6 +95,7 @@ class EphemeralStorage:
         self._contexts: dict[str, ContextRows] = {}
         self._locks: dict[str, Lock] = {}
         self._release_sidecar: Callable[[], None] = lambda: None
+        self.audit_log = AuditLog()
         self._trusted = True
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:

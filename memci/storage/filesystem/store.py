@@ -6,6 +6,7 @@
         context.jsonl                   its record, the pages in the window, its newest messages
         messages/000000000812-p42.jsonl   a message per line: those from seq 812 on that were said on page #42
         pages/ views/ editions/ ops/    what else is known of it
+      audit.jsonl                       what was erased, imported, exported, if anything was
       locks/ turns/                     empty files
 
 A commit is one rename, of `context.jsonl` (see `filesystem_context`); each file checks what it holds line by line.
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
 from ...errors import InvalidSetting, SchemaTooNew, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
+from ..audit import AuditLog
 from ..locks import hold
 from ..protocol import (
     CompactionRow,
@@ -79,6 +81,7 @@ class FilesystemStorage:
         self._files = _opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
         self._locks = Locks(self._files, busy_timeout_seconds)
         self._release_sidecar: Callable[[], None] = lambda: None
+        self.audit_log = AuditLog(os.path.join(self._path, "audit.jsonl"), read_only=read_only)  # noqa: PTH118
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context."""

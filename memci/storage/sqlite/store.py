@@ -29,6 +29,7 @@ from ...errors import (
     StorageFull,
     StorageReadOnly,
 )
+from ..audit import AuditLog
 from ..locks import hold
 from ..protocol import (
     CompactionRow,
@@ -114,6 +115,7 @@ class SQLiteStorage:
         self._connection.set_wal_hook(self._logged)
         self._inodes = self._stat()
         self._release_sidecar: Callable[[], None] = lambda: None
+        self.audit_log = AuditLog(f"{self._path}-audit", read_only=read_only)
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context."""

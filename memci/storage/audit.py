@@ -1,0 +1,90 @@
+"""The audit log of a store: what was done to it beyond the daily use, one line of JSON each, and no text of a message.
+
+    agent.db-audit        {"at":"2026-11-22T16:08:42+00:00","action":"erase","context":"alice","pages":1,"entries":3}
+    agent/audit.jsonl     {"at":…,"action":"owner","context":"alice","owner":"bob","before":"alice"}
+
+Actions: erase, import, export, quarantine, owner (another one), lock (taken over from a holder that is gone). A line is
+only ever added, and synced before the action begins: an action that then fails is in the log, too. It names contexts
+and owners, also erased ones: that is its purpose. This module knows nothing of stores.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from ..errors import CorruptRecord, StorageUnavailable
+
+
+class AuditLog:
+    """Lines in the file *path*, which is made with the first one; None: in RAM.
+
+    Of a store that was opened for reading only (*read_only*), exports are logged where the file may be written.
+    """
+
+    def __init__(self, path: str | None = None, *, read_only: bool = False) -> None:
+        self._path = path
+        self._read_only = read_only
+        self._lines: list[bytes] = []
+
+    def add(self, action: str, **facts: str | int | None) -> None:
+        """Add a line with the time of now, and sync it. Facts that are None are left out.
+
+        Raises:
+            StorageUnavailable: If it can't be written.
+        """
+        known = {name: value for name, value in facts.items() if value is not None}
+        line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="seconds"), "action": action, **known})
+        if self._path is None:
+            self._lines.append(line.encode())
+            return
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            try:
+                size = os.fstat(file).st_size
+                torn = size and os.pread(file, 1, size - 1) != b"\n"  # a line that a crash left unfinished
+                os.write(file, b"\n" * bool(torn) + line.encode() + b"\n")
+                os.fsync(file)
+            finally:
+                os.close(file)
+        except OSError as error:
+            if not (self._read_only and error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}):
+                raise StorageUnavailable(f"the audit log {self._path!r} can't be written: {error}") from error
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines, oldest first.
+
+        Raises:
+            CorruptRecord: When a line is reached that is not one.
+        """
+        try:
+            lines = self._lines if self._path is None else Path(self._path).read_bytes().splitlines()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageUnavailable(f"the audit log {self._path!r} can't be read: {error}") from error
+        for number, line in enumerate(lines, 1):
+            try:
+                yield dict(json.loads(line))
+            except (ValueError, TypeError):
+                raise CorruptRecord("audit", number, "the line of the audit log is not whole") from None
+
+
+@runtime_checkable
+class AuditedStorage(Protocol):
+    """Optional: a store that keeps an audit log."""
+
+    audit_log: AuditLog
+
+
+def audit(storage: object, action: str, **facts: str | int | None) -> None:
+    """Add a line to the audit log of *storage*, if it keeps one, before the *action* begins.
+
+    Raises:
+        StorageUnavailable: If it can't be written; the action must not begin then.
+    """
+    if isinstance(storage, AuditedStorage):
+        storage.audit_log.add(action, **facts)

@@ -11,7 +11,7 @@ module knows nothing of what the steps do.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +19,7 @@ from ..storage import Storage
 from .backend import PageRecord
 from .repository.items import ItemTable, loaded, unpacked, validated
 from .repository.job_queue import JobQueue
+from .repository.owner_cache import size_of
 from .repository.page_source import raw_pages
 from .repository.pages import PageTable
 from .repository.passages import PassageTable
@@ -36,9 +37,6 @@ from .tiers.heat import Warmth
 from .tiers.profile import Profile
 from .tiers.rules import Rules
 from .tiers.topics import ChainSummary
-
-MOST_OWNERS = 256
-"""of which something stays in RAM"""
 
 Fresh = tuple[list[int], list[Row], list[Counter[str]]]
 """passages that were just stored: ids, rows, terms"""
@@ -69,6 +67,19 @@ class Tiers:
     events: dict[int, LifeEvent] = field(default_factory=dict)
     days: dict[str, tuple[int, DailySummary]] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        """Return how many things are known, about: what its size in RAM grows with."""
+        known: list[Sized] = [
+            self.episode_of,
+            self.chains,
+            self.user,
+            self.assistant,
+            self.graph,
+            self.events,
+            self.days,
+        ]
+        return sum(len(each) for each in known)
+
     def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
         """Replace an episode, None if it is gone."""
         if episode is None:
@@ -97,12 +108,10 @@ class Tiers:
 def owner_of(store: MemoryStore, name: str) -> "Owner":
     """Return what is in RAM of the owner *name*: the same object for all who use this store."""
     with store.lock:
-        found = store.owners.get(name)
+        found = store.owners.find(name)
         if not isinstance(found, Owner):
-            found = store.owners[name] = Owner(store, name)
-        store.owners.move_to_end(name)
-        while len(store.owners) > MOST_OWNERS:
-            store.owners.popitem(last=False)
+            found = Owner(store, name)
+            store.owners.add(name, found)
         return found
 
 
@@ -121,6 +130,8 @@ class Owner(OwnerKey):
         """vectors of passages by their ids, once they were needed"""
         self._changing = self._outdated = self._removes = False
         self._fresh: Fresh | None = None
+        self._measured = 0, 0
+        """how many things were in RAM when they were measured last, and their bytes"""
         self.revision = self._indexed = self._removals = -1
         self._reset(0)
 
@@ -137,6 +148,16 @@ class Owner(OwnerKey):
             self.index = WordIndex(self.passages, self.passages.all())
             self.passage_vectors = None
             self._indexed, self._removals = revision, removals
+
+    @property
+    def size(self) -> int:
+        """Bytes in RAM: measured when there are a fifth more or fewer things, scaled until then. O(1), amortised."""
+        read = self.index, self.tiers, self.passage_vectors
+        count = sum(len(each) for each in read if each is not None)
+        things, size = self._measured
+        if not 4 * things <= 5 * count <= 6 * things:
+            things, size = self._measured = count, size_of(read, without=[self.passages])
+        return size * count // max(1, things)
 
     @contextmanager
     def change(self) -> Iterator[None]:

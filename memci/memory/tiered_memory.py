@@ -224,7 +224,7 @@ class TieredMemory:
                 keep_profile(owner, owner.tiers.profile.restored(found[0], now=self._session.clock()), ())
 
     def close(self) -> None:
-        """Release it. The tables are closed with the last user of the store."""
+        """Release it. Its tables stay open as long as the store; those at a *path* are closed by their last user."""
         if not self._closed:
             self._closed = True
             self._session.store.close()

@@ -24,7 +24,7 @@ This module knows nothing of tokens, windows or SQL.
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 
 class PageState(IntEnum):
@@ -272,15 +272,21 @@ class Storage(Protocol):
         ...
 
 
+CACHE_BYTES: Final = 256 * 2**20
+"""how much of a sidecar stays in RAM by default, in bytes"""
+
+
 class Sidecar(NamedTuple):
     """A SQLite database for what can be derived from the pages again, as the memory does."""
 
     path: str
     """the absolute path of the file, which the reader makes if it is missing; ":memory:" if it lives in RAM only"""
-    shared: bool
+    shared: bool = False
     """whether it is the store's own file: each synced commit of the store then also syncs what was written before it"""
-    read_only: bool
+    read_only: bool = False
     """whether nothing may be written to it"""
+    cache_bytes: int = CACHE_BYTES
+    """how much of it may stay in RAM until the store is closed"""
 
 
 @runtime_checkable

@@ -112,6 +112,13 @@ def check_opening(durability: str, busy_timeout_seconds: float) -> None:
         raise InvalidSetting("busy_timeout_seconds", f"{busy_timeout_seconds!r} is not between 0 and a day")
 
 
+def checked_bytes(name: str, value: int) -> int:
+    """Return *value*, a number of bytes; raise InvalidSetting about *name* unless it is an int from 0."""
+    if type(value) is not int or value < 0:
+        raise InvalidSetting(name, f"expected a number of bytes (an int from 0), got {value!r:.60}")
+    return value
+
+
 def with_sidecar(storage: Storage) -> SidecarStorage:
     """Return *storage* if it has a sidecar, in which a memory can be kept.
 

@@ -27,7 +27,7 @@ from memci.memory.repository.page_source import record_of
 from memci.memory.repository.store import MemoryStore
 from memci.memory.tiers.heat import Warmth
 from memci.memory.tiers.rules import Rules
-from memci.storage.protocol import PageState
+from memci.storage.protocol import PageState, Sidecar
 
 RULES = Rules(capacity=2, batch=1, episodes=2, threshold=1.2, promoted=2.0, accesses=3)
 OWNERS = {"a1": "anna", "a2": "anna", "b1": "bert", "b2": "bert"}
@@ -229,7 +229,7 @@ class Lives(RuleBasedStateMachine):
         memory = self._memory_of(owner)
         remade = TieredMemory(self.storage, owner=owner, rules=RULES, clock=lambda: self.now)
         remade.close()
-        remade._session = replace(remade.session, store=MemoryStore(":memory:", synced=False, read_only=False))
+        remade._session = replace(remade.session, store=MemoryStore(Sidecar(":memory:"), lasting=False))
         order = [row[0] for row in memory.session.store.read_rows(
             "SELECT c.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? "
             "ORDER BY c.nr", owner)]  # fmt: skip

@@ -12,7 +12,6 @@ This module knows nothing of what the rows mean.
 
 import os
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import RLock
@@ -22,8 +21,10 @@ import apsw
 
 from ...errors import CorruptRecord, HandlePoisoned, SchemaTooNew, StorageReadOnly
 from ...storage import Storage
+from ...storage.protocol import Sidecar
 from ...storage.sqlite.connection import make_private, storage_error
 from ...storage.validation import with_sidecar
+from .owner_cache import OwnerCache
 
 SCHEMA_VERSION: Final = 2
 _BUSY_MILLISECONDS = 5_000
@@ -101,23 +102,27 @@ _inherited: list[apsw.Connection] = []
 class MemoryStore:
     """The tables of the memories of one store. Thread-safe; all who use one storage object share one of these."""
 
-    def __init__(self, path: str, *, synced: bool, read_only: bool) -> None:
+    def __init__(self, place: Sidecar, *, lasting: bool) -> None:
         self.lock = RLock()
-        self.read_only = read_only
-        self._path = path
-        self._synced = synced
+        self.read_only = place.read_only
+        self._path = place.path
+        self._synced = not place.shared
+        self._lasting = lasting
+        """whether it lives as long as its storage, not only as long as it has users"""
         self._pid = os.getpid()
         self._connection: apsw.Connection | None = None
         self._version = 0
         """of the tables, 0 if there are none yet"""
         self._closed = False
         self._users = 0
-        self.owners: OrderedDict[str, object] = OrderedDict()
-        """what is in RAM of owners, the latest used last"""
+        self.owners = OwnerCache(place.cache_bytes)
+        """what is in RAM of owners"""
 
     @classmethod
     def beside(cls, storage: Storage, path: str | os.PathLike[str] | None = None) -> "MemoryStore":
-        """Return the tables that belong to *storage*; opened when they are first used, closed by the last user.
+        """Return the tables that belong to *storage*; opened when they are first used.
+
+        Those in its sidecar are closed when the store closes, those at a *path* by their last user.
 
         Args:
             storage: The store of the pages.
@@ -131,7 +136,7 @@ class MemoryStore:
             known = _shared.setdefault(storage, {})
             found = known.get(key)
             if found is None or found.closed:
-                found = known[key] = cls(key, synced=True, read_only=False) if key else cls._in_sidecar(storage)
+                found = known[key] = cls(Sidecar(key), lasting=False) if key else cls._in_sidecar(storage)
             found._users += 1
             return found
 
@@ -143,8 +148,7 @@ class MemoryStore:
             for tables in opened:
                 tables.shut()
 
-        place = with_sidecar(storage).sidecar(release)
-        opened.append(cls(place.path, synced=not place.shared, read_only=place.read_only))
+        opened.append(cls(with_sidecar(storage).sidecar(release), lasting=True))
         return opened[0]
 
     @property
@@ -242,16 +246,17 @@ class MemoryStore:
         return self.read_column(_OWNERS_OF, context)
 
     def close(self) -> None:
-        """Release it for one user; the last one closes it."""
+        """Release it for one user; the last one closes tables that are not in a sidecar."""
         with _lock, self.lock:
             self._users -= 1
-            if self._users <= 0 and self._path != ":memory:":  # what is in RAM lives as long as its storage
+            if self._users <= 0 and not self._lasting:
                 self.shut()
 
     def shut(self) -> None:
         """Close it for all users."""
         with self.lock:
             self._closed = True
+            self.owners.clear()
             if self._connection is not None and self._pid == os.getpid():
                 self._connection.close()
             elif self._connection is not None:  # closing it here would release the locks of the parent process

@@ -41,6 +41,10 @@ class WordIndex:
         """what was added after a term was read: (position, times)"""
         self._kept = 0
 
+    def __len__(self) -> int:
+        """Return how many passages and postings are in RAM."""
+        return len(self.ids) + self._kept
+
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
         """Return which passages have each of *terms*. O(their postings), the first time."""
         if self._kept > MOST_POSTINGS:

@@ -73,6 +73,9 @@ class VectorIndex:
     def __len__(self) -> int:
         return len(self._row_of)
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + (0 if self._copy is None else 2 * self.dimension * len(self))
+
     def add(self, ids: Sequence[int] | Ids, rows: ArrayLike) -> None:
         """Store *rows* under *ids*. A known id gets its new row; of equal ids the last one counts. O(rows), amortised.
 

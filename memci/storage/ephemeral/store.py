@@ -227,8 +227,9 @@ class EphemeralStorage:
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return a database in RAM, which is gone with the store."""
+        self._find("")  # refuses a handle that is closed
         self._release_sidecar = release
-        return Sidecar(":memory:", shared=False, read_only=False)
+        return Sidecar(":memory:")
 
     def close(self) -> None:
         """Release the sidecar and forget everything."""

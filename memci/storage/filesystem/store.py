@@ -30,6 +30,7 @@ from ...errors import InvalidSetting, SchemaTooNew, StorageError, StorageFull, S
 from ..audit import AuditLog
 from ..locks import hold
 from ..protocol import (
+    CACHE_BYTES,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -41,7 +42,7 @@ from ..protocol import (
     Sidecar,
     Transition,
 )
-from ..validation import Durability, check, check_opening, check_text
+from ..validation import Durability, check, check_opening, check_text, checked_bytes
 from .context_file import SCHEMA_VERSION, ContextFile, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, Staging, dumps, finish, involved, loads, scrub
 from .files import FULL, Files
@@ -64,6 +65,8 @@ class FilesystemStorage:
         folder: The folder; it is made if there is none. One that holds other things is refused.
         durability: "full": on disk when commit() returns. "fast": a power cut may take the newest transitions.
         busy_timeout_seconds: How long to wait for another writer before `StorageBusy`.
+        cache_bytes: RAM for what memories have read of this store, until it closes. Beyond it, the owner that was used
+            longest ago is read again at its next use.
         read_only: Write nothing, make nothing.
     """
 
@@ -73,8 +76,10 @@ class FilesystemStorage:
         *,
         durability: Durability = "full",
         busy_timeout_seconds: float = 5.0,
+        cache_bytes: int = CACHE_BYTES,
         read_only: bool = False,
     ) -> None:
+        self._cache_bytes = checked_bytes("cache_bytes", cache_bytes)
         self._path = os.path.abspath(folder)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
         self._full = durability == "full"
         self._read_only = read_only
@@ -183,8 +188,10 @@ class FilesystemStorage:
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return the file memory.db in the folder."""
+        self._files.check()
         self._release_sidecar = release
-        return Sidecar(os.path.join(self._path, "memory.db"), shared=False, read_only=self._read_only)  # noqa: PTH118
+        path = os.path.join(self._path, "memory.db")  # noqa: PTH118
+        return Sidecar(path, read_only=self._read_only, cache_bytes=self._cache_bytes)
 
     def close(self) -> None:
         """Release the folder."""

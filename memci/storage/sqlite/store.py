@@ -32,6 +32,7 @@ from ...errors import (
 from ..audit import AuditLog
 from ..locks import hold
 from ..protocol import (
+    CACHE_BYTES,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -43,7 +44,7 @@ from ..protocol import (
     Sidecar,
     Transition,
 )
-from ..validation import MAX_PAGE, Durability, check, check_text
+from ..validation import MAX_PAGE, Durability, check, check_text, checked_bytes
 from .connection import FULL, Journal, damage, open_file, storage_error
 from .rows import BATCH_ROWS, MAX_REVISION, read_batch, read_compaction, read_context, read_op, read_page
 from .schema import SCHEMA_VERSION
@@ -88,6 +89,8 @@ class SQLiteStorage:
         durability: "full": on disk when commit() returns. "fast": a power cut may take the newest transitions.
         journal: "wal", or "truncate" where there is no shared memory; default: as the file is, a new one "wal".
         busy_timeout_seconds: How long to wait for another process before `StorageBusy`.
+        cache_bytes: RAM for what memories have read of this store, until it closes. Beyond it, the owner that was used
+            longest ago is read again at its next use.
         read_only: Whether nothing is ever written, nor the file made.
     """
 
@@ -98,10 +101,12 @@ class SQLiteStorage:
         durability: Durability = "full",
         journal: Journal | None = None,
         busy_timeout_seconds: float = 5.0,
+        cache_bytes: int = CACHE_BYTES,
         read_only: bool = False,
     ) -> None:
         if path == ":memory:":
             raise InvalidSetting("path", "a SQLite store is a file: for a store in RAM take EphemeralStorage()")
+        self._cache_bytes = checked_bytes("cache_bytes", cache_bytes)
         self._path = os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
         self._lock = RLock()
         self._pid = os.getpid()
@@ -207,8 +212,9 @@ class SQLiteStorage:
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return the file itself: the memory's tables are beside those of the pages."""
+        self._run("", 0, lambda _connection: None)  # refuses a handle that is closed
         self._release_sidecar = release
-        return Sidecar(self._path, shared=True, read_only=self._read_only)
+        return Sidecar(self._path, shared=True, read_only=self._read_only, cache_bytes=self._cache_bytes)
 
     def damage(self) -> list[str]:
         """Return what SQLite finds wrong with its file; [] is well. O(bytes)."""

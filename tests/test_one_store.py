@@ -1,0 +1,217 @@
+"""One store for the life of a server, a context per request: what stays open and in RAM between requests."""
+
+import gc
+import subprocess
+import sys
+import threading
+import tracemalloc
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import apsw
+import pytest
+
+from memci import Context, SQLiteStorage
+from memci.errors import HandlePoisoned, InvalidSetting
+from memci.memory import TieredMemory
+from memci.memory.repository.store import MemoryStore
+from memci.storage import FilesystemStorage
+
+CYCLES = 20
+ANSWER = {"role": "assistant", "content": "The ferry to Oslo leaves at nine. " * 10}
+
+
+@pytest.fixture
+def statements():
+    """Count the statements that SQLite runs, by their text, on all connections."""
+    counted = {}
+
+    def traced(event):
+        counted[event["sql"]] = counted.get(event["sql"], 0) + 1
+
+    def connected(connection):
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, traced)
+
+    apsw.connection_hooks.append(connected)
+    yield counted
+    apsw.connection_hooks.remove(connected)
+
+
+@pytest.fixture(params=[SQLiteStorage, FilesystemStorage])
+def store(request, tmp_path, statements):
+    before = request.param(tmp_path / "agents", durability="fast")
+    for owner in ("anna", "ben"):
+        with Context.open(before, owner, window=1_500, clock=None) as context:
+            for number in range(30):
+                context.append_turn(f"Which ferry number {number} goes to Oslo, {owner}?", ANSWER)
+            context.flush()
+    before.close()
+    statements.clear()
+    opened = request.param(tmp_path / "agents", durability="fast")
+    yield opened
+    opened.close()
+
+
+def request(store, owner, op_id="request-1"):
+    """Serve one request: nothing is stored by one that comes again."""
+    with Context.open(store, owner, wait=5, clock=None) as context:
+        context.render("Which ferry was it?")
+        context.append_turn("Which ferry was it?", ANSWER, op_id=op_id)
+        return [page.index for page in context.search_memory("ferry number 7").pages]
+
+
+def open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def index_reads(statements):
+    """Return how often all passages of an owner were read."""
+    return sum(count for text, count in statements.items() if "FROM memory_passage" in text and "ORDER BY" in text)
+
+
+def test_an_index_is_read_once_for_all_requests(store, statements):
+    """The index of an owner is read by the first request that searches, not by each."""
+    found = [request(store, owner) for owner in ("anna", "ben") * 5]
+
+    assert 8 in found[0]
+    assert found[2:] == found[:2] * 4
+    assert index_reads(statements) == 2
+
+
+@pytest.mark.parametrize("store", [SQLiteStorage], indirect=True)
+def test_requests_leave_nothing_behind(store, statements):
+    """Over many requests on one store, no file, no thread and no memory is added."""
+    for _ in range(20):
+        request(store, "anna")
+    files, threads = open_files(), threading.active_count()
+    sizes = []
+    tracemalloc.start()
+    for _ in range(6):
+        for _ in range(CYCLES):
+            request(store, "anna")
+        gc.collect()
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+
+    assert open_files() == files
+    assert threading.active_count() == threads
+    growth = [after - before for before, after in pairwise(sizes)]  # a table of the interpreter may grow once
+    assert median(growth) / CYCLES < 512
+    assert index_reads(statements) == 1
+
+
+def test_a_search_finds_what_another_process_stored(store, tmp_path, statements):
+    """What is in RAM is read again when another process has changed it."""
+    request(store, "anna")
+    kind = type(store)
+    line = (
+        f"from memci import Context, SQLiteStorage; from memci.storage import FilesystemStorage\n"
+        f"store = {kind.__name__}({str(tmp_path / 'agents')!r})\n"
+        f"with Context.open(store, 'elsewhere', owner='anna', window=1_500) as c:\n"
+        f"    c.append_turn('The quokka is at gate 12.', {ANSWER!r}); c.append_turn('Bye.'); c.flush()"
+    )
+    subprocess.run([sys.executable, "-c", line], check=True)
+
+    with Context.open(store, "anna") as context:
+        found = context.search_memory("quokka").pages
+
+    assert [page.context for page in found] == ["elsewhere"]
+    assert index_reads(statements) == 2
+
+
+def test_an_erased_page_is_gone_from_ram(store):
+    """What is erased is not in any string that is left of the owner in RAM."""
+    request(store, "anna")
+    tables = MemoryStore.beside(store)
+    with Context.open(store, "anna") as context:
+        context.erase(8)
+
+    assert not [page for page in context_search(store) if "number 7 " in page.text]
+    assert not [text for text in strings(tables.owners) if "number 7 " in text]
+
+
+def context_search(store):
+    with Context.open(store, "anna") as context:
+        return context.search_memory("ferry number 7").pages
+
+
+def strings(root):
+    """Return the texts that *root* refers to."""
+    seen, left, found = set(), [root], []
+    while left:
+        each = left.pop()
+        if id(each) not in seen and not isinstance(each, (type, type(gc), type(strings))):
+            seen.add(id(each))
+            found += [each] if isinstance(each, str) else []
+            left += gc.get_referents(each)
+    return found
+
+
+def test_what_is_in_ram_is_bounded_in_bytes(tmp_path):
+    """Beyond `cache_bytes`, the owners used longest ago are read again; the size is that of the objects."""
+    store = SQLiteStorage(tmp_path / "agents.db", durability="fast", cache_bytes=100_000)
+    cache, most = MemoryStore.beside(store).owners, 0
+    for number in range(12):
+        with Context.open(store, str(number), window=1_500, clock=None) as context:
+            for ferry in range(12):
+                context.append_turn(f"Which ferry number {ferry} goes to Oslo?", ANSWER)
+            assert context.search_memory("ferry number 2").pages
+        most = max(most, cache.size)
+    kept = len(cache)
+
+    assert 1 < kept < 12
+    assert 50_000 < most <= 100_000
+    store.close()
+    assert not len(cache)
+
+
+def test_the_size_of_an_index_is_what_python_allocated(tmp_path, statements):
+    """The bytes that count against the bound are within a fifth of what reading the index allocates."""
+    store = SQLiteStorage(tmp_path / "agents.db", durability="fast")
+    with Context.open(store, "anna", window=1_500, clock=None) as context:
+        for number in range(80):
+            context.append_turn(f"My friend Ben{number} lives in Oslo near ferry {number}.", ANSWER)
+        context.flush()
+    store.close()
+    with Context.open(tmp_path / "agents.db", "anna") as context:
+        owner = context.memory.session.owner
+        gc.collect()
+        tracemalloc.start()
+        owner.refresh(index=True)
+        gc.collect()
+        allocated, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert owner.size == pytest.approx(allocated, rel=0.2)
+
+
+def test_a_store_of_its_own_is_closed_with_its_context(tmp_path):
+    """A context that was opened by its path frees its tables and its index when it closes."""
+    context = Context.open(tmp_path / "agents.db", "anna", window=1_500)
+    context.append_turn("Hello.", ANSWER)
+    context.search_memory("Hello")
+    store = context.memory.session.store
+    files = open_files()
+
+    context.close()
+
+    assert store.closed
+    assert not len(store.owners)
+    assert open_files() < files
+
+
+def test_a_closed_store_opens_no_memory(store):
+    """A memory that is made for a store after it was closed says so, and opens nothing that nobody would close."""
+    store.close()
+
+    with pytest.raises(HandlePoisoned):
+        TieredMemory(store, owner="anna")
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, None, True])
+def test_a_bound_that_is_no_number_of_bytes_is_refused(tmp_path, value):
+    """The bound is checked before anything is made."""
+    with pytest.raises(InvalidSetting, match="cache_bytes"):
+        SQLiteStorage(tmp_path / "agents.db", cache_bytes=value)
+    assert not (tmp_path / "agents.db").exists()

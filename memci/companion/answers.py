@@ -9,7 +9,7 @@ This module knows nothing of how an answer is made.
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -17,6 +17,7 @@ from ..context.report import Receipt
 from ..llm.model import ChatModel, Pieces, Reply, Usage
 from ..memory.backend import Recollection
 from ..messages import Message
+from ..text.sanitize import unframed, unframed_pieces
 from .query_planning import AnalysisResult
 
 
@@ -84,19 +85,33 @@ class MeteredChat:
     def pieces(
         self, messages: Sequence[Message], *, step: str, tools: Sequence[Message], streamed: bool
     ) -> Iterator[str | Reply]:
-        """Yield the pieces of the reply, then the reply; if it is not streamed, or can't be, its text is one piece."""
+        """Yield the pieces of the reply, then the reply; if it is not streamed, or can't be, its text is one piece.
+
+        A text that imitates a frame of the program is made harmless first.
+        """
         stream = getattr(self._chat, "stream", None)
         if not streamed or stream is None:
-            reply = self(messages, step=step, tools=tools)
+            reply = _unframed(self(messages, step=step, tools=tools))
             yield reply.text
             yield reply
             return
         self.calls += 1
         open_stream = stream(messages, step=step, tools=tools)
         try:
-            yield from open_stream
+            yield from unframed_pieces(open_stream)
             self.usage += open_stream.reply.usage
-            yield open_stream.reply
+            yield _unframed(open_stream.reply)
         finally:
             with suppress(Exception):  # of the connection: the answer is whole by now, or the rest is not wanted
                 getattr(open_stream, "close", lambda: None)()
+
+
+def _unframed(reply: Reply) -> Reply:
+    content = reply.message.get("content")
+    if isinstance(content, str):
+        return replace(reply, message={**reply.message, "content": unframed(content)})
+    parts = [
+        {**each, "text": unframed(each["text"])} if isinstance(each.get("text"), str) else each
+        for each in content or ()
+    ]
+    return replace(reply, message={**reply.message, "content": parts}) if parts else reply

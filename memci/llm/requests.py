@@ -4,10 +4,12 @@
     json_schema           ──▶  json_object  ──▶  nothing  where a response_format is refused
     stream_options        ──▶  nothing                    where it is refused
     encoding_format       ──▶  float                      where base64 is refused
+    content: null         ──▶  content: ""                where null is refused beside tool calls
 
 The first column is tried first: `max_tokens` is known everywhere except to models that say so when they refuse it,
 while servers that do not know `max_completion_tokens` ignore it silently. What a server refuses with status 400 or 422
-is written in the next words; once it accepts them, they become its `Dialect`. This module knows nothing of sockets.
+is written in the next words, and so is what it can't do with status 500, if it names the parameter: once it accepts the
+new words, they become its `Dialect`. This module knows nothing of sockets.
 """
 
 import json
@@ -27,6 +29,7 @@ _SIGNS = {
     "usage": ("stream_options", "include_usage"),
     "format": ("response_format", "json_schema", "json_object", "structured output", "grammar"),
     "encoding": ("encoding_format", "base64"),
+    "null": ("content", "nonetype"),
 }
 _TOO_LONG = ("context_length", "context length", "maximum context", "context window", "too long")
 
@@ -39,6 +42,7 @@ class Dialect:
     format: str = "json_schema"
     usage: bool = True
     encoding: str = "base64"
+    null: bool = True
 
     def learned(self, before: "Dialect", after: "Dialect") -> "Dialect":
         """Return it with the words that a request changed: other threads may have learned other ones meanwhile."""
@@ -72,7 +76,7 @@ class CompletionRequest:
 
     def reworded(self, failure: Failure) -> bool:
         """Return whether there are other words for what the server refused, and use them from now on."""
-        if failure.status not in {400, 422} or any(sign in failure.detail for sign in _TOO_LONG):
+        if failure.status not in {400, 422, 500, 501} or any(sign in failure.detail for sign in _TOO_LONG):
             return False
         dialect, left = self.dialect, {}
         if self._answer is not None and dialect.format:
@@ -81,14 +85,19 @@ class CompletionRequest:
             left["usage"] = replace(dialect, usage=False)
         if self._max_tokens is not None and dialect.limit == "max_tokens":
             left["limit"] = replace(dialect, limit="max_completion_tokens")
+        if dialect.null and any(map(_is_null, self._messages)):
+            left["null"] = replace(dialect, null=False)
         meant = [word for word in left if any(sign in failure.detail for sign in _SIGNS[word])]
-        if not left or (not meant and failure.parameter is not None):
+        if not left or (not meant and (failure.parameter is not None or failure.status >= 500)):
             return False
         self.dialect = left[next(iter([*meant, *left]))]
         return True
 
     def _parameters(self) -> dict[str, Any]:
-        given = {"messages": self._messages, **self._fixed}
+        messages = self._messages
+        if not self.dialect.null:
+            messages = [{**each, "content": ""} if _is_null(each) else each for each in messages]
+        given = {"messages": messages, **self._fixed}
         if self._max_tokens is not None:
             given[self.dialect.limit] = self._max_tokens
         if self._stream:
@@ -99,7 +108,7 @@ class CompletionRequest:
             if self.dialect.format == "json_schema":
                 given["response_format"] = response_format(self._answer)
             else:
-                given["messages"] = _instructed(self._messages, self._answer)
+                given["messages"] = _instructed(messages, self._answer)
             if self.dialect.format == "json_object":
                 given["response_format"] = {"type": "json_object"}
         return given
@@ -177,6 +186,10 @@ def _strict(schema: Any) -> dict[str, Any]:
         strict["required"] = list(strict["properties"])
         strict["additionalProperties"] = False
     return strict
+
+
+def _is_null(message: Message) -> bool:
+    return bool(message.get("tool_calls")) and message.get("content") is None
 
 
 def _instructed(messages: Sequence[Message], answer: "type[BaseModel]") -> list[Message]:

@@ -124,7 +124,7 @@ class RetryingCall:
                 self._tries += failure.retries + 1
             self._report(error=type(cause).__name__, status=failure.status)
             if self._request.reworded(failure):
-                self._tries -= 1
+                self._tries -= failure.retries + 1
                 continue
             reason = f"{failure.reason}, from {endpoint.server} for model {brief(endpoint.model)}"
             if not failure.passing:

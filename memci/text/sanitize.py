@@ -24,6 +24,7 @@ imitation. This module knows nothing of messages, pages or of what is framed.
 import json
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from ..errors import InvalidSetting
@@ -33,6 +34,8 @@ SCANNED = 20_000
 EMPTY = "(empty)"
 ELLIPSIS = "…"
 _MARKS_PER_CHARACTER = 8
+_LONGEST_BEGIN = 22
+"""characters of what may be the beginning of a frame"""
 
 _UNSPEAKABLE = re.compile(
     "[<>\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
@@ -48,6 +51,9 @@ _INVISIBLE = re.compile(
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_FRAME = re.compile(r"<(?=[\s/]{0,8}memci\s{0,8}:)", re.IGNORECASE)
+_BEGUN = re.compile(r"<[\s/]{0,8}(?:m(?:e(?:m(?:c(?:i\s{0,8})?)?)?)?)?\Z", re.IGNORECASE)
+"""the end of a text that may be the beginning of a frame"""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
 _FENCE = re.compile("`{3,}")
 # In this order none makes another.
@@ -62,6 +68,23 @@ _NUMBERED = re.compile(r"#[#\s\ufe00-\ufe0f]*(?=\d)")
 def framed(kind: str, nonce: str, body: str) -> str:
     """Return *body* inside a frame; *body* must hold no `<` or `>` that others wrote."""
     return f"<memci:{kind} {nonce}>\n{body}\n</memci:{kind} {nonce}>"
+
+
+def unframed(text: str) -> str:
+    """Return *text*, a model's, with `‹` for the `<` of what imitates a frame. O(characters)."""
+    return _FRAME.sub("‹", text) if "<" in text else text
+
+
+def unframed_pieces(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield *pieces* of a text as `unframed` gives the whole; what may be the beginning of a frame waits for more."""
+    held = ""
+    for piece in pieces:
+        held += piece
+        begun = _BEGUN.search(held[-_LONGEST_BEGIN:])
+        end = len(held) if begun is None else len(held) - len(begun[0])
+        yield unframed(held)[:end]
+        held = held[end:]
+    yield unframed(held)
 
 
 def confined(text: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from memci.errors import ModelRefused
+from memci.errors import ModelRefused, ModelUnavailable
 from memci.llm.requests import response_format
 from memci.testing.llm import Status
 
@@ -132,6 +132,71 @@ def test_other_words_are_no_try(server, chat_over):
 
     assert chat_over(server, tries=2)(HI, answer=Title).text == '{"title": "x"}'
     assert len(server.requests) == 3
+
+
+LLAMA_CPP = {
+    "schema": "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': "
+    "\"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}",
+    "null": "1 validation error:\n  {'type': 'string_type', 'loc': ('body', 'messages', 1, 'typed-dict', 'content'), "
+    "'msg': 'Input should be a valid string', 'input': None}",
+}
+"""what `llama_cpp.server` writes with status 500"""
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+CALLED = [
+    *HI,
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c1", "content": "12 °C"},
+]
+
+
+def llama_cpp(request):
+    """Answer as `llama_cpp.server` does: what its types do not allow is an internal error."""
+    if (request.body.get("response_format") or {}).get("type") == "json_schema":
+        return Status(500, message=LLAMA_CPP["schema"])
+    if any(each.get("content", "") is None for each in request.messages):
+        return Status(500, message=LLAMA_CPP["null"])
+    return {"title": "x"}
+
+
+def test_parameter_that_an_internal_error_names_is_said_in_other_words(server, chat):
+    """A server that answers an unknown format with status 500 is asked for any object, and from then on at once."""
+    server.answers(llama_cpp)
+
+    assert chat(HI, answer=Title).text == '{"title": "x"}'
+    asked = len(server.requests)
+    assert chat(HI, answer=Title).text == '{"title": "x"}'
+
+    assert [*dict.fromkeys(formats(server))] == ["json_schema", "json_object"]
+    assert len(server.requests) == asked + 1
+    assert (chat.ledger.total.failed, chat.paused) == (0, 0.0)
+
+
+def test_null_beside_tool_calls_is_sent_as_an_empty_text_where_it_is_refused(server, chat):
+    """A server that can't read `content: null` beside tool calls gets "" from then on; the caller's messages stay."""
+    server.answers(llama_cpp)
+
+    assert chat(CALLED, answer=Title).text == '{"title": "x"}'
+    asked = len(server.requests)
+    chat(CALLED)
+
+    assert server.requests[0].messages == CALLED
+    assert server.requests[-1].messages == [HI[0], {**CALLED[1], "content": ""}, CALLED[2]]
+    assert len(server.requests) == asked + 1
+    assert CALLED[1]["content"] is None
+
+
+def test_internal_error_that_names_nothing_is_no_matter_of_words(server, chat):
+    """A server that fails for a while is asked in the same words again."""
+    server.fails(*[Status(500, message="out of memory")] * 3)
+    server.answers([{"title": "x"}])
+
+    with pytest.raises(ModelUnavailable):
+        chat(CALLED, answer=Title)
+    chat(CALLED, answer=Title)
+
+    assert [*dict.fromkeys(formats(server))] == ["json_schema"]
+    assert server.requests[-1].messages == CALLED
 
 
 # -- schemas ------------------------------------------------------------------------------------------------------

@@ -9,15 +9,12 @@ If a provider reports no usage, the texts are counted. This module knows nothing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...llm.model import ChatModel, Reply
 from ...llm.usage import Ledger, Spent
 from ...messages import Message, text_of
 from .store import OwnerTable
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 
 class Meter:
@@ -35,16 +32,7 @@ class Meter:
         """Whether the model gave any answer."""
         return any(each.calls > each.failed for each in self.ledger.steps.values())
 
-    def __call__(
-        self,
-        messages: Sequence[Message],
-        /,
-        *,
-        step: str = "chat",
-        tools: Sequence[Message] = (),
-        answer: "type[BaseModel] | None" = None,
-        attempt: int = 0,
-    ) -> Reply:
+    def __call__(self, messages: Sequence[Message], /, *, step: str = "chat", **options: Any) -> Reply:
         """Ask the model, and count it.
 
         Raises:
@@ -53,7 +41,7 @@ class Meter:
         """
         self.ledger.admit(step)
         try:
-            reply = self._chat(messages, step=step, tools=tools, answer=answer, attempt=attempt)
+            reply = self._chat(messages, step=step, **options)
         except BaseException:
             self.ledger.add(step, Spent(calls=1, failed=1))
             raise

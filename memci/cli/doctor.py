@@ -53,9 +53,7 @@ class Finding:
 
 @command("doctor")
 def run_doctor(
-    store: Annotated[Str, Argument(help="A store to look at, too: a file or a folder.")] = None,
-    *,
-    json: Json = False,
+    store: Annotated[Str, Argument(help="A store to look at, too: a file or a folder.")] = None, *, json: Json = False
 ) -> bool:
     """Look at what memci runs on, and at how a store is kept here. Changes nothing."""
     output = terminal(json=json)

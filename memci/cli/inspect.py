@@ -60,11 +60,7 @@ def run_inspect(
 
 
 @command("verify")
-def run_verify(
-    store: Store,
-    *,
-    json: Json = False,
-) -> bool:
+def run_verify(store: Store, *, json: Json = False) -> bool:
     """Read everything in a store and say what is wrong with it. Changes nothing."""
     output = terminal(json=json)
     found: dict[str, list[str]] = {}

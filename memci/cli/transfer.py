@@ -65,13 +65,7 @@ def run_export(
 
 
 def write_export(
-    output: Output,
-    storage: Storage,
-    ids: Sequence[str],
-    target: str,
-    *,
-    chat: bool = False,
-    key: bytes | None = None,
+    output: Output, storage: Storage, ids: Sequence[str], target: str, *, chat: bool = False, key: bytes | None = None
 ) -> None:
     """Write the contexts *ids* to the new file *target*, and print a line about it. O(messages)."""
     with _new_file(target) as stream:

@@ -47,14 +47,7 @@ class Turn:
     """One question on its way to its answer; *system* is added to the system message."""
 
     def __init__(
-        self,
-        context: Context,
-        chat: MeteredChat,
-        toolbox: Toolbox,
-        text: str,
-        *,
-        at: datetime,
-        system: str,
+        self, context: Context, chat: MeteredChat, toolbox: Toolbox, text: str, *, at: datetime, system: str
     ) -> None:
         self._context, self._chat, self._toolbox = context, chat, toolbox
         self._at, self._system = at, system

@@ -20,10 +20,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from functools import partial, wraps
 from itertools import islice
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ..errors import StorageBusy
-from ..memory.backend import MemoryBackend
 from ..storage.locks import busy, check_seconds
 from .context import Context
 from .memory_client import load_numpy
@@ -83,6 +82,19 @@ def _opening(opened: Callable[_P, Context]) -> Callable[_P, Opening]:
     return call
 
 
+class _shared(Generic[_T]):  # noqa: N801 -- it is used as a decorator is
+    """What a context has that needs no await: read from it, with the same name and type."""
+
+    def __init__(self, read: Callable[[Context], _T]) -> None:
+        self._read = read
+
+    def __set_name__(self, owner: type[AsyncContext], name: str) -> None:
+        self._name = name
+
+    def __get__(self, context: AsyncContext | None, owner: type[AsyncContext]) -> _T:
+        return getattr(Context, self._name) if context is None else self._read(context.context)
+
+
 class AsyncContext:
     """A `Context` whose calls are awaited, with the same names, arguments and results.
 
@@ -124,63 +136,18 @@ class AsyncContext:
         async with self._lock:
             return AsyncContext(await in_thread(partial(self.context.fork, id, at=at, owner=owner), Context.close))
 
-    @property
-    def id(self) -> str:
-        """The context's name in its store."""
-        return self.context.id
-
-    @property
-    def owner(self) -> str:
-        """Whose memory it is."""
-        return self.context.owner
-
-    @property
-    def system(self) -> str | None:
-        """The system prompt (see `Context.system`)."""
-        return self.context.system
-
-    @property
-    def window(self) -> int:
-        """The model's context length, in tokens."""
-        return self.context.window
-
-    @property
-    def budget(self) -> int:
-        """What a request may cost now, in tokens (see `Context.budget`)."""
-        return self.context.budget
-
-    @property
-    def clip_limit(self) -> int:
-        """Tokens up to which a message stands in the window whole (see `Context.clip_limit`)."""
-        return self.context.clip_limit
-
-    @property
-    def nonce(self) -> str:
-        """The random word in the frames of this context (see `Context.nonce`)."""
-        return self.context.nonce
-
-    def count(self, text: str) -> int:
-        """Return the tokens of *text* (see `Context.count`)."""
-        return self.context.count(text)
-
-    @property
-    def memory(self) -> MemoryBackend:
-        """The memory behind the window (see `Context.memory`)."""
-        return self.context.memory
-
-    @property
-    def read_only(self) -> bool:
-        """Whether it was opened for reading only (see `Context.read_only`)."""
-        return self.context.read_only
-
-    @property
-    def tools(self) -> builtins.list[Any]:
-        """The schemas of the tools that the model may call (see `Context.tools`)."""
-        return self.context.tools
-
-    def handles(self, call: object) -> bool:
-        """Return whether *call* is for a tool of the context."""
-        return self.context.handles(call)
+    id = _shared(lambda context: context.id)
+    owner = _shared(lambda context: context.owner)
+    system = _shared(lambda context: context.system)
+    window = _shared(lambda context: context.window)
+    budget = _shared(lambda context: context.budget)
+    clip_limit = _shared(lambda context: context.clip_limit)
+    nonce = _shared(lambda context: context.nonce)
+    count = _shared(lambda context: context.count)
+    memory = _shared(lambda context: context.memory)
+    read_only = _shared(lambda context: context.read_only)
+    tools = _shared(lambda context: context.tools)
+    handles = _shared(lambda context: context.handles)
 
     async def __aenter__(self) -> Self:
         return self

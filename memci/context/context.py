@@ -176,19 +176,8 @@ class Context:
         """Open the context *id* in *store* for reading only: nothing is ever written. O(messages in the window).
 
         Its calls that would change something raise `StorageReadOnly`; a compaction that a rendering needs is made in
-        memory only. The other arguments show the context as it would look with them.
-
-        Args:
-            store: A path, or a store, which stays open when the context closes.
-            id: The context's name in the store.
-            at: Show it as of the close of this turn (from 0, as `PageInfo.turn`); default: as it is now.
-            system: As in `open`.
-            model: As in `open`.
-            window: As in `open`.
-            reply: As in `open`.
-            policy: As in `open`.
-            memory: As in `open`.
-            counter: As in `open`.
+        memory only. With *at*, it is shown as of the close of that turn (from 0, as `PageInfo.turn`). The other
+        arguments are those of `open`, and show the context as it would look with them.
 
         Raises:
             InvalidSetting: If there is no such context or no such turn, or an argument makes no sense.

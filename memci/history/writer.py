@@ -16,15 +16,7 @@ from dataclasses import replace
 
 from ..chapters.contents import ContentsPage
 from ..chapters.unload import UnloadRule, rules_of
-from ..errors import (
-    Erased,
-    InvalidSetting,
-    OpConflict,
-    StorageBusy,
-    StorageFull,
-    StorageReadOnly,
-    WriteConflict,
-)
+from ..errors import Erased, InvalidSetting, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict
 from ..messages import Message
 from ..segments.budget import ClosedPage, Plan, Unit, fit
 from ..storage import Storage

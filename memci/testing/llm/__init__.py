@@ -13,15 +13,4 @@ from .faults import Cut, Hang, Raw, Reset, Status
 from .scripted import Asked, ScriptedAnswer, ScriptedChat
 from .server import ModelServer, Request
 
-__all__ = [
-    "Asked",
-    "Cut",
-    "Hang",
-    "ModelServer",
-    "Raw",
-    "Request",
-    "Reset",
-    "ScriptedAnswer",
-    "ScriptedChat",
-    "Status",
-]
+__all__ = ["Asked", "Cut", "Hang", "ModelServer", "Raw", "Request", "Reset", "ScriptedAnswer", "ScriptedChat", "Status"]

@@ -24,15 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ...errors import HandlePoisoned
-from ...storage.protocol import (
-    CheckedStorage,
-    Erasure,
-    PageRow,
-    PageState,
-    SidecarStorage,
-    Storage,
-    Transition,
-)
+from ...storage.protocol import CheckedStorage, Erasure, PageRow, PageState, SidecarStorage, Storage, Transition
 from .durable import StorageDurability
 from .exact import StorageExactness
 from .histories import StorageHistories

@@ -14,16 +14,7 @@ from ....llm import ChatModel
 from ...backend import PageKey, PageRecord
 from ...tiers.episodes import LINE_COLUMNS, MOST_LINES, Episode
 from ...tiers.episodes import MOST_KEYWORDS as EPISODE_KEYWORDS
-from ...tiers.topics import (
-    CONTENT_LINES,
-    MOST_KEYWORDS,
-    THEME_COLUMNS,
-    PageFeatures,
-    Topic,
-    likeness,
-    mean,
-    named,
-)
+from ...tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures, Topic, likeness, mean, named
 from .page_text import MOST, RULES, cut, framed, shown_values
 from .validation import AnswerSchema, asked, share, stated, told, words
 

@@ -40,7 +40,7 @@ def brief(value: object) -> str:
     """Return the text by which an error names a caller's *value*: at most 60 characters."""
     try:
         return repr(value)[:60]
-    except (ValueError, RecursionError):  # an integer with too many digits for Python; lists nested too deep
+    except Exception:  # noqa: BLE001 -- an integer of too many digits, lists nested too deep, an object without a repr
         return f"of type {type(value).__name__}"
 
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias
 
-from .errors import InvalidMessage, brief
+from .errors import InvalidMessage, LimitExceeded, brief
 
 Message = dict[str, Any]
 """One chat message: a JSON object."""
@@ -32,6 +32,8 @@ MessageLike: TypeAlias = str | Mapping[str, Any] | SDKMessage
 """what stands for a message: the user's text, a dict, or an SDK's object"""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
+MAX_CALLS = 4_096
+"""tool calls of one message, at most"""
 _NAMES = ("name", "tool_call_id")
 """keys whose value is a text, whatever the role: lines and the memory read them"""
 _ELSEWHERE = {
@@ -66,6 +68,7 @@ def check(message: Message, path: str = "message") -> None:
 
     Raises:
         InvalidMessage: If it does not; the error names the path of the first mistake.
+        LimitExceeded: If it has more than `MAX_CALLS` tool calls.
     """
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
@@ -88,14 +91,34 @@ def check(message: Message, path: str = "message") -> None:
 
 
 def tool_calls(message: Message) -> list[Message]:
-    """Return the tool calls of *message*; [] if it has none."""
+    """Return the tool calls of *message*, which was checked; [] if it has none."""
     return message.get("tool_calls") or []
 
 
+def calls_of(reply: Message, path: str = "reply") -> list[Message]:
+    """Return the tool calls of a *reply* that was not checked, each as a dict; [] if it has none.
+
+    Raises:
+        InvalidMessage: If they are no list, or one of them is no object.
+    """
+    calls = reply.get("tool_calls")
+    if calls is None:
+        return []
+    if not isinstance(calls, list):
+        raise InvalidMessage(f"{path}.tool_calls", f"expected a list, got {type(calls).__name__}")
+    return [plain(call, f"{path}.tool_calls[{position}]") for position, call in enumerate(calls)]
+
+
+def call_body(call: Message) -> Message:
+    """Return the name and the arguments of *call*, be it of a function or a custom tool; {} if there are none."""
+    body = call.get("function") or call.get("custom")
+    return body if isinstance(body, dict) else {}
+
+
 def call_name(call: Message) -> str:
-    """Return the name of the tool that *call* calls, be it a function or a custom tool."""
-    body = call.get("function") or call.get("custom") or {}
-    return str(body.get("name", ""))
+    """Return the name of the tool that *call* calls, "" if it has none that is a text."""
+    name = call_body(call).get("name")
+    return name if isinstance(name, str) else ""
 
 
 def arguments_of(value: object) -> dict[str, Any]:
@@ -119,8 +142,12 @@ def text_of(message: Message) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(str(part["text"]) for part in content if part.get("type") == "text" and "text" in part)
+        return "\n".join(str(part["text"]) for part in content if _is_text(part))
     return ""
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and "text" in part
 
 
 def _refuse_role(message: Message, path: str) -> None:
@@ -145,6 +172,8 @@ def _check_assistant(message: Message, path: str) -> None:
         return
     if not isinstance(calls, list):
         raise InvalidMessage(f"{path}.tool_calls", f"expected a list, got {type(calls).__name__}")
+    if len(calls) > MAX_CALLS:
+        raise LimitExceeded(f"{path}.tool_calls", len(calls), MAX_CALLS)
     for position, call in enumerate(calls):
         _check_call(call, f"{path}.tool_calls[{position}]")
 

@@ -164,7 +164,7 @@ def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, di
         return _filled({**chosen, "window": window}), {_KEYS.get(name, name): value for name, value in chosen.items()}
     except ValidationError as error:
         first = error.errors()[0]
-        raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {first.get('input')!r:.80}") from None
+        raise InvalidSetting(str(first["loc"][0]), f"{first['msg']}, got {brief(first.get('input'))}") from None
 
 
 def _filled(chosen: dict[str, object]) -> Settings:

@@ -41,9 +41,14 @@ class ActiveChapter(Chapter):
         """the page that messages are appended to; None: there is none"""
 
     @property
+    def unanswered(self) -> list[Message]:
+        """The calls at the tail that still wait for their results. O(calls)."""
+        return self._group.unanswered if self._group else []
+
+    @property
     def missing(self) -> list[str]:
-        """The ids of the calls at the tail that still wait for their results."""
-        return self._group.missing if self._group else []
+        """The ids of these calls. O(calls)."""
+        return [call["id"] for call in self.unanswered]
 
     @property
     def task(self) -> MessageNode | None:

@@ -20,7 +20,7 @@ HEADING = (
 )
 
 
-def instructions_text(instructions: Instructions) -> str:
+def instructions_text(instructions: Sequence[tuple[int, str]]) -> str:
     """Return the lines that show *instructions*, without their frame."""
     return "\n".join([HEADING, *(f"#{index} {sentence}" for index, sentence in instructions)])
 
@@ -28,14 +28,19 @@ def instructions_text(instructions: Instructions) -> str:
 def newest_fitting(instructions: Sequence[tuple[int, str]], budget: int, count: Callable[[str], int]) -> Instructions:
     """Return the newest of *instructions* that fit *budget* tokens, oldest first; a repeated one counts as new.
 
-    It stops at the first that does not fit: an older one could be what that one replaced. O(instructions).
+    It stops at the first that does not fit: an older one could be what that one replaced. O(instructions), and of the
+    text that is kept O(characters · log instructions).
     """
     newest: dict[str, tuple[int, str]] = {}
     for index, sentence in reversed(instructions):
         newest.setdefault(" ".join(sentence.casefold().split()), (index, sentence))
-    kept: list[tuple[int, str]] = []
-    for each in newest.values():
-        if count(instructions_text((each, *kept))) > budget:
-            break
-        kept.insert(0, each)
-    return tuple(kept)
+    latest = list(newest.values())
+    few, many = 0, 1
+    while many <= len(latest) and count(instructions_text(latest[:many][::-1])) <= budget:
+        few, many = many, 2 * many
+    many = min(many, len(latest) + 1)
+    while many - few > 1:
+        middle = (few + many) // 2
+        fits = count(instructions_text(latest[:middle][::-1])) <= budget
+        few, many = (middle, many) if fits else (few, middle)
+    return tuple(latest[:few][::-1])

@@ -14,7 +14,7 @@ A result that no open call waits for (it is late, or a second one) is shown as d
 are paired by id and occurrence, inside one page. This module knows nothing of pages, tokens or storage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..messages import Message, tool_calls
 from ..text.sanitize import framed, quoted
@@ -22,6 +22,31 @@ from .messagelist import MessageNode
 
 INTERRUPTED = "no result: the call was interrupted"
 """What the view shows in place of a result that never came."""
+
+
+class OpenCalls:
+    """The calls of one message that have no result yet. A result takes the first one of its id."""
+
+    __slots__ = ("_positions",)
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self._positions: dict[str, list[int]] = {}
+        """by id, last first"""
+        for position in range(len(ids) - 1, -1, -1):
+            self._positions.setdefault(ids[position], []).append(position)
+
+    def __bool__(self) -> bool:
+        return bool(self._positions)
+
+    def take(self, call_id: str) -> int | None:
+        """Take the first open call with *call_id*, and return its position; None if there is none. O(1)."""
+        positions = self._positions.get(call_id)
+        if not positions:
+            return None
+        position = positions.pop()
+        if not positions:
+            del self._positions[call_id]
+        return position
 
 
 class ToolGroup:
@@ -34,23 +59,17 @@ class ToolGroup:
         head.group = self
         self._ids = [call["id"] for call in tool_calls(head.message)]
         self._answers: list[MessageNode | None] = [None] * len(self._ids)
-        self._open: dict[str, list[int]] = {}
-        """the positions of the calls that have no result, by id, last first"""
-        for position in range(len(self._ids) - 1, -1, -1):
-            self._open.setdefault(self._ids[position], []).append(position)
+        self._open = OpenCalls(self._ids)
         self._late: list[MessageNode] = []
         self.settled = False
         """no more results can come: what is missing now stays missing"""
 
     def take(self, node: MessageNode) -> bool:
         """Pair the result *node* with the first unanswered call of its id, and return whether there was one. O(1)."""
-        call_id = node.message["tool_call_id"]
-        positions = self._open.get(call_id)
-        if not positions:
+        position = self._open.take(node.message["tool_call_id"])
+        if position is None:
             return False
-        self._answers[positions.pop()] = node
-        if not positions:
-            del self._open[call_id]
+        self._answers[position] = node
         node.group = self
         return True
 
@@ -60,9 +79,15 @@ class ToolGroup:
         node.group = self
 
     @property
+    def unanswered(self) -> list[Message]:
+        """The calls that have no result, in order. O(calls)."""
+        calls = tool_calls(self.head.message)
+        return [call for call, answer in zip(calls, self._answers, strict=True) if answer is None]
+
+    @property
     def missing(self) -> list[str]:
         """The ids of the calls that have no result, in order. O(calls)."""
-        return [call_id for call_id, answer in zip(self._ids, self._answers, strict=True) if answer is None]
+        return [call["id"] for call in self.unanswered]
 
     @property
     def complete(self) -> bool:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from ..context.report import Report
 from ..history.reader import PageInfo
-from ..messages import Message, call_name, text_of, tool_calls
+from ..messages import Message, call_body, call_name, text_of, tool_calls
 from ..storage.protocol import ContextRecord
 from .output import Output, visible
 
@@ -188,5 +188,5 @@ def print_messages(output: Output, messages: Iterable[Message]) -> None:
 
 def arguments_of(call: Message) -> str:
     """Return the arguments of a tool *call*, as the model wrote them."""
-    body = call.get("function") or call.get("custom") or {}
+    body = call_body(call)
     return str(body.get("arguments") or body.get("input") or "")

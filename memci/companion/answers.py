@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from ..context.report import Receipt
-from ..llm.model import ChatModel, Pieces, Reply, Usage
+from ..llm.model import ChatModel, Pieces, Reply, Usage, checked_reply
 from ..memory.backend import Recollection
 from ..messages import Message
 from ..text.sanitize import unframed, unframed_pieces
@@ -78,7 +78,7 @@ class MeteredChat:
     def __call__(self, messages: Sequence[Message], /, **options: Any) -> Reply:
         """Ask the model, and count the cost."""
         self.calls += 1
-        reply = self._chat(messages, **options)
+        reply = checked_reply(self._chat(messages, **options), str(options.get("step", "chat")))
         self.usage += reply.usage
         return reply
 
@@ -99,8 +99,9 @@ class MeteredChat:
         open_stream = stream(messages, step=step, tools=tools)
         try:
             yield from unframed_pieces(open_stream)
-            self.usage += open_stream.reply.usage
-            yield _unframed(open_stream.reply)
+            reply = checked_reply(open_stream.reply, step)
+            self.usage += reply.usage
+            yield _unframed(reply)
         finally:
             with suppress(Exception):  # of the connection: the answer is whole by now, or the rest is not wanted
                 getattr(open_stream, "close", lambda: None)()
@@ -110,8 +111,12 @@ def _unframed(reply: Reply) -> Reply:
     content = reply.message.get("content")
     if isinstance(content, str):
         return replace(reply, message={**reply.message, "content": unframed(content)})
+    if not isinstance(content, list):
+        return reply
     parts = [
-        {**each, "text": unframed(each["text"])} if isinstance(each.get("text"), str) else each
-        for each in content or ()
+        {**each, "text": unframed(each["text"])}
+        if isinstance(each, dict) and isinstance(each.get("text"), str)
+        else each
+        for each in content
     ]
-    return replace(reply, message={**reply.message, "content": parts}) if parts else reply
+    return replace(reply, message={**reply.message, "content": parts})

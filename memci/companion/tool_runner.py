@@ -12,8 +12,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..context.context import Context
-from ..errors import InvalidSetting, brief
-from ..messages import Message, arguments_of, call_name, tool_calls
+from ..errors import AnswerRejected, InvalidMessage, InvalidSetting, LimitExceeded, brief
+from ..messages import Message, arguments_of, call_body, call_name, calls_of, check, tool_calls
+from ..storage.codec import encode
 from ..text.sanitize import quoted
 
 Function = Callable[..., object]
@@ -92,12 +93,26 @@ class Toolbox:
 
 
 def tidy(message: Message) -> Message:
-    """Return a model's *message* ready to be appended: role "assistant", and each call with its own id."""
+    """Return a model's *message* ready to be appended: role "assistant", and each call with its own id.
+
+    Raises:
+        AnswerRejected: If it is no message that a context accepts.
+    """
     tidied = {**message, "role": "assistant"}
-    calls = message.get("tool_calls")
-    if not calls:
-        tidied.pop("tool_calls", None)
-        return tidied
+    try:
+        calls = calls_of(message)
+        if calls:
+            tidied["tool_calls"] = _named(calls)
+        else:
+            tidied.pop("tool_calls", None)
+        check(tidied)
+        encode(tidied)
+    except (InvalidMessage, LimitExceeded) as error:
+        raise AnswerRejected("chat", f"the message of the answer is none that a context accepts: {error}") from error
+    return tidied
+
+
+def _named(calls: Sequence[Message]) -> list[Message]:
     seen: set[str] = set()
     named = []
     for position, call in enumerate(calls, 1):
@@ -108,7 +123,7 @@ def tidy(message: Message) -> Message:
             )
         seen.add(id_)
         named.append(call if call.get("id") == id_ else {**call, "id": id_})
-    return tidied | {"tool_calls": named}
+    return named
 
 
 def unanswered(messages: Sequence[Message]) -> list[Message]:
@@ -133,5 +148,5 @@ def _text(result: object) -> str:
 def _arguments(call: Message) -> dict[str, object] | str:
     """Return the arguments of *call*: those of a function, or the text of a custom tool."""
     if "custom" in call:
-        return str(call["custom"].get("input", ""))
-    return arguments_of((call.get("function") or {}).get("arguments") or "{}")
+        return str(call_body(call).get("input", ""))
+    return arguments_of(call_body(call).get("arguments") or "{}")

@@ -18,7 +18,7 @@ import builtins
 import copy
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ from ..history.reader import PageInfo, Reader
 from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
-from ..messages import Message, MessageLike, call_name, plain, tool_calls
+from ..messages import Message, MessageLike, call_name, calls_of, plain
 from ..storage import SQLiteStorage, Storage
 from ..storage.audit import audit
 from ..storage.locks import check_seconds
@@ -245,6 +245,8 @@ class Context:
             chosen = system if system is not None else prompt
             return cls.open(scratch, id or "", window=window, system=chosen, model=model, counter=counter, clock=None)
 
+        if not isinstance(lines, Iterable):
+            raise InvalidSetting("file", f"expected lines of text, got {brief(lines)}")
         text = builtins.list(lines)
         with _opened(store, read_only=False) as storage:
             if key is not None or (text and is_native(text[0])):
@@ -372,6 +374,8 @@ class Context:
 
     def count(self, text: str) -> int:
         """Return the tokens of *text*, as the window counts them. O(length)."""
+        if not isinstance(text, str):
+            raise InvalidSetting("text", f"expected a str, got {brief(text)}")
         return self._parts.window.count(text)
 
     # -- the loop of an agent
@@ -393,6 +397,8 @@ class Context:
             InvalidMessage: If a pending message is not one.
             WriteConflict: If another writer has changed the context: `refresh`, then render again.
         """
+        if not isinstance(tools, Iterable):
+            raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
         tools = tuple(tools)
         with self._usable():
             self._parts.writer.check_revision()
@@ -435,7 +441,7 @@ class Context:
         with self._usable():
             window, writer = self._parts.window, self._parts.writer
             if op_id is not None and (not isinstance(op_id, str) or not op_id):
-                raise InvalidSetting("op_id", f"expected a str that is not empty, got {op_id!r:.60}")
+                raise InvalidSetting("op_id", f"expected a str that is not empty, got {brief(op_id)}")
             when = timestamp(at if at is not None or self._clock is None else self._clock())
             state = window.calibrated(usage, self._parts.renderer.predicted)
             drafted = self._draft(_flat(messages), opens_page=opens_page)
@@ -499,7 +505,7 @@ class Context:
         """Return a tool message for each call in *reply* (an assistant's message) that is for the context, else []."""
         with self._usable():
             return self._parts.dispatch.answers(
-                [call for call in tool_calls(plain(reply, "reply")) if self.handles(call)]
+                [call for call in calls_of(plain(reply, "reply")) if self.handles(call)]
             )
 
     def recall_page(self, index: int, entry: int | None = None) -> builtins.list[Message]:
@@ -545,10 +551,10 @@ class Context:
             StorageError: If the memory can't be read; never an empty answer then.
         """
         if not isinstance(query, str) or not query.strip():
-            raise InvalidSetting("query", f"expected what to look for (a str that is not empty), got {query!r:.60}")
+            raise InvalidSetting("query", f"expected what to look for (a str that is not empty), got {brief(query)}")
         for name, value in (("k", k), ("budget", budget)):
             if not (name == "budget" and value is None) and (type(value) is not int or value < 1):
-                raise InvalidSetting(name, f"expected a number from 1 (an int), got {value!r:.60}")
+                raise InvalidSetting(name, f"expected a number from 1 (an int), got {brief(value)}")
         first, last = search_tool.timestamp(since, "since"), search_tool.timestamp(until, "until", ends=True)
         with self._usable():
             return self._client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget)
@@ -582,7 +588,7 @@ class Context:
             StorageError: If it could not be stored.
         """
         if keep is not None and (type(keep) is not int or keep < 0):
-            raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {keep!r:.60}")
+            raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {brief(keep)}")
         with self._usable():
             return self._parts.renderer.archive(keep).archive
 
@@ -614,6 +620,8 @@ class Context:
 
     def turns(self, last: int) -> builtins.list[builtins.list[Message]]:
         """Return the messages of the *last* pages that stand in full in the window, oldest first. O(messages in it)."""
+        if type(last) is not int:
+            raise InvalidSetting("last", f"expected a number of pages (an int), got {brief(last)}")
         with self._usable():
             pages = [*self._parts.window.active][-last:] if last > 0 else []
             return [[node.message for node in page] for page in pages]
@@ -807,13 +815,12 @@ class Context:
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
         window, reader = self._parts.window, self._parts.reader
-        return draft(
-            window,
-            values,
-            opens_page=opens_page,
-            known=lambda call_id: window.made(call_id) or reader.made(call_id),
-            costs=self._parts.renderer.costs,
-        )
+
+        def made(ids: Collection[str]) -> set[str]:
+            known = window.made(ids)
+            return known | reader.made(set(ids) - known)
+
+        return draft(window, values, opens_page=opens_page, made=made, costs=self._parts.renderer.costs)
 
 
 def _check_chat(chat: object, memory: MemoryBackend | None) -> None:

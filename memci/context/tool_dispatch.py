@@ -12,7 +12,7 @@ from ..history.page_reader import page_text
 from ..history.reader import Reader
 from ..history.writer import Writer
 from ..memory.backend import Recollection
-from ..messages import Message, call_name
+from ..messages import Message, call_body, call_name
 from ..text.sanitize import quoted
 from ..tools.recall_page import RECALL_PAGE, answer
 from ..tools.search_memory import SEARCH_MEMORY
@@ -37,14 +37,16 @@ class ToolDispatch:
         own = max(1, sum(call_name(call) in self._window.tools for call in calls))
         answers = []
         for call in calls:
-            name, body = call_name(call), call.get("function") or {}
+            name, arguments = call_name(call), call_body(call).get("arguments")
             if name == RECALL:
-                text = self.text(body.get("arguments"), own)
+                text = self.text(arguments, own)
             elif name == SEARCH and SEARCH in self._window.tools:
-                text = self.found(body.get("arguments"), own)
+                text = self.found(arguments, own)
             else:
                 text = f"error: there is no tool {quoted(name[:60])} here"
-            answers.append({"role": "tool", "tool_call_id": call.get("id") or "", "content": text})
+            call_id = call.get("id")
+            id_ = call_id if isinstance(call_id, str) else ""
+            answers.append({"role": "tool", "tool_call_id": id_, "content": text})
         return answers
 
     def text(self, arguments: object, parts: int = 1) -> str:

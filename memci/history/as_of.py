@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly
+from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly, brief
 from ..storage import Storage
 from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
 from ..storage.validation import MAX_PAGE
@@ -43,7 +43,7 @@ class AsOf:
             raise InvalidSetting("id", f"there is no context {context!r:.60} in this store, and reading creates none")
         record = found[0]
         if type(turn) is not int or not 0 <= turn <= record.turn:
-            raise InvalidSetting("at", f"expected a turn from 0 to {record.turn}, got {turn!r:.60}")
+            raise InvalidSetting("at", f"expected a turn from 0 to {record.turn}, got {brief(turn)}")
         self.storage = storage
         """the store itself"""
         self._context = context

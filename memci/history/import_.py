@@ -17,12 +17,14 @@ import orjson
 
 from ..chapters.contents import Block, Level, ListedPage
 from ..errors import BudgetExceeded, InvalidSetting, LimitExceeded, MemciError, SchemaTooNew, WriteConflict
+from ..messages import check
 from ..storage import EphemeralStorage, Storage
 from ..storage.audit import audit
-from ..storage.codec import MAX_BYTES, ORJSON, decode, digest
+from ..storage.codec import ERASED, MAX_BYTES, ORJSON, decode, digest
 from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..window import snapshot as snapshots
+from ..window.drafting import timestamp
 from ..window.window import Window
 from .export_format import (
     MODELS,
@@ -217,7 +219,11 @@ class _Rows:
         stored = bytes.fromhex(entry.digest)
         if digest(codec, body) != stored:
             raise ValueError(f"the message is not the one that was exported (other digest): {_AGAIN}")
-        decode(codec, body)
+        decoded = decode(codec, body)
+        if codec != ERASED:
+            check(decoded)
+        if entry.at is not None:
+            timestamp(entry.at)
         return EntryRow(entry.seq, codec, body, stored, entry.tokens, entry.clip, entry.quotes, entry.at)
 
     def _page(self, page: PageLine) -> PageRow:

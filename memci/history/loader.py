@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..chapters.contents import ContentsPage
-from ..errors import BudgetExceeded, InvalidSetting, MemciError, StorageBusy, WriteConflict
+from ..errors import BudgetExceeded, InvalidSetting, MemciError, StorageBusy, WriteConflict, brief
 from ..messages import Message
 from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
@@ -107,7 +107,7 @@ def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
 def check_name(name: str, value: object) -> None:
     """Raise InvalidSetting unless *value* can name a context or an owner. O(characters)."""
     if not isinstance(value, str) or not value:
-        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
+        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {brief(value)}")
     check_text(name, value)
 
 
@@ -129,7 +129,7 @@ def _check(request: OpenRequest) -> None:
         check_name("owner", request.owner)
     nonce = request.nonce
     if nonce is not None and not (isinstance(nonce, str) and re.fullmatch("[0-9a-f]{8}", nonce)):
-        raise InvalidSetting("nonce", f"expected 8 hex digits, got {nonce!r:.60}")
+        raise InvalidSetting("nonce", f"expected 8 hex digits, got {brief(nonce)}")
 
 
 def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:

@@ -6,6 +6,7 @@
 This module knows nothing of why a page is read.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ..chapters.chapter import Entry
@@ -39,15 +40,15 @@ def as_nodes(
     """
     base = reader.base(row, window.record)
     nodes = []
-    waiting: list[str] = []
+    waiting: Counter[str] = Counter()
     for entry, message in entries:
         view = window.shown(message, entry.clip, row.continues or row.index, entry.seq - base + 1)
         node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, quotes=entry.quotes, view=view)
-        late = message["role"] == "tool" and message["tool_call_id"] not in waiting
+        late = message["role"] == "tool" and not waiting[message["tool_call_id"]]
         if message["role"] != "tool":
-            waiting = [call["id"] for call in tool_calls(message)]
+            waiting = Counter(call["id"] for call in tool_calls(message))
         elif not late:
-            waiting.remove(message["tool_call_id"])
+            waiting[message["tool_call_id"]] -= 1
         if recount:
             node.tokens = window.weigh(late_result(view, window.state.nonce) if late else view)
         nodes.append(node)

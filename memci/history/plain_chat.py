@@ -9,7 +9,7 @@ passes the function that opens a context. This module knows nothing of windows.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from ..errors import InvalidMessage, InvalidSetting
+from ..errors import InvalidMessage, InvalidSetting, brief
 from ..messages import Message, MessageLike, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import exported
@@ -106,5 +106,7 @@ def _value(number: int, text: str) -> Any:
 
 def _message(value: Any, where: str) -> Message:
     if not isinstance(value, dict) or "role" not in value:
-        raise InvalidSetting("file", f"{where}: expected a message, an object with role and content, got {value!r:.60}")
+        raise InvalidSetting(
+            "file", f"{where}: expected a message, an object with role and content, got {brief(value)}"
+        )
     return value

@@ -11,7 +11,9 @@ words. A summary in other words is no quotation. This module knows nothing of ho
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import TypeAlias
 
 from ..messages import Message, text_of
@@ -23,10 +25,15 @@ from ..window.state import WindowState
 
 _FOUND = b"<memci:memory "
 _PAGE = re.compile(r"#(\d+) entry \d+ |another conversation, ")
-_KNOWN = re.compile(r"known of the (?:user|assistant): ")
+_QUOTING = re.compile(_PAGE.pattern + "|known of the (?:user|assistant): ")
 _SPEAKER = re.compile(r"^[^:]{1,60}: ")
 _LONGEST = 100_000
 """columns of a message that are searched for a fact"""
+_MOST_LINES = 256
+"""lines of one answer that are compared; a search never gives so many, a forged answer may"""
+_CUT = 6
+"""characters that are left of an escape which was cut, at most"""
+_DECODER = json.JSONDecoder()
 
 
 Shown: TypeAlias = dict[str, tuple[ContextRecord, set[int]]]
@@ -95,11 +102,12 @@ class Spread:
             found = found | quoting
 
     def _pages(self, record: ContextRecord, seqs: set[int]) -> frozenset[int]:
-        """Return the pages of *record* that hold one of *seqs*. O(pages)."""
+        """Return the pages of *record* that hold one of *seqs*. O(pages · log seqs)."""
+        ordered = sorted(seqs)
         return frozenset(
             row.index
             for row in self._storage.pages(record.id)
-            if any(first <= seq < end for first, end in row.spans(record.head) for seq in seqs)
+            if any(bisect_left(ordered, first) < bisect_left(ordered, end) for first, end in row.spans(record.head))
         )
 
 
@@ -112,7 +120,8 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
     held = _interactions(storage, record)
     first = {origin: min(own) for origin, own in held.items() if own}
     origins = {row.index: row.continues or row.index for row in storage.pages(record.id)}
-    gone = {origin for origin, own in held.items() if not seqs.isdisjoint(own)}
+    gone = {origin: max(found) for origin, own in held.items() if (found := seqs.intersection(own))}
+    """the last seq of those that are gone, by interaction"""
     frame = re.compile(rb"<memci:recall " + WindowState.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
     for each in storage.entries(record.id):
         if each.quotes is None and b"<memci:recall " not in each.body:
@@ -121,10 +130,7 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
         quoted += [] if each.quotes is None else [each.quotes]
         for index, entry in quoted:
             origin = origins.get(index, 0)
-            if origin not in gone:
-                continue
-            start = first[origin] + (entry or 1) - 1
-            if any(seq in seqs and seq >= start for seq in held[origin]):
+            if origin in gone and gone[origin] >= first[origin] + (entry or 1) - 1:
                 yield each.seq
                 break
 
@@ -145,8 +151,8 @@ def searches(
     texts = [text for message in messages if (text := entry_text(message)).strip()]
     lines = [one_line(text, _LONGEST) for text in texts]
     for each in storage.entries(record.id, containing=_FOUND):
-        shown = text_of(decode(each.codec, each.body)).splitlines()
-        if any(_shows(line, texts, lines, pages) for line in shown):
+        shown = (line for line in text_of(decode(each.codec, each.body)).splitlines() if _QUOTING.match(line))
+        if any(_shows(line, texts, lines, pages) for line in islice(shown, _MOST_LINES)):
             yield each.seq
 
 
@@ -157,31 +163,30 @@ def _shows(line: str, texts: Collection[str], lines: Collection[str], pages: Col
             return False
         piece = _string(line)
         return bool(piece) and any(piece in text for text in texts)
-    if _KNOWN.match(line):
-        fact = _string(line)
-        bare = _SPEAKER.sub("", fact)
-        return bool(bare) and any(fact in text or bare in text for text in lines)
-    return False
+    fact = _string(line)
+    bare = _SPEAKER.sub("", fact)
+    return bool(bare) and any(fact in text or bare in text for text in lines)
 
 
 def _string(line: str) -> str:
-    """Return the text that *line* quotes: the JSON string at its end, which may have been cut."""
-    start = line.find(': "')
+    """Return the text that *line* quotes: the JSON string at its end, which may have been cut. O(characters)."""
+    start, last = line.find(': "'), line.rfind('", turn ')
     while start >= 0:
         try:
-            found = json.loads(line[start + 2 :])
+            found, end = _DECODER.raw_decode(line, start + 2)
         except ValueError:
-            if '", turn ' not in line[start + 3 :]:
-                break
-            start = line.find(': "', start + 3)
-        else:
-            return found if isinstance(found, str) else ""
+            end = 0
+        if end and not line[end:].strip():
+            return str(found)
+        if last < start + 3:
+            break
+        start = line.find(': "', start + 3)
     head = line[start + 3 :].removesuffix('"').removesuffix("…") if start >= 0 else ""
-    while head:
+    for cut in range(min(_CUT, len(head))):  # it may have been cut in the middle of an escape
         try:
-            return str(json.loads(f'"{head}"'))
+            return str(json.loads(f'"{head[: len(head) - cut]}"'))
         except ValueError:
-            head = head[:-1]  # it was cut in the middle of an escape
+            continue
     return ""
 
 

@@ -2,13 +2,13 @@
 
     reader.page(42, record)           the row of page #42
     reader.entries(row, head)         its entries, each with its message, byte for byte
-    reader.made("c1")                 whether any message ever made a tool call with this id
+    reader.made({"c1"})               which of these ids any message ever made a tool call with
 
 This module knows nothing of windows or tokens.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final, Literal
@@ -117,14 +117,15 @@ class Reader:
             start = stop
         return found
 
-    def made(self, call_id: str) -> bool:
-        """Return whether any message ever made a tool call with *call_id*. O(entries of the context)."""
-        needle = json.dumps(call_id, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return any(
-            call["id"] == call_id
-            for entry in self._storage.entries(self._context, containing=needle)
-            for call in tool_calls(decode(entry.codec, entry.body))
-        )
+    def made(self, ids: Collection[str]) -> set[str]:
+        """Return which of *ids* any message ever made a tool call with. O(entries of the context)."""
+        if not ids:
+            return set()
+        [*others, one] = ids
+        needle = json.dumps("tool_calls" if others else one, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        stored = self._storage.entries(self._context, containing=needle)
+        calls = (call["id"] for entry in stored for call in tool_calls(decode(entry.codec, entry.body)))
+        return set(ids).intersection(calls)
 
     def pages(
         self, record: ContextRecord, pins: Sequence[int], titles: Mapping[int, str], known: Mapping[int, PageRow]

@@ -9,9 +9,10 @@ model that does not answer raises a `memci.errors.ModelError`. This module knows
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
+from ..errors import AnswerRejected
 from ..messages import Message, text_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,22 @@ class Reply:
     def text(self) -> str:
         """The text of the answer, "" if there is none."""
         return text_of(self.message)
+
+
+def checked_reply(value: object, step: str) -> Reply:
+    """Return *value*, which a model returned for *step*, if it is a reply with a message and a usage.
+
+    Raises:
+        AnswerRejected: If it is not.
+    """
+    if not isinstance(value, Reply):
+        raise AnswerRejected(step, f"the model returned a value of type {type(value).__name__}, not a memci.llm.Reply")
+    usage = value.usage
+    if not isinstance(usage, Usage) or not all(type(tokens) is int for tokens in astuple(usage)):
+        raise AnswerRejected(step, "the usage of the reply is no memci.llm.Usage with whole numbers")
+    if not isinstance(value.message, dict):
+        raise AnswerRejected(step, f"the message of the reply is of type {type(value.message).__name__}, not a dict")
+    return value
 
 
 class Pieces:

@@ -7,7 +7,6 @@ into it, except fields that are null. What is no completion is `Unusable`. This 
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -93,6 +92,4 @@ def text(value: object) -> str:
 
 
 def _tokens(value: object) -> int:
-    if isinstance(value, int | float) and math.isfinite(value) and 0 < value < 1e12:
-        return int(value)
-    return 0
+    return int(value) if isinstance(value, int | float) and 0 < value < 1e12 else 0

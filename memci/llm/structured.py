@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..errors import AnswerRejected, InvalidSetting, brief
 from ..messages import Message
-from .model import ChatModel, Reply
+from .model import ChatModel, Reply, checked_reply
 from .usage import Ledger, Spent
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def ask(
     ledger = getattr(chat, "ledger", None)
     asked, attempt = messages, 0
     while True:
-        reply = chat(asked, step=step, answer=answer, attempt=attempt)
+        reply = checked_reply(chat(asked, step=step, answer=answer, attempt=attempt), step)
         try:
             return value_of(reply, answer, check)
         except ValueError as error:

@@ -70,7 +70,7 @@ class TieredMemory:
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not isinstance(owner, str) or not owner:
-            raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {owner!r:.60}")
+            raise InvalidSetting("owner", f"expected a name (a str that is not empty), got {brief(owner)}")
         if chat is not None and not callable(chat):
             raise InvalidSetting("chat", f"expected a model to call, as memci.llm.Chat, got {brief(chat)}")
         if ceiling is not None and (type(ceiling) is not int or ceiling < 0):

@@ -11,7 +11,7 @@ This module knows nothing of how rows are kept.
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
-from ..errors import InvalidSetting, WriteConflict
+from ..errors import InvalidSetting, WriteConflict, brief
 from .protocol import CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Transition
 
 Durability = Literal["full", "fast"]
@@ -106,10 +106,10 @@ def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:
 
 def check_opening(durability: str, busy_timeout_seconds: float) -> None:
     """Raise InvalidSetting unless these are arguments with which a store on disk can be opened."""
-    if durability not in {"full", "fast"}:
-        raise InvalidSetting("durability", f"{durability!r} is neither 'full' nor 'fast'")
-    if not 0 <= busy_timeout_seconds <= 86_400:
-        raise InvalidSetting("busy_timeout_seconds", f"{busy_timeout_seconds!r} is not between 0 and a day")
+    if durability not in ("full", "fast"):
+        raise InvalidSetting("durability", f"{brief(durability)} is neither 'full' nor 'fast'")
+    if not isinstance(busy_timeout_seconds, int | float) or not 0 <= busy_timeout_seconds <= 86_400:
+        raise InvalidSetting("busy_timeout_seconds", f"{brief(busy_timeout_seconds)} is not between 0 and a day")
 
 
 def checked_bytes(name: str, value: int) -> int:
@@ -134,6 +134,8 @@ def with_sidecar(storage: Storage) -> SidecarStorage:
 
 def check_text(name: str, text: str) -> None:
     """Raise InvalidSetting if *text* can't be kept exactly. O(characters)."""
+    if not isinstance(text, str):
+        raise InvalidSetting(name, f"expected a str, got {brief(text)}")
     if text.isascii():
         return
     try:

@@ -6,11 +6,11 @@ All that can be wrong with an append is found here, before anything changes. Thi
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from ..chapters.messagelist import MessageNode
-from ..chapters.toolgroups import late_result
+from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
 from ..messages import Message, call_name, check, plain, tool_calls
 from ..storage.codec import encode
@@ -26,7 +26,7 @@ def draft(
     values: Sequence[object],
     *,
     opens_page: bool,
-    known: Callable[[str], bool],
+    made: Callable[[Collection[str]], set[str]],
     costs: Mapping[bytes, int],
 ) -> Draft:
     """Return *values* as a draft for *window*.
@@ -35,7 +35,7 @@ def draft(
         window: Where they go; it is not changed.
         values: Messages, texts of the user, or an SDK's objects.
         opens_page: Whether a user's message opens a page.
-        known: Tells whether a tool call with this id was ever made.
+        made: Returns which of these ids a tool call ever had. O(the context).
         costs: Tokens of messages that were counted before, by their bytes.
 
     Raises:
@@ -47,14 +47,15 @@ def draft(
     record = window.record
     page, next_page, seq = record.open_page, record.next_page, record.head
     base = window.active.open.base if window.active.open is not None else seq
-    waiting = _waiting(window)
+    waiting = _Waiting(window.active.unanswered)
     nodes: list[MessageNode] = []
     opens: list[bool] = []
     lates: list[bool] = []
     whole: list[int] = []
     places: list[tuple[int, int]] = []
     bodies: list[tuple[int, bytes]] = []
-    made: set[str] = set()
+    known: set[str] = set()
+    """ids that calls are known to have"""
     interrupted: list[str] = []
     for position, value in enumerate(values):
         codec, body, message = _exact(value, f"messages[{position}]")
@@ -64,14 +65,17 @@ def draft(
             page, base, next_page = next_page, seq, next_page + 1
         quotes, late = None, False
         if role == "tool":
-            quotes, late = (None, True) if starts else _answered(message, waiting)
-            if late and not (message["tool_call_id"] in made or known(message["tool_call_id"])):
-                asked = f"no tool call has the id {message['tool_call_id']!r:.80}"
-                raise InvalidMessage(f"messages[{position}].tool_call_id", asked)
-        else:
-            interrupted += [call["id"] for call in waiting]
-            waiting = list(tool_calls(message))
-            made.update(call["id"] for call in waiting)
+            call = None if starts else waiting.take(message["tool_call_id"])
+            if call is not None:
+                quotes = _quotes(call)
+            else:
+                late = True
+                if message["tool_call_id"] not in known:
+                    known |= _made(message["tool_call_id"], values, position, made)
+        elif waiting.ids or "tool_calls" in message:
+            interrupted += waiting.ids
+            waiting = _Waiting(tool_calls(message))
+            known.update(waiting.ids)
         tokens = costs.get(body) or window.weigh(message)
         whole.append(tokens)
         if late:
@@ -136,31 +140,39 @@ def timestamp(at: datetime | str | None) -> str | None:
     return when.isoformat()
 
 
-def _waiting(window: Window) -> list[Message]:
-    """Return the calls at the tail that have no result yet."""
-    missing = list(window.active.missing)
-    if not missing:
-        return []
-    calls = []
-    for unit in window.active.units():
-        for node in unit:
-            if tool_calls(node.message):
-                calls = tool_calls(node.message)
-    waiting: list[Message] = []
-    for call in reversed(calls):
-        if call["id"] in missing:
-            missing.remove(call["id"])
-            waiting.insert(0, call)
-    return waiting
+class _Waiting:
+    """Calls that wait for their results, in order. A result answers the first one of its id."""
+
+    def __init__(self, calls: Sequence[Message]) -> None:
+        self._calls = dict(enumerate(calls))
+        self._open = OpenCalls([call["id"] for call in calls]) if calls else None
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of those that still wait. O(calls)."""
+        return [call["id"] for call in self._calls.values()]
+
+    def take(self, call_id: str) -> Message | None:
+        """Take the call that a result for *call_id* answers, None if there is none. O(1)."""
+        position = self._open.take(call_id) if self._open is not None else None
+        return None if position is None else self._calls.pop(position)
 
 
-def _answered(message: Message, waiting: list[Message]) -> tuple[tuple[int, int | None] | None, bool]:
-    """Take the call that *message* answers out of *waiting*; return what it quotes, and whether it came too late."""
-    for position, call in enumerate(waiting):
-        if call["id"] == message["tool_call_id"]:
-            del waiting[position]
-            return _quotes(call), False
-    return None, True
+def _made(
+    call_id: str, values: Sequence[object], position: int, made: Callable[[Collection[str]], set[str]]
+) -> set[str]:
+    """Return the ids that calls ever had, of those that *values* name from *position* on: *call_id* is one of them.
+
+    They are asked for together, so that many late results cost one look at the store.
+
+    Raises:
+        InvalidMessage: If no call has *call_id*.
+    """
+    named = (each.get("tool_call_id") for each in values[position:] if isinstance(each, Mapping))
+    found = made({call_id, *(each for each in named if isinstance(each, str))})
+    if call_id not in found:
+        raise InvalidMessage(f"messages[{position}].tool_call_id", f"no tool call has the id {call_id!r:.80}")
+    return found
 
 
 def _quotes(call: Message) -> tuple[int, int | None] | None:

@@ -9,7 +9,7 @@ function of what it holds. This module knows nothing of storage, beyond the rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from .draft import Compaction, Draft
 
+_MOST_REPORTED = 10**12
+"""tokens that a request can have cost"""
 ANSWER_FRAMING = 16
 """Tokens that an answer costs as a message, besides its text."""
 
@@ -116,7 +118,7 @@ class Window:
             return self.state
         fields = usage if isinstance(usage, dict) else {**getattr(usage, "__dict__", {})}
         reported = fields.get("prompt_tokens", fields.get("input_tokens"))
-        if type(reported) is not int or reported < 0:
+        if type(reported) is not int or not 0 <= reported <= _MOST_REPORTED:
             raise InvalidSetting("usage", "expected the usage of a reply, with prompt_tokens or input_tokens (an int)")
         return replace(self.state, ratios=(*self.state.ratios, round(reported / predicted, 4))[-RATIOS:])
 
@@ -159,11 +161,10 @@ class Window:
             return None
         return self.rows.get(index) or self.listed.get(index)
 
-    def made(self, call_id: str) -> bool:
-        """Tell whether a call with *call_id* is in the window, or was interrupted lately. O(messages in the window)."""
-        return call_id in self.state.waiting or any(
-            call["id"] == call_id for node in self.active.messages for call in tool_calls(node.message)
-        )
+    def made(self, ids: Collection[str]) -> set[str]:
+        """Return which of *ids* a call in the window has, or one that was interrupted lately. O(window + *ids*)."""
+        calls = (call["id"] for node in self.active.messages for call in tool_calls(node.message))
+        return set(ids).intersection([*self.state.waiting, *calls])
 
     def aside(self, draft: Draft) -> tuple[list[Message], list[str], tuple[Unit, ...]]:
         """Return what *draft* would add: the messages shown, the ids of calls that wait, the cost in units.

@@ -130,6 +130,26 @@ def test_import_when_a_message_is_too_large():
 
 
 @pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"message": {"role": 7, "content": "x"}}, "message.role"),
+        ({"message": {"role": "assistant", "content": None, "tool_calls": [{"id": ["x"]}]}}, "tool_calls[0].id"),
+        ({"message": {"role": "user", "content": "x", "tool_call_id": ["x"]}}, "message.tool_call_id"),
+        ({"message": {"role": "user", "content": [5]}}, "message.content[0]"),
+        ({"at": "0001-01-01T00:00:00+23:59"}, "ISO 8601"),
+    ],
+)
+def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told):
+    """A message, or a time, that an append refuses is refused in an export, too, however well it is sealed."""
+    entry = json.loads(LINES[1]) | fields
+    lines = list(LINES)
+    lines[1] = line_of(entry | {"digest": digest(1, line_of(entry["message"]).encode()).hex()})
+
+    assert "line 2: " in (said := refused(resealed(lines)))
+    assert told in said
+
+
+@pytest.mark.parametrize(
     ("kind", "fields", "told"),
     [
         ("context", {"memci": 0}, "line 1: expected the first line"),

@@ -160,6 +160,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/storage/test_sqlite_migration.py",
         quick=True,
     ),
+    # -- what comes through the door
+    Mutant(
+        "calls of one message have a limit",
+        "memci/messages.py",
+        "    if len(calls) > MAX_CALLS:",
+        "    if False:",
+        "tests/trust/test_trust_steps.py -k limit",
+        quick=True,
+    ),
+    Mutant(
+        "a message that is imported is one that can be appended",
+        "memci/history/import_.py",
+        "        if codec != ERASED:\n            check(decoded)\n",
+        "",
+        "tests/context/test_context_transfer_refused.py -k made_up",
+    ),
     # -- memory follows the store
     Mutant(
         "an append is stored before it is shown",
@@ -250,7 +266,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "answers that quoted it are removed, too",
         _QUOTING,
-        "            if any(seq in seqs and seq >= start for seq in held[origin]):",
+        "            if origin in gone and gone[origin] >= first[origin] + (entry or 1) - 1:",
         "            if False:",
         "tests/context/test_context_erase_spread.py",
     ),

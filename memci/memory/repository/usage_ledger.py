@@ -11,7 +11,7 @@ from dataclasses import astuple
 from datetime import UTC, datetime
 from typing import Any
 
-from ...llm.model import ChatModel, Reply
+from ...llm.model import ChatModel, Reply, checked_reply
 from ...llm.usage import Ledger, Spent
 from ...messages import Message, text_of
 from .store import OwnerTable
@@ -41,7 +41,7 @@ class Meter:
         """
         self.ledger.admit(step)
         try:
-            reply = self._chat(messages, step=step, **options)
+            reply = checked_reply(self._chat(messages, step=step, **options), step)
         except BaseException:
             self.ledger.add(step, Spent(calls=1, failed=1))
             raise

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...messages import Message, call_name, text_of, tool_calls
+from ...messages import Message, call_body, call_name, text_of, tool_calls
 from ...text.language.dates import date_terms
 from ...text.language.terms import terms
 
@@ -68,7 +68,7 @@ def entry_text(message: Message) -> str:
     """Return the text by which *message* is searched: its text, and its tool calls with their arguments."""
     lines = [text_of(message)]
     for call in tool_calls(message):
-        body = call.get("function") or call.get("custom") or {}
+        body = call_body(call)
         lines.append(f"{call_name(call)} {body.get('arguments', body.get('input', ''))}")
     return "\n".join(line for line in lines if line)
 

@@ -36,6 +36,7 @@ from ...errors import (
     StorageFull,
     StorageReadOnly,
     StorageUnavailable,
+    brief,
 )
 from ..validation import Durability, check_opening
 from .schema import SCHEMA_VERSION, prepare, version
@@ -63,8 +64,8 @@ def open_file(
         StorageError: If it can't be opened, or is not a store of memci.
     """
     check_opening(durability, busy_timeout_seconds)
-    if journal not in {None, "wal", "truncate"}:
-        raise InvalidSetting("journal", f"{journal!r} is neither 'wal' nor 'truncate'")
+    if journal not in (None, "wal", "truncate"):
+        raise InvalidSetting("journal", f"{brief(journal)} is neither 'wal' nor 'truncate'")
     check_library(apsw.sqlite_lib_version())
     _check_place(path, read_only=read_only)
     if journal != "truncate" and (network := network_file_system(path)) is not None:

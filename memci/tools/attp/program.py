@@ -25,10 +25,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ...errors import InvalidMessage, StorageError
+from ...errors import InvalidMessage, InvalidSetting, StorageError, brief
 from .interpreter import RESULT, Walk
 from .reply import ParsedReply, parse
-from .signatures import Pending, Tools, check_arguments, example
+from .signatures import Pending, Tools, check_arguments, check_tools, example
 
 _CODE_LIMIT: Final = 16_384  # characters
 # Every character that str.splitlines treats as the end of a line is here: a result stays on one line.
@@ -50,9 +50,14 @@ def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
     All of the code is checked before its first call is made.
 
     Raises:
+        InvalidMessage: If *reply* is neither a text nor what `parse` returned.
+        InvalidSetting: If *tools* are no functions by their names, or *call_limit* is no number.
         StorageError: If a tool raised it: a fault of the store is not a mistake of the model.
     """
-    reply = parse(reply) if isinstance(reply, str) else reply
+    check_tools(tools)
+    if type(call_limit) is not int:
+        raise InvalidSetting("call_limit", f"expected a number of calls (an int), got {brief(call_limit)}")
+    reply = reply if isinstance(reply, ParsedReply) else parse(reply)
     if reply.status == "fail":
         return _observation("error", reply.target, f"Nothing was run, you reported a failure: {reply.message}")
     if reply.status != "success":

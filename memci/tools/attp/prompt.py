@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...errors import InvalidSetting
-from .signatures import Tools, example, signature
+from .signatures import Tools, check_tools, example, signature
 
 PROTOCOL: Final = """\
 # Tools
@@ -60,8 +60,9 @@ def describe(tools: Tools) -> str:
     """Return the protocol and every tool as a Python signature with its docstring; "" if there are no tools.
 
     Raises:
-        InvalidSetting: If a name of a tool can't be called in Python.
+        InvalidSetting: If a name of a tool can't be called in Python, or a tool is no function.
     """
+    check_tools(tools)
     for name in tools:
         if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name) or name == "__result__":
             raise InvalidSetting("tools", f"{name!r} can't be the name of a function")

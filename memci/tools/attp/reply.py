@@ -57,7 +57,13 @@ class ParsedReply:
 
 
 def parse(text: str) -> ParsedReply:
-    """Read a model's reply. It never raises: what can't be read is `invalid`. O(length)."""
+    """Read a model's reply: what can't be read is `invalid`. O(length).
+
+    Raises:
+        InvalidMessage: If *text* is no str.
+    """
+    if not isinstance(text, str):
+        raise InvalidMessage("reply", f"expected the model's text (a str), got {type(text).__name__}")
     text = text.removeprefix("\ufeff")
     lines = text.replace("\r\n", "\n").split("\n")
     headers = [number for number, line in enumerate(lines) if line.strip() == HEADER]

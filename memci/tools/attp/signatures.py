@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin
 
-from ...errors import InvalidMessage
+from ...errors import InvalidMessage, InvalidSetting, brief
 
 Tools: TypeAlias = Mapping[str, Callable[..., object]]
 
@@ -36,6 +36,19 @@ class Pending:
 
     def __repr__(self) -> str:
         return "<result>"
+
+
+def check_tools(tools: Tools) -> None:
+    """Check that *tools* are functions by their names.
+
+    Raises:
+        InvalidSetting: If they are not.
+    """
+    if not isinstance(tools, Mapping):
+        raise InvalidSetting("tools", f"expected functions by their names (a mapping), got {brief(tools)}")
+    for name, tool in tools.items():
+        if not isinstance(name, str) or not callable(tool):
+            raise InvalidSetting("tools", f"expected a function for a name, got {brief(tool)} for {brief(name)}")
 
 
 def signature(name: str, tool: Callable[..., object]) -> str:
@@ -73,7 +86,7 @@ def check_arguments(
                 values = [given]
         for value in values:
             if not _fits(value, _text(declared.annotation)):
-                shown = f"the {type(value).__name__} {value!r:.60}"
+                shown = f"the {type(value).__name__} {brief(value)}"
                 reason = f"{parameter} must be {_text(declared.annotation)}, not {shown}; it is {signature(name, tool)}"
                 raise InvalidMessage(name, reason)
 

@@ -19,6 +19,7 @@ from ..context.context import Context
 from ..errors import AnswerRejected
 from ..llm import ask
 from ..llm.model import ChatModel
+from ..llm.repeated_prompt import unrepeated
 from ..messages import Message, text_of
 from ..text.sanitize import framed, one_line, quoted
 from .memory_prompt import fitted
@@ -96,7 +97,14 @@ def analyse(chat: ChatModel, text: str, context: Context, *, role: str) -> tuple
     """Return the analysis of the message *text*, and what to search for. No failure of the model is raised."""
     request = _messages(text, context, role)
     try:
-        result = ask(chat, request, AnalysisResult, step="analysis", tries=TRIES)
+        result = ask(
+            chat,
+            request,
+            AnalysisResult,
+            step="analysis",
+            tries=TRIES,
+            check=lambda given: unrepeated(given, ANALYSIS, str(request[-1]["content"])),
+        )
     except AnswerRejected:
         return None, None
     except Exception as error:  # noqa: BLE001 -- a caller's model may raise anything; the user gets an answer anyway

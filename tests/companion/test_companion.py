@@ -199,6 +199,7 @@ def test_memory_when_it_is_hostile(context, scripted, front):
         (SAVE | {"memory_to_save": None}, None),
         (SAVE | {"memory_to_save": {"type": "order", "content": "x"}}, None),
         (SEARCH | {"need_memory_search": "perhaps"}, None),
+        (SEARCH | {"memory_search_query": 'earlier answers, "again", "last time", "my"'}, None),
         (ModelUnavailable("analysis", "no server"), "Where do I sit?"),
         (RuntimeError("a bug"), "Where do I sit?"),
     ],
@@ -212,6 +213,16 @@ def test_analysis_when_its_answer_is_hostile(context, scripted, given, query):
 
     assert answer.text == "Yes."
     assert getattr(answer.recollection, "query", None) == query
+
+
+def test_fact_when_it_repeats_the_prompt(context, scripted):
+    """Words of the prompt do not become a fact of the user."""
+    told = "The user's name, work, health, family, plans, likes and dislikes"
+    companion = Companion(
+        context, scripted(analysis=lambda _: SAVE | {"memory_to_save": {"type": "fact", "content": told}})
+    )
+
+    assert companion.respond("Hi").analysis.fact is None
 
 
 def test_analysis_when_it_is_asked(context, scripted):

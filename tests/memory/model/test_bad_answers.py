@@ -1,6 +1,9 @@
 """The steps of the memory under a model that says anything: a value within all bounds, or a `ModelError`."""
 
+import json
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,6 +253,62 @@ def test_step_asks_twice_more_when_answers_are_unusable(step: Step) -> None:
         step.run(chat)
 
     assert chat.said == {step.name: 3}
+
+
+def filled(schema: dict[str, Any], part: Any, text: str) -> Any:
+    """Return a value of a type whose texts are all *text*."""
+    if "$ref" in part:
+        return filled(schema, schema["$defs"][part["$ref"].rpartition("/")[2]], text)
+    if "anyOf" in part:
+        return filled(schema, part["anyOf"][0], text)
+    if "enum" in part:
+        return part["enum"][0]
+    if part["type"] == "object":
+        return {name: filled(schema, each, text) for name, each in part["properties"].items()}
+    return [filled(schema, part["items"], text)] if part["type"] == "array" else {"string": text}.get(part["type"], 1)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_step_when_the_model_repeats_the_prompt(step: Step) -> None:
+    """No placeholder of a step's prompt lands: as it is, in part, in capitals, or with more around it."""
+    seen: list[str] = []
+    with pytest.raises(AnswerRejected):
+        step.run(lambda messages, **_: seen.append(str(messages[0]["content"])) or Reply({"content": "{}"}))
+    schema = step.answer.model_json_schema()
+    placeholders = [each for each in re.findall('"([^"]*)"', seen[0]) if " " in each]
+
+    for placeholder in placeholders:
+        long = len(placeholder.split()) > 3
+        more = (f"Oslo: {placeholder}", f"{placeholder}, and Oslo") if long else ()
+        parts = [each.strip() for each in placeholder.split(",") if " " in each.strip()]
+        for text in (placeholder, placeholder.upper(), f"*{placeholder}*.", *more, *parts):
+            given = Reply({"content": json.dumps(filled(schema, schema, text))})
+            with suppress(AnswerRejected):
+                made = str(step.run(lambda *_, given=given, **__: given))
+                assert text.casefold().strip("*.") not in made.casefold()
+    assert placeholders
+
+
+def test_page_when_one_text_repeats_the_prompt(says: Callable[[object], ChatModel]) -> None:
+    """The other texts of an answer are kept; five words of the prompt that the user wrote are the user's."""
+    words = "keep the index of a conversation"
+    entries = tuple((n, {"role": "user", "content": f"How do I {words}? {LONG}"}) for n in (1, 2))
+    page = PageRecord("alice", 1, 1, entries)
+    answer = {
+        "title": f"How to {words}",
+        "lines": [{"entry": 1, "line": "what that message says or does"}, {"entry": 2, "line": "A flight moves"}],
+        "keywords": ["index", "at most 8 words or names"],
+        "continues": True,
+        "chain": "if it continues: what both are about",
+        "events": [{"what": "one sentence"}],
+    }
+
+    made = describe(says(answer), page, Before("Flights", "A trip"))
+
+    assert made.title.startswith(f"How to {words}")
+    assert made.lines[0] == extract([message for _, message in page.entries]).lines[0]
+    assert made.lines[1].startswith("A flight moves")
+    assert (made.keywords, made.chain, made.events) == (("index",), "", ())
 
 
 def test_bad_answers_are_the_same_for_a_seed_and_distinct() -> None:

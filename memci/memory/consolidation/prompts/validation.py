@@ -6,11 +6,13 @@ r"""What a model says, as far as it may be kept.
                                                     "A refund was asked for. · OI5L9G · $157.50"
     kept("Refund of ZZ99XX.", "Refund OI5L9G …", 160, said)
                                                     "Refund OI5L9G …": the model made ZZ99XX up
+    asked(…)    {"title": "what it is about, …"}        {"title": ""}: a text that repeats the prompt is none
 
 An answer is a proposal: its type is checked by pydantic, its ids against what was offered, its texts here. This module
 knows nothing of prompts, or of what the texts are for.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, tzinfo
@@ -19,6 +21,7 @@ from typing import TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from ....llm import ChatModel, ask
+from ....llm.repeated_prompt import unrepeated
 from ....text.language.keywords import folded
 from ....text.language.salience import FACT, NUMBER, ids, salient
 from ....text.sanitize import width
@@ -45,6 +48,8 @@ class AnswerSchema(BaseModel):
 def asked(chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Callable[[_S], _T], *, step: str) -> _T:
     """Return what *read* makes of the answer to *prompt* about *texts*. One call, and at most two more.
 
+    A text of the answer that repeats the prompt is "" when *read* gets it.
+
     Args:
         chat: The model; if it has a method `rejected(step, reason)`, that counts each answer that is not usable.
         prompt: What is asked.
@@ -57,9 +62,10 @@ def asked(chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Call
         ModelError: If there is no usable answer.
     """
     made: list[_T] = []
+    written = f"{prompt}\n{json.dumps(schema.model_json_schema())}"
 
     def checked(answer: _S) -> _S:
-        made.append(read(answer))
+        made.append(read(unrepeated(answer, written, texts)))
         return answer
 
     messages = [{"role": "system", "content": prompt}, {"role": "user", "content": texts}]

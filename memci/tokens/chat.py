@@ -18,11 +18,17 @@ on the safe side: calls, unknown keys, and the limits, defaults, nested objects 
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Final
 
 from ..model_catalog import facts_of
 from .attachments import audio_tokens, file_tokens
-from .counter import TokenCounter
+from .counter import ScaledCounter, TokenCounter, VocabularyCounter
 from .images import image_tokens
+
+_MOST_COUNTED: Final = 1024
+_counted: dict[tuple[str, str | None, bytes], int] = {}
+"""what lists of tools cost, by counter, model and a digest of the list"""
 
 REQUEST_TOKENS = 3
 """tokens that each request costs once: the beginning of the reply"""
@@ -73,10 +79,23 @@ def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, mod
     """Return what *tools* cost in each request, in tokens; 0 for none. O(length).
 
     OpenAI writes functions out as types, and there is a rule for that. Other makers give the model JSON, which is
-    counted as text.
+    counted as text. A server sends the same tools with each request: by a counter of memci they are counted once.
     """
     if not tools:
         return 0
+    if not isinstance(count, VocabularyCounter | ScaledCounter):  # counters of others may share a name
+        return _tools_tokens(tools, count, model)
+    digest = blake2b(repr(tools).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    key = count.name, model, digest
+    known = _counted.get(key)
+    if known is None:
+        if len(_counted) >= _MOST_COUNTED:
+            _counted.clear()
+        known = _counted[key] = _tools_tokens(tools, count, model)
+    return known
+
+
+def _tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, model: str | None) -> int:
     facts = facts_of(model)
     tokens = _TOOLS_END + facts.tools_prompt
     if facts.typed_tools is None:

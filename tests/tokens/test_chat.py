@@ -1,6 +1,7 @@
 """What messages and tools cost: the frame, with texts that cost one token a character, so that sums can be read."""
 
 import base64
+import copy
 from collections.abc import Mapping
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.tokens import REQUEST_TOKENS, TokenCounter, counter_for, message_tokens, tools_tokens
+from memci.tokens.counter import CustomCounter
 
 CHARACTERS = counter_for(counter=len)
 CALL = {"id": "call_0123456789", "type": "function", "function": {"name": "look", "arguments": '{"at":1}'}}
@@ -245,3 +247,18 @@ def test_no_part_of_a_schema_goes_uncounted(schema: object) -> None:
     actual = tools_tokens([_tool(properties={"at": marked})], counter)
 
     assert actual // 1_000_000 == marks
+
+
+@pytest.mark.parametrize("model", [None, "qwen3-max"])
+def test_a_tool_that_changed_is_counted_again(model):
+    """What a list of tools costs is remembered for the same list only, whoever changes it in place."""
+    count = counter_for(model)
+    tools = [_tool(properties={"at": {"type": "string"}})]
+    before = tools_tokens(tools, count, model)
+    tools[0]["function"]["description"] += " It knows all towns."
+
+    after = tools_tokens(tools, count, model)
+
+    assert after > before
+    assert after == tools_tokens(copy.deepcopy(tools), CustomCounter(count), model)
+    assert tools_tokens(tools, CustomCounter(lambda _: 0), model) < before

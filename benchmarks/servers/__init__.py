@@ -1,0 +1,1 @@
+"""What a server pays that opens a context for each request."""

@@ -163,6 +163,7 @@ class Worker:
 
 _worker = Worker()
 _model_worker = Worker(MODEL_THREADS, "memci-model")
+_lock_worker = Worker(name="memci-locks")
 
 
 def worker() -> Worker:
@@ -175,11 +176,17 @@ def model_worker() -> Worker:
     return _model_worker
 
 
+def lock_worker() -> Worker:
+    """Return the worker of this process that renews locks: no other step can delay it."""
+    return _lock_worker
+
+
 def _forked() -> None:
     """Make new workers in a child process: threads do not survive fork()."""
-    global _worker, _model_worker  # noqa: PLW0603 -- one per process
+    global _worker, _model_worker, _lock_worker  # noqa: PLW0603 -- one per process
     _worker = Worker()
     _model_worker = Worker(MODEL_THREADS, "memci-model")
+    _lock_worker = Worker(name="memci-locks")
     recent_calls.clear()  # a lock that another thread held stays locked in the child
 
 

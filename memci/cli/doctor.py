@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import apsw
-from filelock import FileLock, Timeout
 from rich.text import Text
 from typer import Argument
 
 from .. import __version__
 from ..errors import MemciError
 from ..storage.filesystem.erase import JOURNAL
+from ..storage.locks import holder, living
+from ..storage.protocol import Ticket
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from .app import Json, Str, command
@@ -36,7 +37,7 @@ _NO_SPACE: Final = 16 * _MIB
 _LONG_LOG: Final = 64 * _MIB
 _WIDTH: Final = 18
 _MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
-_PACKAGES: Final = ("apsw", "filelock", "orjson", "pydantic", "tiktoken")
+_PACKAGES: Final = ("apsw", "orjson", "pydantic", "tiktoken")
 _EXTRAS: Final = {"cli": ("typer", "rich")}
 
 
@@ -117,9 +118,8 @@ def _store(path: str) -> Iterator[Finding]:
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
     found = list(_folder(place) if is_folder(path) else _file(path))
     yield from found
-    yield from _locks(place / "turns" if is_folder(path) else Path(f"{path}-turns"))
     if all(each.name != "schema" or each.state == "ok" for each in found):
-        yield _contexts(path)
+        yield from _contents(path)
 
 
 def _file_system(network: str | None, *, folder: bool) -> Finding:
@@ -214,34 +214,24 @@ def _folder(place: Path) -> Iterator[Finding]:
         yield Finding("leftovers", "ok", "none")
 
 
-def _locks(folder: Path) -> Iterator[Finding]:
-    """Yield how many locks of contexts are held; the check takes each one briefly."""
-    locks = sorted(folder.glob("*.lock")) if folder.is_dir() else []
-    held = sum(_is_held(each) for each in locks)
-    yield Finding("locks", "ok", f"{held:,} held now, of {len(locks):,} that ever were")
-
-
-def _is_held(path: Path) -> bool:
-    lock = FileLock(path, fallback_to_soft=False)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    except (OSError, NotImplementedError):
-        return False
-    lock.release(force=True)
-    return False
-
-
-def _contexts(path: str) -> Finding:
+def _contents(path: str) -> Iterator[Finding]:
+    """Yield what a store holds: locks, contexts."""
     try:
         with open_store(path) as storage:
+            queues: dict[str, list[Ticket]] = {}
+            for ticket in living(storage.tickets()):
+                queues.setdefault(ticket.context, []).append(ticket)
+            for context, (first, *others) in queues.items():
+                waiting = f", {len(others):,} waiting" if others else ""
+                yield Finding("lock", "ok", f"of {context!r:.60}: held by {holder(first)}{waiting}")
+            yield Finding("locks", "ok", f"{len(queues):,} held now")
             records = storage.contexts()
     except MemciError as error:
-        return Finding("contexts", "warning" if error.data_safe else "problem", str(error), "memci verify says more")
+        yield Finding("contexts", "warning" if error.data_safe else "problem", str(error), "memci verify says more")
+        return
     text = f"{len(records):,}, {sum(each.head for each in records):,} messages"
     forks = sum(each.parent is not None for each in records)
-    return Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))
+    yield Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))
 
 
 def _size(count: int) -> str:

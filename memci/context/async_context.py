@@ -15,23 +15,21 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextvars
-import time
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial, wraps
 from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from ..errors import StorageBusy
-from ..storage.locks import busy, check_seconds
+from ..storage.locks import given_up
 from .context import Context
 from .memory_client import load_numpy
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_SLICE_SECONDS = 0.25
-"""how long a thread waits for the context's lock before it checks whether the caller was cancelled"""
 _BATCH = 256
 
 
@@ -188,39 +186,39 @@ class Opening(Awaitable[AsyncContext]):
     async def _open(self) -> AsyncContext:
         only_read = self._opened.func == Context.view
         load_numpy(self._opened.keywords.get("memory"), read_only=only_read)  # here, in the loop's thread
-        wait = self._opened.keywords.get("wait", 0)
-        if not wait:
+        if not self._opened.keywords.get("wait", 0):
             return AsyncContext(await in_thread(self._opened, Context.close))
-        check_seconds(wait)
-        until = time.monotonic() + wait
-        while True:  # in slices, so that a caller who was cancelled is not waited for
-            part = min(wait, _SLICE_SECONDS, max(0.001, until - time.monotonic()))
-            try:
-                return AsyncContext(await in_thread(partial(self._opened, wait=part), Context.close))
-            except StorageBusy:
-                if time.monotonic() >= until:
-                    raise busy(_id(*self._opened.args, **self._opened.keywords), wait) from None
+        left, waiting = threading.Event(), contextvars.copy_context()
+        waiting.run(given_up.set, left)
+        # A thread of its own: those that wait must not take the threads in which the holder's calls run.
+        with ThreadPoolExecutor(1, "memci-waiting") as thread:
+            opened = in_thread(partial(waiting.run, self._opened), Context.close, thread=thread, leave=left.set)
+            return AsyncContext(await opened)
 
 
-async def in_thread(work: Callable[[], _T], unwanted: Callable[[_T], None] | None = None) -> _T:
-    """Return what *work* returns in a worker thread; a cancellation is raised when it has come to its end.
+async def in_thread(
+    work: Callable[[], _T],
+    unwanted: Callable[[_T], None] | None = None,
+    *,
+    thread: Executor | None = None,
+    leave: Callable[[], None] = lambda: None,
+) -> _T:
+    """Return what *work* returns in a thread; a cancellation is raised when it has come to its end.
 
-    What it made is then given to *unwanted*, and what it raised is dropped: the caller has gone.
+    *leave* is called then, which may hurry it. What it made is given to *unwanted*, and what it raised is dropped:
+    the caller has gone.
     """
     # A future, no task: a loop that cancels all its tasks must not cut it short.
-    running = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, work)
+    running = asyncio.get_running_loop().run_in_executor(thread, contextvars.copy_context().run, work)
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
         try:
             await asyncio.wait({running})
         except asyncio.CancelledError as error:
             cancelled = error
+            leave()
     if cancelled is None:
         return running.result()
     if running.exception() is None and unwanted is not None:
         unwanted(running.result())
     raise cancelled
-
-
-def _id(_store: object, id: str, **_: object) -> str:  # noqa: A002 -- as in `Context.open`
-    return id

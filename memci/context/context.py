@@ -44,7 +44,7 @@ from ..memory.backend import MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, calls_of, plain
 from ..storage import SQLiteStorage, Storage
 from ..storage.audit import audit
-from ..storage.locks import check_seconds
+from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.protocol import CheckedStorage
 from ..storage.validation import with_sidecar
 from ..tools import search_memory as search_tool
@@ -272,7 +272,8 @@ class Context:
         self._closed = False
         self._store, self._request, self._policy = store, request, policy
         self._given_memory, self._chat, self._clock = memory, chat, clock
-        self._release: Callable[[], None] | None = None
+        self._wait = wait
+        self._held: HeldLock | None = None
         self.on_event = on_event
         """called with every `Event`, after it was committed; an error that it raises reaches the caller"""
         self._owns_store = not isinstance(store, Storage)
@@ -290,7 +291,7 @@ class Context:
             if memory is None:
                 with_sidecar(self._storage)
             if wait and not request.read_only:  # a reader needs no lock
-                self._release = self._storage.hold(request.id, wait)
+                self._held = hold(self._storage, request.id, wait)
             if at is not None:
                 self._storage = AsOf(self._storage, request.id, at)
             self._read()
@@ -303,6 +304,9 @@ class Context:
     def _read(self, meter: CacheMeter | None = None) -> None:
         """Take the context as its store has it, all at once; *meter* goes on counting, if there is one."""
         window, reader, unwritten = loaded(self._storage, self._request)
+        while self._held is not None and not self._held.is_kept():  # another holder has taken over: wait again
+            self._held = hold(self._storage, self._request.id, self._wait)
+            window, reader, unwritten = loaded(self._storage, self._request)
         client, read_only = self._client, self._request.read_only
         writer = Writer(
             self._storage,
@@ -636,10 +640,12 @@ class Context:
     def refresh(self) -> None:
         """Read the context again, as its store has it now: after `WriteConflict`, or to see what others appended.
 
-        O(messages in the window). What was appended here is in the store and stays.
+        O(messages in the window). What was appended here is in the store and stays. If the lock was lost, because the
+        process stood still for long, it is taken again, with the `wait` of `open`.
 
         Raises:
             HandlePoisoned: If it was erased meanwhile: nothing is made in its place.
+            StorageBusy: If the lock was lost, and another handle has it.
             StorageError: If it can't be read.
         """
         with self._usable():
@@ -767,14 +773,14 @@ class Context:
         return f"<Context {record.id!r:.60}: {record.head:,} messages, page #{record.next_page - 1}>"
 
     def _let_go(self) -> None:
-        release, self._release = self._release, None
+        held, self._held = self._held, None
         try:
             self._client.close()
+        finally:
+            if held is not None:
+                held.release()
             if self._owns_store:
                 self._storage.close()
-        finally:
-            if release is not None:
-                release()
 
     def _usable(self) -> threading.RLock:
         """Return the lock that every call holds.

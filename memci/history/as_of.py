@@ -11,13 +11,23 @@ module knows nothing of how a window shows its pages.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly, brief
 from ..storage import Storage
-from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, Erasure, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import (
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    Ticket,
+    Transition,
+)
 from ..storage.validation import MAX_PAGE
 from ..window import snapshot as snapshots
 from ..window.snapshot import Snapshot
@@ -120,9 +130,13 @@ class AsOf:
         """Raise StorageReadOnly: erase in the store itself."""
         raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}")
 
-    def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Take the lock of *context*, as the store does."""
-        return self.storage.hold(context, seconds)
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        """Return the tickets in the store."""
+        return self.storage.tickets(context)
+
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        """Replace a ticket in the store."""
+        return self.storage.replace_ticket(old, new)
 
     def close(self) -> None:
         """Close the store itself."""

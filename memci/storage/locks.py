@@ -1,49 +1,152 @@
-"""The exclusive lock of a context: one holder at a time, by a file lock of the operating system.
+"""The exclusive lock of a context: a queue of tickets in the store, served in the order of arrival.
 
-    release = hold(folder, "alice", 30)      waits for the lock, for 30 seconds at most
-    release()                                releases it, as the end of the process does
+    tickets of "alice"     c41f…   holds it: the first whose holder lives     renewed every 3 s, ends after 10 s
+                           09ab…   waits                                      renewed too
+                           77d0…   waits, and its process has died            is passed over
 
-The lock files are empty and their names are digests. They are never removed: if a file were removed while another
-process waits for it, two processes could hold the lock. This module knows nothing of stores.
+A ticket is a row, so this works wherever a transaction works. Waiting reads the queue and writes nothing, but for the
+renewal. A holder that renewed nothing for 10 seconds is replaced, and at once if its process has ended on this
+machine. Its successor first raises the revision of the context: a late change of the old holder is `WriteConflict`. So
+a clock that is wrong costs a wait or a conflict, never a message. This module knows nothing of how a store keeps rows.
 """
 
-from collections.abc import Callable
-from hashlib import blake2b
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import cache
 from math import isfinite
 from pathlib import Path
+from threading import Event, Lock
+from typing import Final, NoReturn
 
-from ..errors import InvalidSetting, StorageBusy, StorageUnavailable
+from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict
+from ..workers import lock_worker
+from .protocol import Storage, Ticket, Transition
+
+EXPIRY_SECONDS: Final = 10.0
+"""after which a ticket that was not renewed has ended"""
+RENEWAL_SECONDS: Final = 3.0
+_SHORTEST_PAUSE: Final = 0.001
+_LONGEST_PAUSE: Final = 0.05
+
+given_up: ContextVar[Event | None] = ContextVar("given_up", default=None)
+"""set it around `hold`: once the event is set, the wait ends with StorageBusy"""
 
 
-def hold(folder: Path, context: str, seconds: float) -> Callable[[], None]:
-    """Take the lock of *context* by a file in *folder*, and return the function that releases it.
+class HeldLock:
+    """The lock of a context, held until `release`. A worker renews it as long as this object is referred to."""
 
-    The folder is made if it is missing.
+    patience = RENEWAL_SECONDS
+
+    def __init__(self, storage: Storage, ticket: Ticket) -> None:
+        self._storage = storage
+        self._ticket: Ticket | None = ticket
+        self._since = time.time()
+        self._mutex = Lock()
+        self._pid = os.getpid()
+        self.touched = time.monotonic()
+        lock_worker().submit(self)
+
+    def is_kept(self) -> bool:
+        """Return whether the lock is still held: no other holder has taken over. One read.
+
+        What was read from the store before this returned True can be changed without a conflict that goes unnoticed.
+
+        Raises:
+            StorageError: If the store can't be read.
+        """
+        ticket = self._ticket
+        if ticket is not None and time.time() < ticket.expires - EXPIRY_SECONDS / 2:
+            return any(each.token == ticket.token for each in self._storage.tickets(ticket.context))
+        return self._renew()  # it may have ended in another's eyes: only writing shows that it is there
+
+    def step(self) -> bool:
+        """Renew the ticket, and return whether to do it again."""
+        self.touched = time.monotonic()
+        try:
+            return self._renew()
+        except HandlePoisoned:
+            return False
+        except StorageError:  # a busy or full store: there are two more attempts before it ends
+            return True
+
+    def release(self) -> None:
+        """Release the lock; doing so twice is fine. If the store can't be written, the lock ends by itself."""
+        if os.getpid() != self._pid:
+            return  # it belongs to the process that forked this one
+        with self._mutex:
+            ticket, self._ticket = self._ticket, None
+            if ticket is not None:
+                with suppress(StorageError):
+                    self._storage.replace_ticket(ticket, None)
+
+    def _renew(self) -> bool:
+        with self._mutex:
+            if self._ticket is None:
+                return False
+            renewed = self._ticket._replace(since=self._since, expires=time.time() + EXPIRY_SECONDS)
+            if not self._storage.replace_ticket(self._ticket, renewed):
+                return False
+            self._ticket = renewed
+            return True
+
+
+def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
+    """Take the exclusive lock of *context* in *storage*, in the order of arrival.
+
+    Only callers of `hold` exclude each other, in this process and in others; readers and writers that do not call it
+    are not stopped. With 0 *seconds*, nothing is written unless the lock is free.
 
     Raises:
         InvalidSetting: If *seconds* is not a number from 0.
-        StorageBusy: If another holder kept the lock for *seconds*.
-        StorageUnavailable: If the lock file can't be made or locked.
+        StorageBusy: If others had the lock for *seconds*; it says who holds it, and since when.
+        StorageError: If the store can't be read or written.
     """
-    from filelock import FileLock, Timeout
-
     check_seconds(seconds)
-    name = blake2b(context.encode(), digest_size=16).hexdigest()
+    until = time.monotonic() + seconds
+    mine: Ticket | None = None
+    renewed = moved = ahead = 0.0
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        lock = FileLock(
-            folder / f"{name}.lock", mode=0o600, thread_local=False, fallback_to_soft=False, poll_interval=0.02
-        )
-        lock.acquire(timeout=seconds)
-    except Timeout:
-        raise busy(context, seconds) from None
-    except (OSError, NotImplementedError) as error:
-        raise StorageUnavailable(f"a lock can't be taken in {str(folder)!r}: {error}") from error
+        while True:
+            queue = storage.tickets(context)
+            place = next((i for i, each in enumerate(queue) if mine and each.token == mine.token), None)
+            before, now = queue[:place], time.monotonic()
+            alive = living(before)
+            if alive and (now >= until or _is_given_up()):
+                _refuse(alive[0], seconds)
+            if not alive and before:
+                _take_over(storage, context, before)
+            elif place is None or mine is None:
+                mine, renewed = _ticket(context), now
+                storage.replace_ticket(None, mine)
+            elif not alive:
+                return HeldLock(storage, mine)
+            elif now - renewed >= RENEWAL_SECONDS:
+                later = mine._replace(expires=time.time() + EXPIRY_SECONDS)
+                renewed, mine = now, later if storage.replace_ticket(mine, later) else None
+            else:
+                if len(alive) != ahead:
+                    moved, ahead = now, len(alive)
+                # A tenth of what it took so far: a lock that is held for long is not asked for every millisecond.
+                pause = min(ahead * max(_SHORTEST_PAUSE, (now - moved) / 10), _LONGEST_PAUSE, until - now)
+                time.sleep(pause)
+    except BaseException:
+        if mine is not None:
+            with suppress(StorageError):
+                storage.replace_ticket(mine, None)
+        raise
 
-    def release() -> None:
-        lock.release(force=True)
 
-    return release
+def living(queue: Iterable[Ticket]) -> list[Ticket]:
+    """Return the tickets of *queue* that have not ended, in order; of one context, the first is the holder's."""
+    now = time.time()
+    # A clock that was set back would let a ticket of another machine stand for hours.
+    return [each for each in queue if now < each.expires < now + 2 * EXPIRY_SECONDS and not _has_ended(each.process)]
 
 
 def check_seconds(seconds: float) -> None:
@@ -52,6 +155,75 @@ def check_seconds(seconds: float) -> None:
         raise InvalidSetting("wait", f"expected seconds (a number from 0), got {seconds!r:.60}")
 
 
-def busy(context: str, seconds: float) -> StorageBusy:
-    """Return the error for a caller that waited *seconds* for the lock of *context* and did not get it."""
-    return StorageBusy(f"another one held the lock of context {context!r:.60} for {seconds:g} s: try again later")
+def holder(ticket: Ticket) -> str:
+    """Return who has *ticket* since when, to be read by people."""
+    return f"{ticket.holder} since {datetime.fromtimestamp(ticket.since, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _refuse(first: Ticket, seconds: float) -> NoReturn:
+    raise StorageBusy(
+        f"context {first.context!r:.60} is locked by {holder(first)}; waited {seconds:g} s: try again later"
+    )
+
+
+def _take_over(storage: Storage, context: str, ended: Iterable[Ticket]) -> None:
+    """Remove the tickets *ended*, which are all before the first that lives.
+
+    Before that, the revision of the context is raised: what one of them still commits is a conflict. One that was
+    renewed meanwhile stays.
+    """
+    while (found := storage.load(context)) is not None:
+        record = found[0]
+        try:
+            storage.commit(Transition(record.head, record._replace(revision=record.revision + 1)))
+            break
+        except WriteConflict:
+            continue  # another change came first: that may have been the old holder's last one
+    for ticket in ended:
+        storage.replace_ticket(ticket, None)
+
+
+def _ticket(context: str) -> Ticket:
+    now, pid = time.time(), os.getpid()
+    machine = _machine()
+    process = f"{machine} {pid} {_beginning(pid)}" if machine else ""
+    name = f"process {pid} on {socket.gethostname()}"
+    return Ticket(context, secrets.token_hex(8), name, process, now, now + EXPIRY_SECONDS)
+
+
+def _is_given_up() -> bool:
+    event = given_up.get()
+    return event is not None and event.is_set()
+
+
+@cache
+def _machine() -> str:
+    """Return a name that only processes share that see each other's numbers; "" where there is none (not Linux)."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"  # noqa: PTH115 -- a Path would be no name of a file
+    except OSError:
+        return ""
+
+
+def _beginning(pid: int) -> str:
+    """Return when process *pid* of this machine began, in ticks since the start; "" if it can't be seen."""
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "ended" if state in "ZX" else rest[18]  # a process that ended and whose parent has not noticed yet
+
+
+def _has_ended(process: str) -> bool:
+    """Return whether *process* is one of this machine that has ended; False if that can't be known."""
+    words = process.split()
+    if len(words) != 4 or words[:2] != _machine().split() or not words[2].isdecimal():
+        return False
+    try:
+        os.kill(int(words[2]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):  # another user's
+        return False
+    return _beginning(int(words[2])) not in {"", words[3]}

@@ -182,6 +182,22 @@ class ErasedRows(NamedTuple):
     """whether no byte is left in the store's own files; False while another reader keeps an older state: erase again"""
 
 
+class Ticket(NamedTuple):
+    """A place in the queue for the lock of a context (`memci.storage.locks`)."""
+
+    context: str
+    token: str
+    """a random word, unlike that of any other ticket"""
+    holder: str
+    """who has it, to be read by people"""
+    process: str
+    """a name that no other process ever has, from which others see whether it has ended; "" if there is none"""
+    since: float
+    """when it was taken, or the lock with it; in seconds since 1970"""
+    expires: float
+    """when it ends unless it is renewed"""
+
+
 @runtime_checkable
 class Storage(Protocol):
     """Where contexts are kept. Thread-safe; one store holds many contexts.
@@ -255,15 +271,18 @@ class Storage(Protocol):
         """
         ...
 
-    def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Take the exclusive lock of *context*, and return the function that releases it.
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        """Return the queue for the lock of *context*, or those of all contexts: in the order in which they came.
 
-        Only callers of `hold` exclude each other, in this process and in others; readers and writers that do not call
-        it are not stopped. The lock is released when its process dies. Releasing it twice is fine.
+        O(tickets), and called often while somebody waits: make it cheap.
+        """
+        ...
 
-        Raises:
-            InvalidSetting: If *seconds* is not a number from 0.
-            StorageBusy: If another holder kept it for *seconds*.
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        """Put *new* in the place of *old* as one transaction, and return whether *old* was there, exactly so.
+
+        If it was not, nothing changes. Without *old*, *new* goes behind all other tickets; without *new*, *old* is
+        removed. The context need not exist. `erase` removes the tickets of the contexts that it removes.
         """
         ...
 

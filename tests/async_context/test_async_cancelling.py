@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -228,6 +229,23 @@ def test_open_that_waits_is_cancelled_at_once_and_takes_no_turn(quiet):
         await second.close()
 
     quiet(main())
+
+
+def test_many_that_wait_leave_threads_to_the_holder(quiet):
+    """However many wait for a lock, and however few threads the loop has, the holder's calls go on."""
+    storage = EphemeralStorage()
+
+    async def visit(number):
+        async with await open_async(storage, wait=30, **GIVEN) as context:
+            await context.append_turn(*turn(number))
+
+    async def main():
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(visit(number) for number in range(6)))
+
+    quiet(main())
+    assert len(said(storage)) == 12
 
 
 def test_fork_that_is_cancelled_is_there_or_not(tmp_path, quiet):

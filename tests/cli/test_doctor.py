@@ -12,6 +12,7 @@ from memci import SQLiteStorage
 from memci.cli import doctor
 from memci.cli.doctor import Finding
 from memci.storage.filesystem.erase import JOURNAL
+from memci.storage.locks import hold
 
 GOLDEN = Path(__file__).parent.parent / "storage" / "golden" / "schema1.db"
 
@@ -54,13 +55,14 @@ def test_doctor_when_a_store_is_well(run, kind, request):
 def test_doctor_when_a_lock_is_held(run, store):
     """It says how many locks are held, and takes none away."""
     with closing(SQLiteStorage(store)) as storage:
-        release = storage.hold("alice", 0)
-        storage.hold("bob", 0)()
+        lock = hold(storage, "alice", 0)
+        hold(storage, "bob", 0).release()
 
         findings, _ = found(run, store)
 
-        assert findings["locks"]["text"] == "1 held now, of 2 that ever were"
-        release()
+        assert findings["locks"]["text"] == "1 held now"
+        assert findings["lock"]["text"].startswith("of 'alice': held by process")
+        lock.release()
 
 
 def test_doctor_when_an_earlier_memci_wrote_it(run, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 from memci import Context
 from memci.errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageUnavailable, WriteConflict
+from memci.testing.storage.locks import ended
 
 from .kit import ON_DISK, again, call, calling, opened, result, store, talked, turn
 from .test_context_fencing import CHANGES
@@ -115,6 +116,28 @@ def test_lock_is_exclusive_in_a_process(storage):
         again(storage, wait=0.03)
     second.close()
     again(storage, wait=0.03).close()
+
+
+def test_holder_that_stood_still_is_replaced(storage):
+    """A lock that was not renewed for long goes to the next one. Its old holder has a conflict, and may ask for it."""
+    older = opened(storage, wait=0.03)
+    [ticket] = storage.tickets("alice")
+    storage.replace_ticket(ticket, ended("alice"))
+
+    newer = again(storage, wait=0.03)
+
+    with pytest.raises(WriteConflict):
+        older.append_turn("late")
+    with pytest.raises(StorageBusy):
+        older.refresh()
+    newer.append_turn("I have it.")
+    newer.close()
+    older.refresh()
+    older.append_turn("Now I have it.")
+    with pytest.raises(StorageBusy):
+        again(storage, wait=0.03)
+    assert len(list(older.messages())) == 2
+    older.close()
 
 
 def test_lock_is_waited_for(storage):

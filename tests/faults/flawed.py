@@ -6,7 +6,7 @@
 This module knows nothing of faults.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memci import SQLiteStorage
@@ -20,6 +20,7 @@ from memci.storage.protocol import (
     PageRow,
     PageState,
     Storage,
+    Ticket,
     Transition,
 )
 
@@ -85,8 +86,11 @@ class Split:
     def contexts(self) -> Sequence[ContextRecord]:
         return [_outer(record) for record in self._inner.contexts()]
 
-    def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        return self._inner.hold(context, seconds)
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        return self._inner.tickets(context)
+
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        return self._inner.replace_ticket(old, new)
 
     def close(self) -> None:
         self._inner.close()

@@ -102,8 +102,22 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a lock has one holder",
         "memci/storage/locks.py",
-        "    def release() -> None:\n",
-        "    lock.release(force=True)\n\n    def release() -> None:\n",
+        "            alive = living(before)\n",
+        "            alive = []\n",
+        "tests/context/test_context_locks.py",
+    ),
+    Mutant(
+        "a lock is given in the order of arrival",
+        "memci/storage/locks.py",
+        "            before, now = queue[:place],",
+        "            before, now = queue[: place and 1],",
+        "tests/faults/test_locks.py",
+    ),
+    Mutant(
+        "a holder that was replaced can't change anything",
+        "memci/storage/locks.py",
+        "    while (found := storage.load(context)) is not None:",
+        "    while (found := None) is not None:",
         "tests/context/test_context_locks.py",
     ),
     Mutant(

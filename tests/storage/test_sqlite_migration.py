@@ -14,10 +14,12 @@ from memci.errors import CorruptRecord, InvalidSetting, StorageBusy, StorageErro
 from memci.history.export import exported
 from memci.history.import_ import imported
 from memci.memory import NullMemory
+from memci.storage.sqlite.schema import SCHEMA_VERSION
 
 GOLDEN = Path(__file__).parent / "golden"
-TOLD = json.loads((GOLDEN / "schema1.json").read_text(encoding="utf-8"))
-"""what memci 0.1 showed of the file that it wrote"""
+SHOWN = {schema: json.loads((GOLDEN / f"schema{schema}.json").read_text(encoding="utf-8")) for schema in (1, 2)}
+"""what each earlier memci showed of the file that it wrote, by its schema"""
+TOLD = SHOWN[1]
 
 
 @pytest.fixture
@@ -37,10 +39,12 @@ def version(path):
     return changed(path, "PRAGMA user_version")[0][0]
 
 
-@pytest.mark.parametrize("id", TOLD)
-def test_migration_keeps_what_was_said(old, id):  # noqa: A002
+@pytest.mark.parametrize(("schema", "id"), [(schema, id) for schema, shown in SHOWN.items() for id in shown])  # noqa: A001
+def test_migration_keeps_what_was_said(tmp_path, schema, id):  # noqa: A002
     """Every message, the rendering byte for byte, and where each page is, are what the earlier memci showed."""
-    with Context.open(old, id=id, memory=NullMemory()) as context:
+    old = Path(shutil.copy(GOLDEN / f"schema{schema}.db", tmp_path / "old.db"))
+
+    with Context.open(old, id=id, memory=NullMemory(), wait=1) as context:
         told = {
             "messages": list(context.messages()),
             "rendered": context.render(strict=False),
@@ -48,10 +52,10 @@ def test_migration_keeps_what_was_said(old, id):  # noqa: A002
         }
         problems = context.verify()
 
-    for what, expected in TOLD[id].items():
+    for what, expected in SHOWN[schema][id].items():
         assert json.dumps(told[what]) == json.dumps(expected), what
     assert problems == []
-    assert version(old) == 2
+    assert version(old) == SCHEMA_VERSION
 
 
 def test_migration_happens_once(old):
@@ -116,7 +120,7 @@ def test_migration_while_another_one_writes(old):
 
     SQLiteStorage(old).close()
 
-    assert version(old) == 2
+    assert version(old) == SCHEMA_VERSION
 
 
 def test_migration_when_only_reading_is_wanted(old):

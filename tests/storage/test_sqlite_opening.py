@@ -12,6 +12,7 @@ from memci import Context
 from memci.errors import InvalidSetting, SchemaTooNew, StorageReadOnly, StorageUnavailable
 from memci.storage import FilesystemStorage, SQLiteStorage
 from memci.storage.sqlite.connection import check_library, network_file_system
+from memci.storage.sqlite.schema import SCHEMA_VERSION
 from memci.testing.storage.rows import append
 
 
@@ -91,7 +92,7 @@ def test_folder_is_no_file(tmp_path: Path) -> None:
 def test_file_of_a_later_version_is_untouched(path: Path) -> None:
     """A later schema is refused, and no byte of the file changes."""
     SQLiteStorage(path).close()
-    execute(path, "PRAGMA user_version = 3")
+    execute(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     before = path.read_bytes()
 
     with pytest.raises(SchemaTooNew):

@@ -1,7 +1,7 @@
 """Contexts in RAM: as exact as a file, and gone with the process.
 
     contexts   { id: ContextRows }     rows as they were committed, in lists and dicts
-    locks      { id: Lock }            the exclusive lock of each context
+    tickets    [ Ticket ]              the queues for the locks, in the order in which they came
 
 A fork holds its own entries only and reads the others from its parent. Digests are kept and not checked: nothing here
 passes a disk, and bytes are immutable. One store may be used by many threads. This module knows nothing of files or
@@ -11,11 +11,10 @@ SQL.
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from threading import Lock, RLock
+from threading import RLock
 
 from ...errors import CorruptRecord, HandlePoisoned
 from ..audit import AuditLog
-from ..locks import busy, check_seconds
 from ..protocol import (
     CompactionRow,
     ContextRecord,
@@ -26,6 +25,7 @@ from ..protocol import (
     PageRow,
     PageState,
     Sidecar,
+    Ticket,
     Transition,
 )
 from ..validation import (
@@ -93,7 +93,7 @@ class EphemeralStorage:
     def __init__(self) -> None:
         self._lock = RLock()
         self._contexts: dict[str, ContextRows] = {}
-        self._locks: dict[str, Lock] = {}
+        self._tickets: list[Ticket] = []
         self._release_sidecar: Callable[[], None] = lambda: None
         self.audit_log = AuditLog()
         self._trusted = True
@@ -188,6 +188,7 @@ class EphemeralStorage:
                 erased[owner.record.id, row.seq] = owner, row
             self._trusted = False
             gone = [self._contexts.pop(each) for each in set(erasure.contexts) if each in self._contexts]
+            self._tickets = [each for each in self._tickets if each.context not in erasure.contexts]
             compactions = sum(len(each.compactions) for each in (*gone, *(rows for rows, _ in changed)))
             ops = sum(len(each.ops) for each in gone)
             for owner, tombstone in erased.values():
@@ -208,22 +209,23 @@ class EphemeralStorage:
             entries = sum(len(each.entries) for each in gone) + len(erased)
             return ErasedRows(len(gone), entries, sum(len(each.pages) for each in gone), compactions, ops)
 
-    def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Take the lock of *context*, in this process."""
-        check_text("id", context)
-        check_seconds(seconds)
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        """Return the queue for the lock of *context*, or all tickets. O(tickets in the store)."""
+        with self._lock:
+            self._find(context or "")
+            return [each for each in self._tickets if context is None or each.context == context]
+
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        """Put *new* in the place of *old*, if that is there, or behind all others. O(tickets in the store)."""
         with self._lock:
             self._find("")
-            lock = self._locks.setdefault(context, Lock())
-        if not lock.acquire(timeout=seconds):
-            raise busy(context, seconds)
-        held = [lock]
-
-        def release() -> None:
-            if held:  # by the second call the lock may be another holder's
-                held.pop().release()
-
-        return release
+            tickets = list(self._tickets)
+            if old is not None and old not in tickets:
+                return False
+            place = len(tickets) if old is None else tickets.index(old)
+            tickets[place : place + 1] = [] if new is None else [new]
+            self._tickets = tickets
+            return True
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return a database in RAM, which is gone with the store."""

@@ -7,7 +7,8 @@
         messages/000000000812-p42.jsonl   a message per line: those from seq 812 on that were said on page #42
         pages/ views/ editions/ ops/    what else is known of it
       audit.jsonl                       what was erased, imported, exported, if anything was
-      locks/ turns/                     empty files
+      queues/0f3a….json                 who holds the lock of a context, and who waits for it
+      locks/                            empty files
 
 A commit is one rename, of `context.jsonl` (see `filesystem_context`); each file checks what it holds line by line.
 
@@ -23,12 +24,18 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
-from ...errors import InvalidSetting, SchemaTooNew, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
+from ...errors import (
+    CorruptRecord,
+    InvalidSetting,
+    SchemaTooNew,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+)
 from ..audit import AuditLog
-from ..locks import hold
 from ..protocol import (
     CACHE_BYTES,
     CompactionRow,
@@ -40,6 +47,7 @@ from ..protocol import (
     PageRow,
     PageState,
     Sidecar,
+    Ticket,
     Transition,
 )
 from ..validation import Durability, check, check_opening, check_text, checked_bytes
@@ -51,6 +59,7 @@ from .read import CONTEXTS, Reading, load, owners, revision
 from .write import commit, make_final
 
 _FIRST_LINE: Final = 4096
+QUEUES: Final = "queues"
 MARK: Final = "memci.json"
 _FORMAT: Final = "memci folder"
 _ABOUT: Final = "The memory of agents, kept by memci. Read it as you like; a line that is edited is no longer trusted."
@@ -172,19 +181,41 @@ class FilesystemStorage:
                         finish(self._files, staged)
                     except StorageFull:  # it is erased: the next one with room on the disk finishes it
                         return erased._replace(scrubbed=False)
+                for context in erasure.contexts:
+                    self._files.remove(f"{QUEUES}/{folder_name(context)}.json")
                 scrub(self._files, folders)
             if not folders:
                 self._scrub_all()
         return erased
 
-    def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Take the lock of *context*, by a file in the folder turns."""
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        """Return the queue for the lock of *context*, or those of all: a file is read for each."""
+        if context is None:
+            return [each for name in self._files.names(QUEUES) for each in self._queue(f"{QUEUES}/{name}")]
         check_text("id", context)
+        self._files.check()
+        return self._queue(f"{QUEUES}/{folder_name(context)}.json")
+
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        """Put *new* in the place of *old*, if that is there, or behind all others of its context. O(the queue)."""
+        changed = old or new
+        assert changed is not None, "one of the two is a ticket"
         self._check_writable()
         self._begin()
-        self._files.make_folder("turns")
-        self._files.names("turns")  # refuses a link
-        return hold(Path(self._path) / "turns", context, seconds)
+        name = folder_name(changed.context)
+        path = f"{QUEUES}/{name}.json"
+        with self._locks.held([f"{name}-queue"]):  # not the one of commits: they must not delay who arrives
+            queue = self._queue(path)
+            if old is not None and old not in queue:
+                return False
+            place = len(queue) if old is None else queue.index(old)
+            queue[place : place + 1] = [] if new is None else [new]
+            if queue:
+                self._files.make_folder(QUEUES)
+                self._files.write(path, json.dumps([each._asdict() for each in queue], indent=1).encode() + b"\n")
+            else:
+                self._files.remove(path)
+        return True
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return the file memory.db in the folder."""
@@ -200,6 +231,13 @@ class FilesystemStorage:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a FilesystemStorage can't be pickled: open its folder again in the other process")
+
+    def _queue(self, path: str) -> list[Ticket]:
+        content = self._files.read(path)
+        try:
+            return [] if content is None else [Ticket(**each) for each in json.loads(content)]
+        except (ValueError, TypeError) as error:
+            raise CorruptRecord("", 0, f"{path!r} in {self._path!r} is no queue for a lock: remove it") from error
 
     def _check_writable(self) -> None:
         self._files.check()

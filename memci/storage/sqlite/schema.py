@@ -6,6 +6,7 @@
     view      nr << 40 | seq  →  tokens, clip                    what a context shows of an entry, if not as appended
     page      nr << 32 | index  →  …                             the active ones in a partial index
     op        (nr, op_id)  →  …
+    ticket    number  →  context, token, …                       the queues for the locks; gone when a lock is released
 
 Each row carries a `crc` of its small columns, and an entry the digest of its body: a flipped bit is found when read.
 
@@ -25,7 +26,7 @@ from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
 from .rows import Row, compaction_crc, crc
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 _COMPACTION = """
 CREATE TABLE edition (
@@ -43,6 +44,18 @@ CREATE TABLE view (
     clip INTEGER NOT NULL,
     crc INTEGER NOT NULL
 ) STRICT;
+"""
+_TICKET = """
+CREATE TABLE ticket (
+    number INTEGER PRIMARY KEY,
+    context TEXT NOT NULL,
+    token TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    process TEXT NOT NULL,
+    since REAL NOT NULL,
+    expires REAL NOT NULL
+) STRICT;
+CREATE INDEX ticket_context ON ticket (context);
 """
 _FORKS = "CREATE INDEX context_parent ON context (parent) WHERE parent IS NOT NULL;"
 
@@ -65,6 +78,7 @@ CREATE TABLE context (
 {_FORKS}
 {_COMPACTION}
 {_VIEW}
+{_TICKET}
 CREATE TABLE entry (
     id INTEGER PRIMARY KEY,
     codec INTEGER NOT NULL,
@@ -128,8 +142,10 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
         found = version(connection, path)  # another process may have been first
         if not found:
             connection.execute(_SCHEMA)
-        elif found == 1:
-            _migrate_1(connection)
+        elif found < SCHEMA_VERSION:
+            if found == 1:
+                _migrate_1(connection)
+            connection.execute(_TICKET + f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         with suppress(apsw.SQLError):  # a full disk may have rolled it back meanwhile
@@ -176,4 +192,4 @@ def _migrate_1(connection: apsw.Connection) -> None:
             key, packed = nr << 40 | revision, zlib.compress(text.encode())
             kept = compaction_crc(key, head, turn, packed) ^ crc(text) ^ text_crc  # the same: damage stays damage
             connection.execute("INSERT INTO edition VALUES (?, ?, ?, ?, ?)", (key, head, turn, kept, packed))
-    connection.execute(f"DROP TABLE edition_1; PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("DROP TABLE edition_1")

@@ -14,7 +14,6 @@ This module knows nothing of tokens, windows or what a body says.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from threading import RLock
 from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -30,7 +29,6 @@ from ...errors import (
     StorageReadOnly,
 )
 from ..audit import AuditLog
-from ..locks import hold
 from ..protocol import (
     CACHE_BYTES,
     CompactionRow,
@@ -42,13 +40,14 @@ from ..protocol import (
     PageRow,
     PageState,
     Sidecar,
+    Ticket,
     Transition,
 )
 from ..validation import MAX_PAGE, Durability, check, check_text, checked_bytes
 from .connection import FULL, Journal, damage, open_file, storage_error
 from .rows import BATCH_ROWS, MAX_REVISION, read_batch, read_compaction, read_context, read_op, read_page
 from .schema import SCHEMA_VERSION
-from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, rows, scrub
+from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 1000
 """pages in the write-ahead log after which it is copied into the file"""
@@ -61,7 +60,8 @@ _SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
 _SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
-
+_TICKETS = "SELECT context, token, holder, process, since, expires FROM ticket ORDER BY number"
+_TICKETS_OF_ONE = _TICKETS.replace("ORDER BY", "WHERE context = ? ORDER BY")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -205,10 +205,16 @@ class SQLiteStorage:
         except StorageError:  # it is erased; what the disk still holds is scrubbed by the next one
             return gone
 
-    def hold(self, context: str, seconds: float) -> Callable[[], None]:
-        """Take the lock of *context*, by a file in the folder FILE-turns."""
-        self._number(context)  # refuses a handle that is closed
-        return hold(Path(f"{os.path.realpath(self._path)}-turns"), context, seconds)
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        """Return the queue for the lock of *context*, or those of all. O(tickets); some microseconds."""
+        if context is None:
+            return [Ticket(*row) for row in self._run("", 0, rows, _TICKETS)]
+        check_text("id", context)
+        return [Ticket(*row) for row in self._run(context, 0, rows, _TICKETS_OF_ONE, context)]
+
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        """Put *new* in the place of *old*, if that is there, or behind all others. O(log tickets); not synced."""
+        return self._run("", 0, self._write_unsynced, replace_ticket, (old, new))
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return the file itself: the memory's tables are beside those of the pages."""
@@ -286,6 +292,16 @@ class SQLiteStorage:
         if self._inodes[1] is None:  # the log is made by the first change
             self._inodes = (self._inodes[0], _inode(f"{self._path}-wal"))
         return made
+
+    def _write_unsynced(self, connection: apsw.Connection, work: Callable[[apsw.Connection, _T], _U], what: _T) -> _U:
+        """Return the result of *work*, which changes rows that nobody misses after a power cut."""
+        synchronous, synced = connection.pragma("synchronous"), self._synced
+        connection.pragma("synchronous", "NORMAL")
+        try:
+            return self._write(connection, None, work, what)
+        finally:
+            connection.pragma("synchronous", synchronous)
+            self._synced = synced
 
     def _make_final(self, connection: apsw.Connection, op_id: str | None) -> None:
         try:

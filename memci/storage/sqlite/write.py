@@ -12,7 +12,7 @@ This module knows nothing of connections, locks or files.
 import apsw
 
 from ...errors import CorruptRecord, LimitExceeded
-from ..protocol import ErasedRows, Erasure, OpRow, Transition
+from ..protocol import ErasedRows, Erasure, OpRow, Ticket, Transition
 from ..validation import all_compactions, all_ops, check_forks, check_parent, check_revision, without_digests
 from .rows import (
     Row,
@@ -57,6 +57,13 @@ _DELETE_RANGE = {
 }
 _DELETE_OPS = "DELETE FROM op WHERE nr = ?"
 _DELETE_VIEW = "DELETE FROM view WHERE id = ?"
+_DELETE_TICKETS = "DELETE FROM ticket WHERE context = ?"
+_INSERT_TICKET = "INSERT INTO ticket (context, token, holder, process, since, expires) VALUES (?, ?, ?, ?, ?, ?)"
+_EXACT_TICKET = "WHERE (context, token, holder, process, since, expires) = (?, ?, ?, ?, ?, ?)"
+_UPDATE_TICKET = (
+    f"UPDATE ticket SET (context, token, holder, process, since, expires) = (?, ?, ?, ?, ?, ?) {_EXACT_TICKET}"
+)
+_DELETE_TICKET = f"DELETE FROM ticket {_EXACT_TICKET}"
 _WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40}
 """bits that a key has below the number of its context"""
 
@@ -103,6 +110,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
     """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
     gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0}
     for context in erasure.contexts:
+        connection.execute(_DELETE_TICKETS, (context,))
         check_forks(((fork, context) for (fork,) in rows(connection, _SELECT_FORKS, context)), erasure.contexts)
         for nr, *_ in rows(connection, SELECT_HEAD, context):
             for table in _DELETE_RANGE:
@@ -131,6 +139,18 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
             connection.executemany(_DELETE_VIEW, [(nr << 40 | seq,) for seq in shown])
         apply(connection, transition)
     return ErasedRows(gone["context"], gone["entry"], gone["page"], gone["edition"], gone["op"], scrubbed=False)
+
+
+def replace_ticket(connection: apsw.Connection, change: tuple[Ticket | None, Ticket | None]) -> bool:
+    """Put the new ticket of *change* in the place of the old one, and return whether that was there."""
+    old, new = change
+    if old is None:
+        connection.execute(_INSERT_TICKET, new or ())
+    elif new is None:
+        connection.execute(_DELETE_TICKET, old)
+    else:
+        connection.execute(_UPDATE_TICKET, (*new, *old))
+    return connection.changes() > 0
 
 
 def scrub(connection: apsw.Connection) -> bool:

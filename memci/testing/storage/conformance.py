@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from ...errors import HandlePoisoned
+from ...storage.locks import hold
 from ...storage.protocol import CheckedStorage, Erasure, PageRow, PageState, SidecarStorage, Storage, Transition
 from .durable import StorageDurability
 from .exact import StorageExactness
@@ -168,7 +169,7 @@ class StorageConformance(StorageExactness, StorageHistories, StorageLocks):
         readers = (storage.load, storage.revision, storage.pages, storage.entries, storage.compactions, storage.ops)
         calls: list[Callable[[], object]] = [lambda read=read: list(read("a") or ()) for read in readers]  # type: ignore[misc]
         calls += [storage.contexts, lambda: list(entries), lambda: storage.commit(transition)]
-        calls += [lambda: storage.erase(Erasure()), lambda: storage.hold("a", 0)]
+        calls += [lambda: storage.erase(Erasure()), storage.tickets, lambda: hold(storage, "a", 0)]
         for call in calls:
             with pytest.raises(HandlePoisoned):
                 call()

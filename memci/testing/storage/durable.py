@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ...errors import CorruptRecord, StorageBusy, WriteConflict
+from ...storage.locks import hold
 from ...storage.protocol import Erasure, Storage
 from .model import ModelledStore
 from .rows import Reread, append, appended, bodies_of, current, entry, everything, with_op
@@ -67,16 +68,16 @@ class StorageDurability:
     def test_lock_is_exclusive_among_handles(self, storage: Storage, reopen: Reread) -> None:
         """A lock that one handle holds excludes all other handles, until it is released."""
         other = reopen()
-        release = storage.hold("a", 0)
+        mine = hold(storage, "a", 0)
 
         with pytest.raises(StorageBusy):
-            other.hold("a", 0)
+            hold(other, "a", 0)
 
-        release()
-        theirs = other.hold("a", 0)
+        mine.release()
+        theirs = hold(other, "a", 0)
         with pytest.raises(StorageBusy):
-            storage.hold("a", 0)
-        theirs()
+            hold(storage, "a", 0)
+        theirs.release()
         other.close()
 
     @pytest.mark.parametrize("whole", [True, False], ids=["a context", "an entry"])

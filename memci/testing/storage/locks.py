@@ -1,71 +1,85 @@
-"""What every store must do about locks: the lock of a context has one holder at a time.
+"""What every store must do about locks: one holder at a time, in the order of arrival.
 
-    release = store.hold("a", 0)     another thread: store.hold("a", 0)  ──▶  StorageBusy
-    release()                        another thread: store.hold("a", 0)  ──▶  it has the lock
+    lock = hold(store, "a", 0)       another thread: hold(store, "a", 0)  ──▶  StorageBusy
+    lock.release()                   another thread: hold(store, "a", 0)  ──▶  it has the lock
 
 This is a part of `memci.testing.storage.StorageConformance`; inherit that one.
-This module knows nothing of how a store makes others wait.
+This module knows nothing of how a store keeps tickets.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from math import inf, nan
+from typing import Any
 
 import pytest
 
-from ...errors import InvalidSetting, StorageBusy
-from ...storage.protocol import Storage
-from .rows import append, bodies_of
+from ...errors import InvalidSetting, StorageBusy, WriteConflict
+from ...storage.locks import EXPIRY_SECONDS, hold
+from ...storage.protocol import Erasure, Storage, Ticket
+from .rows import append, appended, bodies_of, current
+
+_LONG = 30.0
+"""seconds that nothing here lasts"""
 
 
 class StorageLocks:
-    """A lock has one holder among all callers of `hold`."""
+    """A lock has one holder among all callers of `hold`, and those that wait get it in the order of arrival."""
 
     def test_lock_is_exclusive_among_threads(self, storage: Storage) -> None:
-        """While one holds the lock, asking for it is StorageBusy, which is retryable."""
-        release = storage.hold("a", 0)
+        """While one holds the lock, asking for it is StorageBusy, which is retryable and says who holds it."""
+        lock = hold(storage, "a", 0)
 
         with ThreadPoolExecutor(1) as other:
             for seconds in (0, 0.01):
-                with pytest.raises(StorageBusy, match="'a'") as caught:
-                    other.submit(storage.hold, "a", seconds).result()
+                with pytest.raises(StorageBusy, match=r"'a' is locked by process .* since 2.* UTC") as caught:
+                    other.submit(hold, storage, "a", seconds).result()
                 assert caught.value.retryable
 
         with pytest.raises(StorageBusy):
-            storage.hold("a", 0)
-        release()
+            hold(storage, "a", 0)
+        assert len(storage.tickets("a")) == 1, "those that gave up left the queue"
+        assert lock.is_kept()
+        lock.release()
+        assert not storage.tickets()
 
     def test_lock_is_released(self, storage: Storage) -> None:
-        """What hold returns releases the lock, in any thread, and the lock can be taken again."""
+        """The lock can be released in any thread, and be taken again."""
         with ThreadPoolExecutor(1) as other:
             for _ in range(3):
-                release = storage.hold("a", 0)
-                other.submit(release).result()
-                other.submit(storage.hold, "a", 0).result()()
+                lock = hold(storage, "a", 0)
+                other.submit(lock.release).result()
+                other.submit(hold, storage, "a", 0).result().release()
 
-        storage.hold("a", 0)()
+        hold(storage, "a", 0).release()
 
     def test_lock_is_released_once(self, storage: Storage) -> None:
         """Releasing it a second time does not take it from the next holder."""
-        release = storage.hold("a", 0)
-        release()
-        theirs = storage.hold("a", 0)
+        lock = hold(storage, "a", 0)
+        lock.release()
+        theirs = hold(storage, "a", 0)
 
-        release()
+        lock.release()
 
+        assert theirs.is_kept()
         with pytest.raises(StorageBusy):
-            storage.hold("a", 0)
-        theirs()
+            hold(storage, "a", 0)
+        theirs.release()
 
     def test_lock_is_of_one_context(self, storage: Storage) -> None:
         """The lock of one context stops neither the locks of others, existing or not, nor reading or writing."""
-        release = storage.hold("a", 0)
+        lock = hold(storage, "a", 0)
 
-        others = [storage.hold(name, 0) for name in ("A", "a ", "", "ü", "a/b", "../a", "x" * 10_000)]
+        others = [hold(storage, name, 0) for name in ("A", "a ", "", "ü", "a/b", "../a", "x" * 10_000)]
         append(storage, "a", b"1")
 
         assert bodies_of(storage, "a") == [b"1"]
-        for each in (release, *others):
-            each()
+        assert [each.context for each in storage.tickets("a")] == ["a"]
+        assert len(storage.tickets()) == 1 + len(others)
+        for each in (lock, *others):
+            each.release()
 
     def test_lock_is_never_two_threads(self, storage: Storage) -> None:
         """Of many threads that ask at once, one at a time holds the lock, and each of those that wait gets it."""
@@ -73,12 +87,12 @@ class StorageLocks:
         most = []
 
         def visit(number: int) -> None:
-            release = storage.hold("a", 30)
+            lock = hold(storage, "a", _LONG)
             held.append(number)
             most.append(len(held))
             append(storage, "a", b"%d" % number)
             held.remove(number)
-            release()
+            lock.release()
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(visit, range(8)))
@@ -86,11 +100,137 @@ class StorageLocks:
         assert most == [1] * 8
         assert sorted(bodies_of(storage, "a")) == [b"%d" % i for i in range(8)]
 
+    def test_lock_is_given_in_the_order_of_arrival(self, storage: Storage) -> None:
+        """Those that wait get the lock one after the other, the first that came first; a dead one is passed over."""
+        lock = hold(storage, "a", 0)
+        served: list[int] = []
+
+        def visit(number: int) -> None:
+            mine = hold(storage, "a", _LONG)
+            served.append(number)
+            mine.release()
+
+        with waiting(storage) as wait:
+            for number in (3, 1):
+                wait(visit, number)
+            storage.replace_ticket(None, ended("a"))
+            for number in (4, 2):
+                wait(visit, number)
+
+            lock.release()
+
+        assert served == [3, 1, 4, 2]
+        assert not storage.tickets()
+
+    def test_waiting_writes_nothing(self, storage: Storage) -> None:
+        """A wait writes its ticket and removes it, however often it looks; without time to wait it writes nothing."""
+        lock = hold(storage, "a", 0)
+        changes: list[object] = []
+
+        class Watched:
+            tickets = staticmethod(storage.tickets)
+
+            @staticmethod
+            def replace_ticket(*change: Any) -> bool:
+                changes.append(change)
+                return storage.replace_ticket(*change)
+
+        for seconds, expected in ((0, 0), (0.03, 2)):
+            with pytest.raises(StorageBusy):
+                hold(Watched(), "a", seconds)  # type: ignore[arg-type]  # what else it asked for would be an error
+            assert len(changes) == expected
+        lock.release()
+
+    def test_holder_that_renews_nothing_is_replaced(self, storage: Storage) -> None:
+        """The next one gets the lock, and a change that the old holder had in hand is WriteConflict."""
+        append(storage, "a", b"1")
+        old = hold(storage, "a", 0)
+        late = appended(current(storage, "a"), b"late")
+        [ticket] = storage.tickets("a")
+        storage.replace_ticket(ticket, ended("a"))
+
+        new = hold(storage, "a", 0)
+
+        with pytest.raises(WriteConflict):
+            storage.commit(late)
+        assert new.is_kept()
+        assert not old.is_kept()
+        assert not old.step(), "it is not renewed any more"
+        old.release()
+        assert new.is_kept()
+        append(storage, "a", b"2")
+        assert bodies_of(storage, "a") == [b"1", b"2"]
+        new.release()
+
+    def test_lock_is_renewed(self, storage: Storage) -> None:
+        """A holder that renews its ticket keeps the lock, and its place."""
+        lock = hold(storage, "a", 0)
+        [before] = storage.tickets("a")
+
+        assert lock.step()
+
+        [after] = storage.tickets("a")
+        assert after.expires > before.expires
+        assert after.token == before.token
+        lock.release()
+        assert not lock.step()
+
+    def test_ticket_is_replaced_if_it_is_exactly_so(self, storage: Storage) -> None:
+        """A new ticket comes last; one that is not there any more, or not as it was, is neither changed nor removed."""
+        one, two = (ended("a")._replace(token=token) for token in ("1", "2"))
+        other = ended("b")
+
+        assert all(storage.replace_ticket(None, each) for each in (one, other, two))
+        assert storage.tickets("a") == [one, two]
+        later = one._replace(expires=0.1 + 0.2)
+        assert storage.replace_ticket(one, later)
+        assert not storage.replace_ticket(one, later)
+        assert not storage.replace_ticket(one, None)
+        assert storage.tickets("a") == [later, two]
+        assert storage.replace_ticket(later, None)
+        assert storage.tickets("a") == [two]
+        assert storage.tickets("b") == [other]
+
+    def test_erased_context_has_no_tickets(self, storage: Storage) -> None:
+        """What is erased whole is not named in a queue either, and a lock of another context stays."""
+        append(storage, "a", b"1")
+        mine, other = hold(storage, "a", 0), hold(storage, "b", 0)
+
+        storage.erase(Erasure(contexts=("a",)))
+
+        assert [each.context for each in storage.tickets()] == ["b"]
+        assert not mine.is_kept()
+        mine.release()
+        other.release()
+
     @pytest.mark.parametrize("seconds", [-1, -0.001, nan, inf, True, None, "1"], ids=repr)
     def test_waiting_time_that_makes_no_sense_is_refused(self, storage: Storage, seconds: float) -> None:
         """What is no number of seconds from 0 is InvalidSetting, and no lock is taken."""
         with pytest.raises(InvalidSetting) as caught:
-            storage.hold("a", seconds)
+            hold(storage, "a", seconds)
 
         assert caught.value.name == "wait"
-        storage.hold("a", 0)()
+        hold(storage, "a", 0).release()
+
+
+def ended(context: str) -> Ticket:
+    """Return a ticket whose holder has not renewed it for long."""
+    return Ticket(context, "ended", "process 1 elsewhere", "", 0.0, time.time() - EXPIRY_SECONDS)
+
+
+@contextmanager
+def waiting(storage: Storage) -> Iterator[Callable[[Callable[[int], None], int], None]]:
+    """Give a function that runs another one in a thread, and returns once that waits for the lock of "a"."""
+    with ThreadPoolExecutor(8) as pool:
+        running: list[Future[None]] = []
+
+        def wait(work: Callable[[int], None], number: int) -> None:
+            before = len(storage.tickets("a"))
+            running.append(pool.submit(work, number))
+            until = time.monotonic() + _LONG
+            while len(storage.tickets("a")) == before and time.monotonic() < until:
+                time.sleep(0)
+
+        yield wait
+        for each in running:
+            each.result(_LONG)

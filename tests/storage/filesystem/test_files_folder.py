@@ -12,6 +12,7 @@ from memci.errors import HandlePoisoned, InvalidSetting, MemciError, SchemaTooNe
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem.context_file import folder_name
 from memci.storage.filesystem.erase import Staging, dumps
+from memci.storage.locks import hold
 from memci.storage.protocol import ContextRecord, Erasure, PageRow, PageState, Transition
 from memci.testing.storage.rows import append, appended, current, entry
 
@@ -31,11 +32,11 @@ def test_files_are_for_their_owner_alone(storage: FilesystemStorage, path: Path,
     before = os.umask(0)
     try:
         fill(storage, "a", 3)
-        storage.hold("a", 1)()
+        hold(storage, "a", 1)
     finally:
         os.umask(before)
 
-    modes = {(each.is_dir(), each.stat().st_mode & 0o777) for each in path.rglob("*") if each.parent.name != "turns"}
+    modes = {(each.is_dir(), each.stat().st_mode & 0o777) for each in path.rglob("*")}
 
     assert modes == {(True, 0o700), (False, 0o600)}
 
@@ -189,7 +190,7 @@ def test_read_only_handle_writes_nothing(storage: FilesystemStorage, path: Path)
     before = contents(path)
 
     assert everything(reader, "a") == everything(storage, "a")
-    for call in (lambda: reader.commit(transition), lambda: reader.erase(Erasure()), lambda: reader.hold("a", 0)):
+    for call in (lambda: reader.commit(transition), lambda: reader.erase(Erasure()), lambda: hold(reader, "a", 0)):
         with pytest.raises(StorageReadOnly):
             call()
     assert contents(path) == before

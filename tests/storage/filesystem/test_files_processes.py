@@ -15,6 +15,7 @@ from memci.errors import HandlePoisoned, StorageBusy
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem.context_file import folder_name
 from memci.storage.filesystem.locks import Locks
+from memci.storage.locks import hold
 from memci.testing.storage.rows import append, appended, current
 
 
@@ -74,15 +75,15 @@ def end(child: int) -> None:
 
 def test_lock_is_released_when_its_holder_dies(storage: FilesystemStorage, path: Path) -> None:
     """A lock is exclusive among processes, and a killed one does not keep it."""
-    child = dozing(lambda: FilesystemStorage(path).hold("a", 1))
+    child = dozing(lambda: hold(FilesystemStorage(path), "a", 1))
     try:
         with pytest.raises(StorageBusy):
-            storage.hold("a", 0)
-        storage.hold("b", 0)()
+            hold(storage, "a", 0)
+        hold(storage, "b", 0).release()
     finally:
         end(child)
 
-    storage.hold("a", 1)()
+    hold(storage, "a", 1).release()
 
 
 def test_handle_is_of_no_use_after_a_fork(storage: FilesystemStorage) -> None:

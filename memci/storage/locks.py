@@ -11,10 +11,10 @@ a clock that is wrong costs a wait or a conflict, never a message. This module k
 """
 
 import os
+import platform
 import secrets
-import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from typing import Final, NoReturn
 
 from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict
 from ..workers import lock_worker
+from .audit import audit
 from .protocol import Storage, Ticket, Transition
 
 EXPIRY_SECONDS: Final = 10.0
@@ -166,12 +167,13 @@ def _refuse(first: Ticket, seconds: float) -> NoReturn:
     )
 
 
-def _take_over(storage: Storage, context: str, ended: Iterable[Ticket]) -> None:
+def _take_over(storage: Storage, context: str, ended: Sequence[Ticket]) -> None:
     """Remove the tickets *ended*, which are all before the first that lives.
 
     Before that, the revision of the context is raised: what one of them still commits is a conflict. One that was
     renewed meanwhile stays.
     """
+    audit(storage, "lock", context=context, before=ended[0].holder)
     while (found := storage.load(context)) is not None:
         record = found[0]
         try:
@@ -187,7 +189,7 @@ def _ticket(context: str) -> Ticket:
     now, pid = time.time(), os.getpid()
     machine = _machine()
     process = f"{machine} {pid} {_beginning(pid)}" if machine else ""
-    name = f"process {pid} on {socket.gethostname()}"
+    name = f"process {pid} on {platform.node()}"
     return Ticket(context, secrets.token_hex(8), name, process, now, now + EXPIRY_SECONDS)
 
 

@@ -42,7 +42,7 @@ PAIR = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 KINDS = {"python", "text", "pyi", "console"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
-OPTIONAL = {"fastembed", "tokenizers", "faiss"}
+OPTIONAL = {"fastembed", "tokenizers", "faiss", "starlette"}
 
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")

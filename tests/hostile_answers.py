@@ -214,6 +214,7 @@ class HostileChat:
         tools: Sequence[Message] = (),
         answer: type[BaseModel] | None = None,
         attempt: int = 0,
+        max_tokens: int | None = None,
     ) -> Reply:
         """Return the next bad answer to *step*.
 

@@ -46,8 +46,9 @@ class Kept:
         tools: Sequence[Message] = (),
         answer: type[BaseModel] | None = None,
         attempt: int = 0,
+        max_tokens: int | None = None,
     ) -> Reply:
-        return self.timed(messages, step=step, tools=tools, answer=answer, attempt=attempt)[0]
+        return self.timed(messages, step=step, tools=tools, answer=answer, attempt=attempt, max_tokens=max_tokens)[0]
 
     def timed(
         self,
@@ -57,6 +58,7 @@ class Kept:
         tools: Sequence[Message] = (),
         answer: type[BaseModel] | None = None,
         attempt: int = 0,
+        max_tokens: int | None = None,
     ) -> tuple[Reply, float]:
         """Return the answer, and the seconds that it took when it was given."""
         schema = None if answer is None else answer.model_json_schema()
@@ -68,7 +70,7 @@ class Kept:
         if (known := self._known.get(name)) is not None:
             return Reply(known["message"], Usage(*known["usage"]), known["finish"], known["model"]), known["seconds"]
         began = time.perf_counter()
-        reply = self._chat(messages, step=step, tools=tools, answer=answer, attempt=attempt)
+        reply = self._chat(messages, step=step, tools=tools, answer=answer, attempt=attempt, max_tokens=max_tokens)
         seconds = round(time.perf_counter() - began, 3)
         usage = [reply.usage.prompt, reply.usage.completion, reply.usage.cached]
         row: dict[str, Any] = {

@@ -32,6 +32,7 @@ class StandIn:
         tools: Sequence[Message] = (),  # noqa: ARG002
         answer: type | None = None,  # noqa: ARG002
         attempt: int = 0,  # noqa: ARG002
+        max_tokens: int | None = None,  # noqa: ARG002
     ) -> Reply:
         """Return an answer for *step*."""
         text = json.dumps(_ANSWERS[step](_shown(messages)), ensure_ascii=False)

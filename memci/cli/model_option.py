@@ -7,7 +7,7 @@ from ..errors import InvalidSetting
 from ..llm import Chat
 
 TIMEOUT_SECONDS = 120.0
-"""how long a model may take until its first word"""
+"""how long a model may take until its first word, before it is known to be slower"""
 _UNKNOWN = (
     "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
     "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"

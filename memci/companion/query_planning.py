@@ -34,6 +34,8 @@ SHARE = 0.25
 """the largest share of a request's budget for the last turns, and again for the message"""
 TURNS_TOKENS = 3_000
 """tokens that each of the two costs at most, even in a large window"""
+MOST = 500
+"""tokens of an answer, at most"""
 TRIES = 2
 """answers at most: the user is waiting, so there is one repetition only"""
 
@@ -103,6 +105,7 @@ def analyse(chat: ChatModel, text: str, context: Context, *, role: str) -> tuple
             AnalysisResult,
             step="analysis",
             tries=TRIES,
+            max_tokens=MOST,
             check=lambda given: unrepeated(given, ANALYSIS, str(request[-1]["content"])),
         )
     except AnswerRejected:

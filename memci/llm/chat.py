@@ -23,11 +23,15 @@ from .endpoint import Endpoint, EndpointOptions
 from .model import Pieces, Reply
 from .replies import reply_of, whole
 from .requests import CompletionRequest
-from .retry import RetryingCall, estimated
+from .retry import RetryingCall, estimated, work
 from .streaming import IncomingMessage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+
+_ANSWER = 1_000
+"""tokens of an answer without a bound, about"""
 
 
 class Chat(Endpoint):
@@ -45,7 +49,7 @@ class Chat(Endpoint):
 
         Args:
             model: None: the environment variable MEMCI_MODEL.
-            max_tokens: Of an answer, at most.
+            max_tokens: Of an answer, at most; None: as many as the server and the step allow.
             temperature: None: the server's default.
             **options: See `EndpointOptions`.
 
@@ -56,6 +60,8 @@ class Chat(Endpoint):
             raise InvalidSetting("max_tokens", f"expected 1 or more, or None; got {brief(max_tokens)}")
         super().__init__(model, **options)
         self._max_tokens = max_tokens
+        self._thinks = False
+        """whether an answer was cut before its thoughts were over: what a step expects of an answer is no bound then"""
         if temperature is not None:
             self.parameters["temperature"] = temperature
 
@@ -68,6 +74,7 @@ class Chat(Endpoint):
         tools: Sequence[Message] = (),
         answer: "type[BaseModel] | None" = None,
         attempt: int = 0,
+        max_tokens: int | None = None,
     ) -> Reply:
         """Return the answer to *messages*; see `memci.llm.ChatModel`.
 
@@ -76,16 +83,20 @@ class Chat(Endpoint):
             ModelRefused: If the server refuses the request.
             CeilingReached: If the ledger allows no more.
         """
-        request = CompletionRequest(messages, self.parameters, tools=tools, answer=answer, max_tokens=self._max_tokens)
-        call = RetryingCall(self, request, step=step, attempt=attempt)
-        reply = call.run(lambda response, _: reply_of(whole(response.iter_bytes(), self.timeout, self.clock)))
-        call.answered(reply.usage, finish=reply.finish, estimate=estimated(messages, reply))
+        bounds = (self._max_tokens, None if self._thinks else max_tokens)
+        most = min((each for each in bounds if each is not None), default=None)
+        request = CompletionRequest(messages, self.parameters, tools=tools, answer=answer, max_tokens=most)
+        call = RetryingCall(self, request, step=step, attempt=attempt, tokens=_tokens(messages, most))
+        reply = call.run(lambda response, _: reply_of(whole(response.iter_bytes(), call.seconds, self.clock)))
+        call.answered(reply.usage, finish=reply.finish, estimate=estimated(messages, reply), paced=True)
+        self._thinks |= reply.finish == "length" and _thought(reply)
         return reply
 
     def stream(self, messages: Sequence[Message], *, step: str = "chat", tools: Sequence[Message] = ()) -> "Stream":
         """Return the answer to *messages* piece by piece. The request is sent when the first piece is asked for."""
         request = CompletionRequest(messages, self.parameters, tools=tools, stream=True, max_tokens=self._max_tokens)
-        return Stream(step, _streamed(RetryingCall(self, request, step=step), messages))
+        call = RetryingCall(self, request, step=step, tokens=_tokens(messages, self._max_tokens))
+        return Stream(step, _streamed(call, messages))
 
 
 class Stream(Pieces):
@@ -112,13 +123,22 @@ class Stream(Pieces):
         self._reply = yield from pieces
 
 
+def _tokens(messages: Sequence[Message], most: int | None) -> float:
+    return work(estimated(messages, "")[0], _ANSWER if most is None else most)
+
+
+def _thought(reply: Reply) -> bool:
+    """Return whether the model wrote thoughts in front of its answer, or nothing that can be read."""
+    return not reply.text or "<think" in reply.text or any(key.startswith("reasoning") for key in reply.message)
+
+
 def _streamed(call: RetryingCall, messages: Sequence[Message]) -> Generator[str, None, Reply]:
     """Yield the pieces of the answer to *call*, and return the whole of it."""
     endpoint = call.endpoint
 
     def begun(response: Any, opened: ExitStack) -> tuple[IncomingMessage, Iterator[str], ExitStack]:
         """Read until the first piece is there. From then on nothing is sent again, since the caller has the piece."""
-        chunks, seconds, clock = response.iter_bytes(), endpoint.timeout, endpoint.clock
+        chunks, seconds, clock = response.iter_bytes(), call.seconds, endpoint.clock
         streamed = "json" not in response.headers.get("content-type", "")
         reply = None if streamed else reply_of(whole(chunks, seconds, clock))
         incoming = IncomingMessage(chunks, seconds=seconds, clock=clock, whole=reply)

@@ -99,7 +99,7 @@ class Embeddings(Endpoint):
         call = RetryingCall(self, request, step=self._step)
         try:
             rows, usage = call.run(
-                lambda response, _: _rows(whole(response.iter_bytes(), self.timeout, self.clock), len(texts))
+                lambda response, _: _rows(whole(response.iter_bytes(), call.seconds, self.clock), len(texts))
             )
         except ModelError as error:
             raise EmbeddingFailed(self.name, error.reason, retryable=error.retryable) from error

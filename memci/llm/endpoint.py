@@ -19,6 +19,7 @@ from ..errors import InvalidSetting, brief
 from .circuit_breaker import CircuitBreaker
 from .model import OnCall
 from .requests import Dialect
+from .timeout import LearnedTimeout
 from .usage import Ledger
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class EndpointOptions(TypedDict, total=False):
     """None: OPENAI_API_KEY. A server that is named by its address may need none."""
     timeout: float
     """Seconds until the server begins its answer, and again until the answer is whole; of a stream, seconds between two
-    pieces. Default: 30."""
+    pieces. Default: 30. For a slow server they become up to 20 times as many (`memci.llm.timeout`)."""
     tries: int
     """How often a request is sent at most, default 3. Between two tries the openai client waits 0.5 to 8 seconds, or as
     long as the server asks (`Retry-After`, two minutes at most)."""
@@ -87,7 +88,7 @@ class Endpoint:
         parts = urlsplit(str(url))
         self.server = f"{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if url else _OPENAI
         """the server as errors name it: no scheme, user, password or query"""
-        self.timeout = timeout
+        self.timeout = LearnedTimeout(timeout)
         self.tries = tries
         self.ledger = Ledger() if ledger is None else ledger
         """adds up what the calls cost"""
@@ -104,8 +105,8 @@ class Endpoint:
         """For how many more seconds no call is sent, because the last ones failed; 0.0: calls are sent."""
         return self.breaker.seconds
 
-    def connected(self, tries: int) -> "OpenAI":
-        """Return a client that sends each request at most *tries* times."""
+    def connected(self, tries: int, seconds: float) -> "OpenAI":
+        """Return a client that sends each request at most *tries* times, and waits so many *seconds* each time."""
         with self._lock:
             if self._client is None:
                 assert self._address is not None, "without a client there is an address"
@@ -115,7 +116,7 @@ class Endpoint:
                 http = DefaultHttpxClient(event_hooks=hooks)
                 self._client = OpenAI(base_url=url, api_key=key, http_client=http)
                 weakref.finalize(self, self._client.close)
-            return self._client.with_options(timeout=self.timeout, max_retries=tries - 1)
+            return self._client.with_options(timeout=seconds, max_retries=tries - 1)
 
     def learned(self, before: Dialect, after: Dialect) -> None:
         """Keep the words in which the server accepted a request, for the next ones."""

@@ -131,6 +131,7 @@ class ChatModel(Protocol):
         tools: Sequence[Message] = (),
         answer: "type[BaseModel] | None" = None,
         attempt: int = 0,
+        max_tokens: int | None = None,
     ) -> Reply:
         """Return the answer to *messages*.
 
@@ -140,6 +141,7 @@ class ChatModel(Protocol):
             tools: The schemas of tools that the model may call.
             answer: The type of the JSON object that is wanted. The caller validates the answer (`memci.llm.ask`).
             attempt: 0 for the first time. A model may use it as a seed, so that a repeated call gives another answer.
+            max_tokens: Of the answer, at most: more than what is wanted needs. None: no bound.
 
         Raises:
             ModelError: If there is no answer.

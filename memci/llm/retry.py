@@ -22,22 +22,31 @@ from ..messages import Message, text_of
 from .endpoint import Endpoint
 from .model import Call, Reply, Usage
 from .requests import Request
-from .server_errors import failure_of
+from .server_errors import LATE, failure_of
 from .streaming import IncomingMessage
 from .usage import Spent
 
 T = TypeVar("T")
+_READ = 8
+"""tokens of a prompt that are read in the time of making one"""
 _LOG = logging.getLogger("memci")
 
 
 class RetryingCall:
     """One call of an endpoint, with all its tries."""
 
-    def __init__(self, endpoint: Endpoint, request: Request, *, step: str, attempt: int = 0) -> None:
+    def __init__(
+        self, endpoint: Endpoint, request: Request, *, step: str, attempt: int = 0, tokens: float = 0.0
+    ) -> None:
+        """Prepare a call, for which the model may have to make so many *tokens*."""
         self.endpoint = endpoint
         self.step = step
         self._request = request
         self._attempt = attempt
+        self._tokens = tokens
+        self.seconds = 0.0
+        """the time-out of the try that is under way"""
+        self._sent = 0.0
         self._tries = 0
         self._began = 0.0
 
@@ -72,13 +81,18 @@ class RetryingCall:
         endpoint.learned(known, self._request.dialect)
         return answer
 
-    def answered(self, usage: Usage, *, finish: str = "", estimate: tuple[int, int] = (0, 0)) -> None:
+    def answered(
+        self, usage: Usage, *, finish: str = "", estimate: tuple[int, int] = (0, 0), paced: bool = False
+    ) -> None:
         """Book an answer and what the server says that it cost.
 
         If the server reports nothing, *estimate* is booked, tokens of prompt and answer: a ceiling must hold then, too.
+        If it was *paced* by nothing but the server, the time that it took is learned for the next ones.
         """
         prompt, completion = (usage.prompt, usage.completion) if usage.total else estimate
         self.endpoint.ledger.add(self.step, Spent(calls=1, prompt=prompt, completion=completion, cached=usage.cached))
+        if paced:
+            self.endpoint.timeout.answered(work(prompt, completion), self.endpoint.clock() - self._sent)
         self._report(usage=usage, finish=finish)
 
     @contextmanager
@@ -110,9 +124,10 @@ class RetryingCall:
         endpoint = self.endpoint
         while True:
             response = None
+            self.seconds, self._sent = endpoint.timeout.seconds(self._tokens), endpoint.clock()
             try:
                 with ExitStack() as opened:
-                    client = endpoint.connected(endpoint.tries - self._tries)
+                    client = endpoint.connected(endpoint.tries - self._tries, self.seconds)
                     response = opened.enter_context(self._request.send(client))
                     self._tries += response.retries_taken + 1
                     return read(response, opened)
@@ -122,6 +137,8 @@ class RetryingCall:
                 raise cause
             if response is None:
                 self._tries += failure.retries + 1
+            if failure.reason == LATE:
+                endpoint.timeout.expired()
             self._report(error=type(cause).__name__, status=failure.status)
             if self._request.reworded(failure):
                 self._tries -= failure.retries + 1
@@ -143,6 +160,11 @@ class RetryingCall:
             endpoint.on_call(call)
         except Exception as raised:  # noqa: BLE001 -- a caller's function: a report that fails must not fail the call
             _LOG.debug("on_call raised %s", type(raised).__name__)
+
+
+def work(prompt: float, completion: float) -> float:
+    """Return how many tokens a model makes in the time of a call: to read one costs less than to make one."""
+    return completion + prompt / _READ
 
 
 def estimated(messages: Sequence[Message], reply: Reply | str) -> tuple[int, int]:

@@ -10,6 +10,7 @@ error. This module knows nothing of sockets: it classifies exceptions by their f
 import re
 from dataclasses import dataclass
 
+LATE = "no answer in time"
 _PASSING = frozenset({408, 409, 425, 429})
 _NETWORK = ("httpx", "httpcore")
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -45,7 +46,7 @@ def failure_of(error: Exception) -> Failure | None:
     if isinstance(error, Unusable):
         return Failure(str(error), passing=True)
     if isinstance(error, TimeoutError) or names & {"APITimeoutError", "TimeoutException"}:
-        return Failure("no answer in time", passing=True, retries=_retries(error))
+        return Failure(LATE, passing=True, retries=_retries(error))
     if isinstance(error, OSError) or "APIConnectionError" in names or any(r.startswith(_NETWORK) for r in roots):
         return Failure("no connection, or it was cut", passing=True, retries=_retries(error))
     if "openai" in roots:

@@ -42,6 +42,7 @@ def ask(
     step: str,
     check: Check[T] | None = None,
     tries: int = TRIES,
+    max_tokens: int | None = None,
     on_rejected: OnRejected | None = None,
 ) -> T:
     """Return the answer to *messages*, as a value of type *answer*.
@@ -53,6 +54,7 @@ def ask(
         step: What the call is for, in one word.
         check: Returns the value, or another one. To reject it: a ValueError of one line, which the model then reads.
         tries: How many answers are looked at, from 1 to 3.
+        max_tokens: Of an answer, at most. None: *chat* decides.
         on_rejected: Called with the step and the reason for each answer that is rejected.
 
     Raises:
@@ -63,8 +65,9 @@ def ask(
         raise InvalidSetting("tries", f"expected 1 to {TRIES}; got {brief(tries)}")
     ledger = getattr(chat, "ledger", None)
     asked, attempt = messages, 0
+    bound: dict[str, Any] = {} if max_tokens is None else {"max_tokens": max_tokens}
     while True:
-        reply = checked_reply(chat(asked, step=step, answer=answer, attempt=attempt), step)
+        reply = checked_reply(chat(asked, step=step, answer=answer, attempt=attempt, **bound), step)
         try:
             return value_of(reply, answer, check)
         except ValueError as error:

@@ -32,7 +32,7 @@ class Scripted:
         """(step, messages, tools)"""
         self._ids = count(1)
 
-    def __call__(self, messages, /, *, step="chat", tools=(), answer=None, attempt=0):
+    def __call__(self, messages, /, *, step="chat", tools=(), answer=None, **_):
         self.requests.append((step, [dict(message) for message in messages], list(tools)))
         given = self.analysis(messages) if step == "analysis" else self.answer(messages)
         if isinstance(given, BaseException):

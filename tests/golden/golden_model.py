@@ -27,7 +27,7 @@ class Scribe:
     def __init__(self) -> None:
         self.asked: Counter[tuple[str, str]] = Counter()
 
-    def __call__(self, messages, /, *, step="chat", tools=(), answer=None, attempt=0):
+    def __call__(self, messages, /, *, step="chat", tools=(), answer=None, **_):
         self.asked[step, digest([list(messages), list(tools)])] += 1
         schema = answer.model_json_schema() if answer else {"type": "string"}
         content = least(schema, schema.get("$defs", {}))

@@ -32,6 +32,7 @@ class Asked:
     tools: tuple[Message, ...]
     answer: type[BaseModel] | None
     attempt: int
+    max_tokens: int | None = None
 
     @property
     def text(self) -> str:
@@ -68,9 +69,10 @@ class ScriptedChat:
         tools: Sequence[Message] = (),
         answer: type[BaseModel] | None = None,
         attempt: int = 0,
+        max_tokens: int | None = None,
     ) -> Reply:
         """Return the next answer, or raise it."""
-        asked = Asked(tuple(messages), step, tuple(tools), answer, attempt)
+        asked = Asked(tuple(messages), step, tuple(tools), answer, attempt, max_tokens)
         with self._lock:
             self.calls.append(asked)
             given = next(self._answers, None) if self._function is None else None

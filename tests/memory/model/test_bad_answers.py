@@ -255,6 +255,18 @@ def test_step_asks_twice_more_when_answers_are_unusable(step: Step) -> None:
     assert chat.said == {step.name: 3}
 
 
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_step_asks_for_a_bounded_answer(step: Step) -> None:
+    """A step says how long its answer may be: a model that rambles costs the time of that, not of a time-out."""
+    bounds: list[int] = []
+
+    with pytest.raises(AnswerRejected):
+        step.run(lambda *_, max_tokens, **__: bounds.append(max_tokens) or Reply({"content": "{}"}))
+
+    assert len(bounds) == 3
+    assert all(200 < each < 4_000 for each in bounds)
+
+
 def filled(schema: dict[str, Any], part: Any, text: str) -> Any:
     """Return a value of a type whose texts are all *text*."""
     if "$ref" in part:

@@ -54,7 +54,7 @@ def day(chat: ChatModel, summary: DailySummary, pages: Sequence[PageRecord]) -> 
     def read(answer: DayAnswer) -> DailySummary:
         return replace(summary, summary=_summary(answer.summary, shown), felt=answer.mood)
 
-    return asked(chat, DAY_PROMPT, shown.text, DayAnswer, read, step="day")
+    return asked(chat, DAY_PROMPT, shown.text, DayAnswer, read, step="day", most=300)
 
 
 CONVERSATION_PROMPT = f"""\
@@ -80,7 +80,7 @@ def conversation(chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UT
             notable_moments=tuple(filter(None, moments))[:MOST_MOMENTS] or exact.notable_moments,
         )
 
-    return asked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, read, step="conversation")
+    return asked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, read, step="conversation", most=600)
 
 
 def _summary(text: str, shown: Framed) -> str:

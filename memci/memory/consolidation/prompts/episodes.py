@@ -61,7 +61,7 @@ def themes(chat: ChatModel, batch: Sequence[PageFeatures]) -> list[Topic]:
             raise ValueError("no theme is named")
         return _divided(batch, given, shown.said)
 
-    return asked(chat, THEMES_PROMPT, shown.text, ThemesAnswer, read, step="topics")
+    return asked(chat, THEMES_PROMPT, shown.text, ThemesAnswer, read, step="topics", most=600 + 8 * len(batch))
 
 
 def _divided(batch: Sequence[PageFeatures], given: Sequence[ThemeAnswer], said: str) -> list[Topic]:
@@ -130,4 +130,4 @@ def retold(chat: ChatModel, episode: Episode, pages: Sequence[PageRecord]) -> Re
         both = tuple(dict.fromkeys((*own, *episode.keywords)))[:EPISODE_KEYWORDS]
         return Retold("\n".join(lines[:MOST_LINES]), both, share(answer.importance), shown.sent)
 
-    return asked(chat, EPISODE_PROMPT, shown.text, EpisodeAnswer, read, step="episode")
+    return asked(chat, EPISODE_PROMPT, shown.text, EpisodeAnswer, read, step="episode", most=800)

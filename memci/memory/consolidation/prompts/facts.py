@@ -74,7 +74,9 @@ def learned(chat: ChatModel, profile: Profile, pages: Sequence[PageRecord]) -> L
         facts = (*_facts(answer.user, "user", shown), *_facts(answer.assistant, "assistant", shown))
         return Learned(traits, facts, shown.sent)
 
-    return asked(chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis")
+    return asked(
+        chat, FACTS_PROMPT, shown.text, LearnedAnswer, read, step="analysis", most=800 + 400 * len(shown.pages)
+    )
 
 
 def _traits(given: Sequence[TraitAnswer], shown: Framed) -> list[Trait]:
@@ -128,9 +130,9 @@ states it. An empty list is fine."""
 def related(chat: ChatModel, pages: Sequence[PageRecord]) -> tuple[list[Relation], tuple[PageKey, ...]]:
     """Return what *chat* reads of concepts in *pages*, and the pages that it has read. One call."""
     shown = framed(pages, most=MANY, least=WHOLE)
-    return asked(
-        chat, RELATIONS_PROMPT, shown.text, RelationsAnswer, partial(_relations, shown), step="concepts"
-    ), shown.sent
+    read, most = partial(_relations, shown), 200 + 600 * len(shown.pages)
+    found = asked(chat, RELATIONS_PROMPT, shown.text, RelationsAnswer, read, step="concepts", most=most)
+    return found, shown.sent
 
 
 def _relations(shown: Framed, answer: RelationsAnswer) -> list[Relation]:

@@ -104,7 +104,7 @@ def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *,
             events=tuple(_events(answer.events, page, shown.said, zone)),
         )
 
-    return asked(chat, PROMPT, shown.text, PageAnswer, read, step="page")
+    return asked(chat, PROMPT, shown.text, PageAnswer, read, step="page", most=600 + 100 * len(shown.entries))
 
 
 def quotations(page: PageRecord) -> list[tuple[int, int | None] | None]:

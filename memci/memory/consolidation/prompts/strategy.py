@@ -48,7 +48,7 @@ def treated(chat: ChatModel, messages: Sequence[Message]) -> tuple[str, tuple[st
     ]
     if not any("user" in each for each in said):
         return "", ()
-    return asked(chat, PROMPT, shown_values(said).text, StrategyAnswer, _strategy, step="strategy")
+    return asked(chat, PROMPT, shown_values(said).text, StrategyAnswer, _strategy, step="strategy", most=400)
 
 
 def _strategy(answer: StrategyAnswer) -> tuple[str, tuple[str, ...]]:

@@ -45,7 +45,9 @@ class AnswerSchema(BaseModel):
     model_config = ConfigDict(allow_inf_nan=False, extra="ignore", frozen=True)
 
 
-def asked(chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Callable[[_S], _T], *, step: str) -> _T:
+def asked(
+    chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Callable[[_S], _T], *, step: str, most: int
+) -> _T:
     """Return what *read* makes of the answer to *prompt* about *texts*. One call, and at most two more.
 
     A text of the answer that repeats the prompt is "" when *read* gets it.
@@ -57,6 +59,7 @@ def asked(chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Call
         schema: The type of the answer.
         read: Called with each answer of that type; raises ValueError if it is not usable.
         step: What the call is counted as.
+        most: Tokens of an answer: about twice what the bounds of its texts need, so that only a rambling one is cut.
 
     Raises:
         ModelError: If there is no usable answer.
@@ -69,7 +72,8 @@ def asked(chat: ChatModel, prompt: str, texts: str, schema: type[_S], read: Call
         return answer
 
     messages = [{"role": "system", "content": prompt}, {"role": "user", "content": texts}]
-    ask(chat, messages, schema, step=step, check=checked, on_rejected=getattr(chat, "rejected", None))
+    rejected = getattr(chat, "rejected", None)
+    ask(chat, messages, schema, step=step, check=checked, max_tokens=most, on_rejected=rejected)
     return made[-1]
 
 

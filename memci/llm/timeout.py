@@ -1,0 +1,45 @@
+"""A learned time-out: how long a server may take for a request, by the pace of its last answers.
+
+    timeout = LearnedTimeout(30.0)
+    timeout.seconds(600)                30.0        nothing is known of the server
+    timeout.expired()                               it did not answer in time, or is away
+    timeout.seconds(600)                60.0        up to four times as long
+    timeout.answered(140, 22.0)                     7 tokens a second
+    timeout.seconds(600)                171.4       twice the time of 600 tokens
+
+This module knows nothing of requests.
+"""
+
+SLACK = 2
+"""times the seconds that an answer should take"""
+PATIENCE = 4
+"""times the seconds of the setting, for a server that never answered"""
+LONGEST = 20
+"""times the seconds of the setting, for a server that answers slowly"""
+OVERHEAD = 2.0
+"""seconds of an answer that say nothing about the pace"""
+
+
+class LearnedTimeout:
+    """The seconds for a request, *least* of them in any case. Thread-safe: what two threads learn at once is mixed."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._stretch = 1
+        self._pace: float | None = None
+        """tokens a second"""
+
+    def seconds(self, tokens: float) -> float:
+        """Return how many seconds an answer of so many *tokens* may take."""
+        needed = SLACK * tokens / self._pace if self._pace else 0.0
+        return min(max(self._least * self._stretch, needed), self._least * LONGEST)
+
+    def answered(self, tokens: float, seconds: float) -> None:
+        """Learn from an answer of so many *tokens*."""
+        pace = max(1.0, tokens) / max(1e-3, seconds - OVERHEAD)
+        self._pace = pace if self._pace is None else (self._pace + pace) / 2
+        self._stretch = 1
+
+    def expired(self) -> None:
+        """Learn that no answer came in time."""
+        self._stretch = min(PATIENCE, 2 * self._stretch)

@@ -97,7 +97,8 @@ class MemoryClient:
 
     def _postpone(self) -> None:
         if self._place is not None and not self.off and not self._read_only:
-            self.due = self._place[1].record.next_page + (1 if self.has_model else BATCH)
+            every = 1 if self.has_model else BATCH  # of the page numbers: a context may be open for one page only
+            self.due = (self._place[1].record.next_page // every + 1) * every
 
     @property
     def patience(self) -> float:

@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 import weakref
+from itertools import pairwise
 
 import pytest
 from machine_chats import chat, heard_of, owed, talk, turn
@@ -156,6 +157,23 @@ def test_context_asks_the_worker_once_there_is_enough(submitted):
 
     assert asked[0] <= 1
     assert asked[-1] - asked[0] == 2 - asked[0]
+
+
+def test_a_context_for_each_page_asks_the_worker_as_often_as_one_for_all(submitted):
+    """A server opens a context per request: once in eight of them the worker is asked, and feeds what all left."""
+    memory, storage = Told(), EphemeralStorage()
+    asked = []
+    for number in range(1, 25):
+        with chat(storage, memory=memory, window=20_000) as context:
+            talk(context, [number])
+            if len(submitted) > len(asked):
+                asked.append(number)
+                while submitted[-1].step():  # while the model answers
+                    pass
+
+    assert [after - before for before, after in pairwise(asked)] == [8] * (len(asked) - 1)
+    assert len(asked) == 3
+    assert len(heard_of(memory)) == asked[-1] - 1
 
 
 def test_steps_tell_the_memory_page_by_page(submitted):

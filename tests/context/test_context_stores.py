@@ -207,7 +207,8 @@ class Bare:
         store = EphemeralStorage()
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
         self.entries, self.compactions, self.ops = store.entries, store.compactions, store.ops
-        self.contexts, self.erase, self.hold, self.close = store.contexts, store.erase, store.hold, store.close
+        self.contexts, self.erase, self.close = store.contexts, store.erase, store.close
+        self.tickets, self.replace_ticket = store.tickets, store.replace_ticket
 
 
 def test_store_without_a_sidecar_is_refused_a_memory():

@@ -102,7 +102,7 @@ class Watched:
         self._look = look
         self.load, self.revision, self.pages, self.entries = inner.load, inner.revision, inner.pages, inner.entries
         self.compactions, self.ops, self.contexts = inner.compactions, inner.ops, inner.contexts
-        self.hold, self.close = inner.hold, inner.close
+        self.tickets, self.replace_ticket, self.close = inner.tickets, inner.replace_ticket, inner.close
 
     def commit(self, transition: Transition) -> OpRow | None:
         """Commit, and show it."""

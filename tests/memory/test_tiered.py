@@ -41,7 +41,8 @@ class OfAThirdParty:
         store = SQLiteStorage(path, durability="fast")
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
         self.entries, self.compactions, self.ops = store.entries, store.compactions, store.ops
-        self.contexts, self.erase, self.hold, self.close = store.contexts, store.erase, store.hold, store.close
+        self.contexts, self.erase, self.close = store.contexts, store.erase, store.close
+        self.tickets, self.replace_ticket = store.tickets, store.replace_ticket
 
 
 class TestInRAM(Kept, MemoryConformance):

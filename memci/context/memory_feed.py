@@ -119,9 +119,19 @@ class MemoryFeed:
         return (index for index in indexes(self.window.state.outbox) if index != opened and index <= self._cursor)
 
     def _send_page(self, index: int) -> None:
+        """Send a page as the store has it; again if the context changed meanwhile: it may have been erased."""
+        before = None
+        while before != (revision := self._storage.revision(self.window.record.id)):
+            before = revision
+            self._send_state(index)
+
+    def _send_state(self, index: int) -> None:
         record = self.window.record
         row = next(iter(self._storage.pages(record.id, first=index, last=index)), None)
-        if row is None or row.end is None:  # as the store has it: the window may have been read long ago
+        if row is None:  # the context was erased
+            self.memory.erase(Scope(record.id, (index,)))
+            return
+        if row.end is None:  # as the store has it: the window may have been read long ago
             return
         context, _ = self.key(row)
         if context != record.id and row.state is not PageState.ERASED:

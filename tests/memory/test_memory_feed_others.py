@@ -9,6 +9,7 @@ from machine_kit import Told, die, tiers
 
 from memci import EphemeralStorage, SQLiteStorage
 from memci.errors import StorageError, StorageUnavailable
+from memci.history.erase import erase
 from memci.memory import NullMemory, TieredMemory
 from memci.memory.backend import MemoryBackend
 from memci.storage import FilesystemStorage
@@ -198,3 +199,27 @@ def test_outbox_stays_small(storage):
     memory = Told()
     chat(storage, memory=memory, window=None, nonce=None).flush()
     assert heard_of(memory) == owed(storage)
+
+
+@pytest.mark.parametrize("erased", ["page", "entry", "context"])
+def test_what_is_erased_while_it_is_fed_does_not_come_back(each_storage, erased):
+    """Another handle erases between the reading of a page and its arrival in the memory: the memory drops it again."""
+
+    class Slow(Told):
+        def observe(self, page):
+            if page.index == 2 and not self.pages.keys() & {("alice", 2)}:
+                if erased == "context":
+                    erase(each_storage, context="alice")
+                else:
+                    with chat(each_storage, memory=NullMemory(), window=None, nonce=None) as other:
+                        other.erase(2, entry=1 if erased == "entry" else None)
+            super().observe(page)
+
+    memory = Slow()
+    context = talk(chat(each_storage, memory=memory), range(1, 4))
+
+    context.flush()
+
+    known = str(memory.pages.get(("alice", 2)))
+    assert word(2) not in known
+    assert (known == "None") is (erased != "entry")

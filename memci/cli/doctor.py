@@ -10,6 +10,7 @@ It writes nothing into a store. This module knows nothing of what a store holds:
 import platform
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,9 +22,11 @@ from typer import Argument
 
 from .. import __version__
 from ..errors import MemciError
+from ..memory.tiered_memory import TieredMemory
+from ..storage import Storage
 from ..storage.filesystem.erase import JOURNAL
 from ..storage.locks import holder, living
-from ..storage.protocol import Ticket
+from ..storage.protocol import ContextRecord, Ticket
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from .app import Json, Str, command
@@ -215,7 +218,7 @@ def _folder(place: Path) -> Iterator[Finding]:
 
 
 def _contents(path: str) -> Iterator[Finding]:
-    """Yield what a store holds: locks, contexts."""
+    """Yield what a store holds: locks, contexts, and pages that no memory could take. O(contexts)."""
     try:
         with open_store(path) as storage:
             queues: dict[str, list[Ticket]] = {}
@@ -226,12 +229,22 @@ def _contents(path: str) -> Iterator[Finding]:
                 yield Finding("lock", "ok", f"of {context!r:.60}: held by {holder(first)}{waiting}")
             yield Finding("locks", "ok", f"{len(queues):,} held now")
             records = storage.contexts()
+            aside = sum(_set_aside(storage, each) for each in records)
     except MemciError as error:
         yield Finding("contexts", "warning" if error.data_safe else "problem", str(error), "memci verify says more")
         return
     text = f"{len(records):,}, {sum(each.head for each in records):,} messages"
     forks = sum(each.parent is not None for each in records)
     yield Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))
+    if aside:
+        advice = "memci verify says whether they can be read; memci consolidate feeds them again"
+        yield Finding("memory", "warning", f"{aside:,} pages were set aside, and are not searchable", advice)
+
+
+def _set_aside(storage: Storage, record: ContextRecord) -> int:
+    """Return how many pages of a context its memory could not take. O(its pages)."""
+    with closing(TieredMemory(storage, owner=record.owner, read_only=True)) as memory:
+        return len(memory.set_aside(record.id))
 
 
 def _size(count: int) -> str:

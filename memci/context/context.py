@@ -635,7 +635,7 @@ class Context:
     def report(self) -> Report:
         """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
         with self._usable():
-            return report(self._parts.window, self._parts.renderer.meter, self._client.work)
+            return report(self._parts.window, self._parts.renderer.meter, self._client.work, self._client.set_aside)
 
     def refresh(self) -> None:
         """Read the context again, as its store has it now: after `WriteConflict`, or to see what others appended.
@@ -738,7 +738,7 @@ class Context:
             return [*damage, *problems(self._storage, self.id)]
 
     def flush(self) -> None:
-        """Send all closed pages to the memory, and let it do what is due. O(pages that wait).
+        """Send all closed pages to the memory, and those that were set aside, and let it do what is due. O(the pages).
 
         Messages are stored when `append_turn` returns, in any case. A worker does the same while the context is idle;
         call this in tests and in scheduled jobs. With a model, it waits for all of the model's jobs that are due, each

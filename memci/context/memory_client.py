@@ -120,6 +120,8 @@ class MemoryClient:
                 self._owed += 1
                 return True
             memory, self._first = self._open_feed().memory, window.record.next_page
+            if self._owed >= BATCH:
+                self._open_feed().retry()
         if self._owed >= BATCH or not self.has_model:  # with a model each page is fed at once, and maintenance waits
             self._owed = 0
             memory.maintain()
@@ -146,7 +148,7 @@ class MemoryClient:
         }
         found = feed.memory.search(query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown)
         pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)
-        return replace(found, pages=pages, pending=feed.unsent)
+        return replace(found, pages=pages, pending=feed.unsent + len(feed.aside))
 
     def send_state_changes(self) -> bool:
         """Send the state changes of pages to the memory; return whether that succeeded, otherwise it is done later."""
@@ -165,7 +167,13 @@ class MemoryClient:
             StorageError: If it can't store them; they are fed again later.
         """
         if not self.off and not self._read_only:
+            self._open_feed().retry()
             self._open_feed().send(_ALL)
+
+    @property
+    def set_aside(self) -> int:
+        """How many pages were set aside, as far as the memory was used since the context was opened."""
+        return len(self._feed.aside) if self._feed is not None else 0
 
     def maintain(self) -> None:
         """Let the memory do what is due, with its model if it has one. O(pages and jobs that wait).

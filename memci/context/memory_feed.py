@@ -4,16 +4,17 @@
     outbox    ──▶  what happened to a page since             admit · erase (undone, erased) · observe again (split)
 
 The memory acknowledges pages, and the outbox is part of the transaction that changed a page, so nothing is
-missed when a process dies between the two; sending twice changes nothing. A page that a fork shares is sent as its
-parent's, if both belong to one owner. This module knows nothing of how a memory keeps things.
+missed when a process dies between the two; sending twice changes nothing. A page that the memory can't take is set
+aside: it is sent without its messages, no page behind it waits, and `retry` sends it whole. A page that a fork shares
+is sent as its parent's, if both belong to one owner. This module knows nothing of how a memory keeps things.
 """
 
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..errors import CorruptRecord
-from ..memory.backend import MemoryBackend, PageRecord, Scope
+from ..errors import CorruptRecord, StorageError, StorageUnavailable
+from ..memory.backend import MemoryBackend, PageRecord, Scope, SetsAside
 from ..memory.repository.page_source import record_of
 from ..storage import Storage
 from ..storage.protocol import PageRow, PageState
@@ -37,6 +38,8 @@ class MemoryFeed:
         if self._ahead:
             self._cursor = 0
         self._cursor = min(self._cursor, window.record.next_page - 1)
+        self.aside = set(memory.set_aside(window.record.id) if isinstance(memory, SetsAside) else ())
+        """the pages that were set aside"""
         self._shared = self._shared_before()
         if self._shared:
             self._cursor = max(self._cursor, self._last_shared())
@@ -78,6 +81,15 @@ class MemoryFeed:
             self._delivered(index)
             sent += 1
         return sent
+
+    def retry(self) -> None:
+        """Send the pages that were set aside again, whole. O(their messages).
+
+        Raises:
+            StorageError: As `send`.
+        """
+        for index in sorted(self.aside):
+            self._send_page(index)
 
     def key(self, row: PageRow) -> tuple[str, int]:
         """Return the key of a page in the memory: one that a fork shares has its parent's. O(forks before it).
@@ -138,16 +150,43 @@ class MemoryFeed:
             return  # the other context sends it
         kept = row.state is PageState.UNDONE and self._forked(row)  # a fork has it still; here it is not shown
         if row.state in (PageState.UNDONE, PageState.ERASED) and not kept:
-            self.memory.erase(Scope(context, (index,)))
+            self._erase(context, index)
             return
         try:
             sent = record_of(self._storage, record.id, row, row.end)
-        except CorruptRecord:  # readers get the error, and `verify` reports it; pages behind it must not wait
-            _LOG.warning("page #%d can't be read: the memory goes on without it", index)
-            sent = PageRecord(record.id, index, row.turn, ())
-        self.memory.observe(sent)
-        if row.state is PageState.UNLOADED:
-            self.memory.admit(sent)
+            self._observe(sent, row.state)
+            self.aside.discard(index)
+        except StorageError as error:
+            if not isinstance(error, CorruptRecord):
+                raise
+            self._set_aside(row, error)  # readers get the error, and `verify` reports it
+        except Exception as error:  # noqa: BLE001 -- whatever a memory can't do with one page: those behind it go on
+            self._set_aside(row, error)
+
+    def _observe(self, page: PageRecord, state: PageState) -> None:
+        self.memory.observe(page)
+        if state is PageState.UNLOADED:
+            self.memory.admit(page)
+
+    def _erase(self, context: str, index: int) -> None:
+        try:
+            self.memory.erase(Scope(context, (index,)))
+        except StorageError:
+            raise
+        except Exception as error:  # what was erased may still be known: that is never passed over
+            raise StorageUnavailable(f"the memory can't erase page #{index}: {type(error).__name__}") from error
+        self.aside.discard(index)
+
+    def _set_aside(self, row: PageRow, error: Exception) -> None:
+        """Send a page without its messages, since the memory can't take it whole."""
+        _LOG.warning("page #%d can't be fed to the memory (%s): it is set aside", row.index, type(error).__name__)
+        try:
+            self._observe(PageRecord(self.window.record.id, row.index, row.turn, (), aside=True), row.state)
+        except StorageError:
+            raise
+        except Exception as again:  # it can take no page at all
+            raise StorageUnavailable(f"the memory can take no page: {type(again).__name__}") from again
+        self.aside.add(row.index)
 
     def _forked(self, row: PageRow) -> bool:
         """Return whether a fork of this context shares a page. O(contexts in the store)."""

@@ -61,6 +61,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     work: Work | None = None
     """what the memory's model did and cost, and what waits for it; None without one"""
+    set_aside: int = 0
+    """pages that the memory could not take, as far as it was used since the context was opened; `flush` tries them"""
 
 
 @dataclass(slots=True)
@@ -124,8 +126,11 @@ class CacheMeter:
         self._pending = pending
 
 
-def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Report:
-    """Return what *window* and *meter* know, and the *work* of the memory's model. O(messages in the window)."""
+def report(window: Window, meter: CacheMeter, work: Work | None = None, set_aside: int = 0) -> Report:
+    """Return what *window* and *meter* know, the *work* of the memory's model, and how many pages it *set_aside*.
+
+    O(messages in the window).
+    """
     active, contents = window.active, window.contents
     opened = active.open_tokens
     counts = {
@@ -146,6 +151,10 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Repor
         warnings.append(f"the provider reports {latest:.2f} times the tokens counted: were all tools passed to render?")
     if work is not None and work.set_aside:
         warnings.append(f"{work.set_aside} jobs of the memory's model failed five times and were set aside")
+    if set_aside:
+        warnings.append(
+            f"{set_aside} pages could not be fed to the memory and were set aside: flush() tries them again"
+        )
     return Report(
         tokens={
             "system": window.system.tokens,
@@ -169,4 +178,5 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None) -> Repor
         cached=meter.kept / meter.sent if meter.sent else 0.0,
         warnings=tuple(warnings),
         work=work,
+        set_aside=set_aside,
     )

@@ -37,6 +37,8 @@ class PageRecord:
     at: float | None = None
     quotes: frozenset[int] = frozenset()
     """ordinals of messages that only quote another page (answers to recalls): they are not searchable"""
+    aside: bool = False
+    """whether it was set aside: it could not be read, or not be taken, and stands here without its messages"""
 
     @property
     def own(self) -> list[Message]:
@@ -189,6 +191,20 @@ class JobRunner(Protocol):
 
     def work(self) -> Work:
         """Return what was done and what waits."""
+        ...
+
+
+@runtime_checkable
+class SetsAside(Protocol):
+    """What a memory offers besides `MemoryBackend` if it keeps which pages were set aside.
+
+    A page whose `observe` or `admit` raises an error that is no `StorageError` is observed again as one that was set
+    aside, without messages, so that no page behind it waits. `Context.flush` feeds it whole again. Without this
+    protocol a context knows of such pages only as long as it is open.
+    """
+
+    def set_aside(self, context: str) -> Collection[int]:
+        """Return the pages of *context* that were observed as set aside last. One query."""
         ...
 
 

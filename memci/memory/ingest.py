@@ -14,7 +14,7 @@ from collections import Counter
 from .backend import PageRecord, Scope
 from .forgetting import forget
 from .owner import Session
-from .repository.pages import OBSERVED, QUARANTINED
+from .repository.pages import ASIDE, OBSERVED, QUARANTINED
 from .retrieval.passages import passage_terms, passages
 from .retrieval.postings import stored
 
@@ -35,7 +35,7 @@ def observe(session: Session, page: PageRecord) -> int:
         known = owner.pages.find(page.context, page.index)
         if known and known.digest == digest:  # another process was faster
             return known.id
-        marks = known.marks & QUARANTINED if known else 0
+        marks = (known.marks & QUARANTINED if known else 0) | (ASIDE if page.aside else 0)
         if known:  # nothing of its old text may be left, nor of what was derived from it
             forget(owner, Scope(page.context, (page.index,)))
         if known or owner.pages.acknowledged(page.context) >= page.index:
@@ -44,7 +44,7 @@ def observe(session: Session, page: PageRecord) -> int:
         owner.add_passages(stored(owner.passages, context, id_, page.at, pieces))
         if known and known.tier != OBSERVED:
             owner.pages.enqueue(id_)
-        if session.has_model and page.entries and not marks and not owner.jobs.enqueue("page", id_):
+        if session.has_model and page.entries and not marks & QUARANTINED and not owner.jobs.enqueue("page", id_):
             owner.jobs.skip()
     if known:
         store.scrub()
@@ -63,5 +63,6 @@ def admit(session: Session, page: PageRecord) -> None:
 
 def _digest(page: PageRecord) -> bytes:
     """Return 16 bytes that are equal for pages with equal content."""
-    text = json.dumps([page.entries, page.turn, page.at, sorted(page.quotes)], sort_keys=True, ensure_ascii=False)
+    fields = [page.entries, page.turn, page.at, sorted(page.quotes), *([True] if page.aside else [])]
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -125,6 +125,11 @@ class TieredMemory:
         with self._session.store.lock:
             return self._session.owner.pages.acknowledged(context)
 
+    def set_aside(self, context: str) -> Collection[int]:
+        """Return the pages of *context* that were set aside: they could not be read, or not be taken."""
+        with self._session.store.lock:
+            return self._session.owner.pages.aside(context)
+
     def search(
         self,
         query: str,

@@ -190,6 +190,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         "tests/context/test_context_transfer_refused.py -k made_up",
     ),
+    Mutant(
+        "a page that can't be fed is set aside",
+        "memci/context/memory_feed.py",
+        "            self._set_aside(row, error)\n\n    def _observe",
+        "            raise\n\n    def _observe",
+        "tests/memory/test_memory_feed_aside.py",
+        quick=True,
+    ),
     # -- memory follows the store
     Mutant(
         "an append is stored before it is shown",

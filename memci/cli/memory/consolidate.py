@@ -167,6 +167,7 @@ def _feed(storage: Storage, context: str, memory: TieredMemory, jobs: _Jobs) -> 
         for _ in range(ATTEMPTS):
             window = loaded(storage, OpenRequest(context, read_only=True, searchable=True)).window
             feed = MemoryFeed(storage, window, memory)
+            feed.retry()
             while feed.send(BATCH if memory.has_model else _ALL) and memory.has_model:
                 jobs.run(memory)
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile

@@ -12,11 +12,15 @@ nothing of searching.
 """
 
 import logging
+from collections.abc import Mapping
+
+import numpy as np
 
 from ...errors import EmbeddingFailed
 from ..owner import Session
+from ..repository.items import Vector
 from ..repository.pages import QUARANTINED
-from ..retrieval.embedders import embedded
+from ..retrieval.embedders import Embedder, embedded
 from ..retrieval.passages import entry_text
 from ..tiers.events import INTERVAL
 from ..tiers.facts import About, Known
@@ -28,6 +32,8 @@ from .step import by_rule
 
 BATCH = 32
 """passages that are embedded at once"""
+_FAILING = 3
+"""passages that fail one by one, and none before them did not: the embedder is away"""
 _LOG = logging.getLogger("memci")
 
 
@@ -98,22 +104,37 @@ def _embed(session: Session) -> None:
     words and cost precision.
     """
     owner, embedder = session.owner, session.embedder
-    while missing := owner.passages.unembedded(embedder.name, BATCH) if embedder.semantic else []:
+    last = 0
+    while missing := owner.passages.unembedded(embedder.name, BATCH, after=last) if embedder.semantic else []:
+        last = missing[-1].id
         pages = {id_: dict(page.entries) for id_, page in session.raw(list({each.page for each in missing}))}
-        texts = []
+        texts = {}
         for each in missing:
             message = pages.get(each.page, {}).get(each.entry)
-            texts.append("" if message is None else entry_text(message)[each.start : each.start + each.size])
-        try:
-            vectors = embedded(embedder, texts)
-        except EmbeddingFailed as error:
-            _LOG.warning("passages are found by words until they are embedded: %s", error)
+            texts[each.id] = "" if message is None else entry_text(message)[each.start : each.start + each.size]
+        vectors = _vectors(embedder, texts)
+        if not vectors:
             return
-        ids = [each.id for each in missing]
         with owner.change():
-            owner.passages.keep_vectors(embedder.name, dict(zip(ids, vectors, strict=True)))
+            owner.passages.keep_vectors(embedder.name, vectors)
         if owner.passage_vectors is not None:
-            owner.passage_vectors.add(ids, vectors)
+            owner.passage_vectors.add(list(vectors), np.stack(list(vectors.values())))
+
+
+def _vectors(embedder: Embedder, texts: Mapping[int, str]) -> dict[int, Vector]:
+    """Return the vectors of *texts*: all at once, or one by one without those that fail. {} if the embedder is away."""
+    try:
+        return dict(zip(texts, embedded(embedder, list(texts.values())), strict=True))
+    except EmbeddingFailed as error:
+        _LOG.warning("passages are found by words until they are embedded: %s", error)
+    found: dict[int, Vector] = {}
+    for failed, (id_, text) in enumerate(texts.items()):
+        try:
+            found[id_] = embedded(embedder, [text])[0]
+        except EmbeddingFailed:
+            if failed == _FAILING and not found:
+                break
+    return found
 
 
 def _evict(session: Session, now: float) -> None:

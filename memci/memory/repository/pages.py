@@ -18,8 +18,9 @@ from .store import OwnerTable
 OBSERVED, SHORT, MID, EVICTED = range(4)
 """the tier of a page: found by words only, in the short-term queue, in an episode, in none any more"""
 
-FACTS, GRAPH, QUARANTINED = 1, 2, 4
-"""bits of `analyzed`: facts and the profile were derived from the page; the graph was; nothing may ever be"""
+FACTS, GRAPH, QUARANTINED, ASIDE = 1, 2, 4, 8
+"""bits of `analyzed`: facts and the profile were derived from the page; the graph was; nothing may ever be; the page
+was set aside, without its messages"""
 
 
 class KnownPage(NamedTuple):
@@ -34,7 +35,7 @@ class KnownPage(NamedTuple):
     """of what the page said when it was observed"""
     tier: int
     marks: int
-    """`FACTS`, `GRAPH`, `QUARANTINED`"""
+    """`FACTS`, `GRAPH`, `QUARANTINED`, `ASIDE`"""
     episode: int | None
     chain: int | None
     before: int | None
@@ -81,6 +82,10 @@ class PageTable(OwnerTable):
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
         return self._store.read_value(_ACKNOWLEDGED, self._owner.name, context) or 0
+
+    def aside(self, context: str) -> list[int]:
+        """Return the pages of *context* that were set aside. O(its pages)."""
+        return self._store.read_column(_ASIDE, self._owner.name, context, ASIDE)
 
     def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
         """Return the ids of all pages, or of those of a context, or with *indexes*. O(what is returned)."""
@@ -285,6 +290,10 @@ _ROW = _PAGE + "WHERE g.id = ?"
 _GROUPED = _PAGE + "WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"
 _ACKNOWLEDGED = """
 SELECT c.heard FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr WHERE o.name = ? AND c.name = ?"""
+_ASIDE = """
+SELECT g.page FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
+JOIN memory_page AS g ON g.context = c.nr
+WHERE o.name = ? AND c.name = ? AND g.analyzed & ? ORDER BY g.page"""
 _ACKNOWLEDGE = """
 INSERT INTO memory_context(owner, name, heard) VALUES (?, ?, ?)
 ON CONFLICT(owner, name) DO UPDATE SET heard = max(heard, excluded.heard)"""

@@ -74,9 +74,10 @@ class PassageTable(OwnerTable):
         """Return the passages with *ids*, without those that are gone."""
         return {row[0]: FoundPassage(*row) for row in self._store.read_rows(_FIND, json.dumps(ids))}
 
-    def unembedded(self, model: str, most: int) -> list[UnembeddedPassage]:
-        """Return up to *most* passages without a vector of *model*, the oldest first. O(passages before them)."""
-        return [UnembeddedPassage(*row) for row in self._store.read_rows(_UNEMBEDDED, self._owner.name, model, most)]
+    def unembedded(self, model: str, most: int, *, after: int) -> list[UnembeddedPassage]:
+        """Return up to *most* passages *after* one (an id) without a vector of *model*, oldest first. O(passages)."""
+        rows = self._store.read_rows(_UNEMBEDDED, self._owner.name, after, model, most)
+        return [UnembeddedPassage(*row) for row in rows]
 
     def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
         """Keep the vectors of passages (by their ids), and drop all that another model made."""
@@ -106,7 +107,7 @@ FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_cont
 WHERE s.id IN (SELECT value FROM json_each(?))"""
 _UNEMBEDDED = """
 SELECT s.id, s.page, s.entry, s.start, s.size FROM memory_owner AS o JOIN memory_passage AS s ON s.owner = o.nr
-WHERE o.name = ? AND NOT EXISTS
+WHERE o.name = ? AND s.id > ? AND NOT EXISTS
     (SELECT 1 FROM memory_vector AS v WHERE v.page = s.page AND v.passage = s.id AND v.model = ?)
 ORDER BY s.id LIMIT ?"""
 _KEEP_VECTOR = "INSERT OR REPLACE INTO memory_vector SELECT page, id, ?, owner, ? FROM memory_passage WHERE id = ?"

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ...errors import InvalidSetting, WriteConflict
-from ...storage.protocol import PageState, Storage, Transition
+from ...storage.protocol import CompactionRow, OpRow, PageState, Storage, Transition
 from .model import Model, ModelledStore
 from .rows import Reread, appended, forked, with_op
 
 _runs = count()
 _names = st.sampled_from(["a", "A", "a%", "fork", "fork of a fork"])
-_bodies = st.lists(st.binary(max_size=9) | st.just(b"x" * 5_000), max_size=4)
-_ops = st.none() | st.sampled_from(["op1", "op2", "op3"])
+_bodies = st.lists(st.binary(max_size=9) | st.just(b"x" * 5_000), max_size=4) | st.just([b"many"] * 70)
+_ops = st.none() | st.sampled_from(["op1", "op \x00ü", ""])
 _compactions = st.none() | st.text("ab<\x00ä", max_size=5)
 
 
@@ -56,7 +56,23 @@ class StorageMachine(RuleBasedStateMachine):
     def append(self, name: str, bodies: list[bytes], op_id: str | None) -> None:
         """Commit a page, perhaps with an op that is known already."""
         transition = appended(self.pair.following(self._id(name)), *bodies)
-        self.pair.commit(with_op(transition, op_id, bytes([len(bodies) + 1]) * 16))
+        self.pair.commit(with_op(transition, op_id, bytes([len(bodies) % 9 + 1]) * 16))
+
+    @rule(name=_names, revision=st.sampled_from([7, 9_000]), bodies=_bodies, compaction=_compactions)
+    def arrive(self, name: str, revision: int, bodies: list[bytes], compaction: str | None) -> None:
+        """Commit a new context with its past, or try to put one before a context that is there."""
+        record = self.pair.following(self._id(name))._replace(head=0, next_page=1, revision=revision)
+        history = (CompactionRow(2, 0, 0, "two"), CompactionRow(5, min(1, len(bodies)), 0, "five ü"))
+        ops = (
+            () if len(bodies) < 2 else (OpRow("newer", b"n" * 16, 1, ((1, 1),)), OpRow("op1", b"o" * 16, 0, ((1, 0),)))
+        )
+        moved = appended(record, *bodies)._replace(history=history, ops=ops, compaction=compaction)
+        if record.id in self.pair.models:
+            moved = moved._replace(record=moved.record._replace(revision=9_999))
+            with pytest.raises(WriteConflict):
+                self.store.commit(moved)
+        else:
+            self.pair.commit(moved)
 
     @precondition(lambda self: any(model.pages for model in self.pair.models.values()))
     @rule(data=st.data(), compaction=_compactions, state=st.sampled_from(["{}", "[1]"]))
@@ -93,9 +109,12 @@ class StorageMachine(RuleBasedStateMachine):
     @rule(data=st.data(), compaction=_compactions, stale=st.booleans())
     def erase(self, data: st.DataObject, compaction: str | None, stale: bool) -> None:
         """Put tombstones in the place of entries, for all that show them; perhaps one of these is at another state."""
-        named = data.draw(st.sampled_from([model for model in self.pair.models.values() if model.record.head]))
-        seqs = data.draw(st.sets(st.integers(0, named.record.head - 1), min_size=1, max_size=3))
-        erasure = self.pair.erasure(*((named.record.id, seq) for seq in sorted(seqs)))
+        models = [model for model in self.pair.models.values() if model.record.head]
+        rows = {}
+        for named in data.draw(st.lists(st.sampled_from(models), unique=True, min_size=1, max_size=2)):
+            for seq in data.draw(st.sets(st.integers(0, named.record.head - 1), min_size=1, max_size=3)):
+                rows[named.owner(seq).record.id, seq] = named.record.id
+        erasure = self.pair.erasure(*((context, seq) for (_, seq), context in sorted(rows.items())))
         *others, last = (each._replace(compaction=compaction) for each in erasure.transitions)
         if stale:
             last = last._replace(record=last.record._replace(revision=last.record.revision - 1))

@@ -25,10 +25,13 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--kinds", default=",".join(_KINDS), help=",".join(_KINDS))
     parser.add_argument("--cycles", type=int, help="default 10000")
     parser.add_argument("--requests", type=int, help="of each row (default 1600)")
+    parser.add_argument("--turns", type=int, help=f"of one owner at first (default {TURNS})")
+    parser.add_argument("--owners", type=int, help=f"many of them (default {OWNERS})")
     options = parser.parse_args(arguments)
     count = options.cycles or (300 if options.quick else 10_000)
     requests = options.requests or (160 if options.quick else 1_600)
-    turns, owners = (60, 50) if options.quick else (TURNS, OWNERS)
+    turns = options.turns or (60 if options.quick else TURNS)
+    owners = options.owners or (50 if options.quick else OWNERS)
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name, progress() as bar:
         if "cycles" in options.parts:

@@ -17,7 +17,8 @@ from .owner import Owner, owner_of
 from .repository.items import dumped, validated
 from .repository.job_queue import savers
 from .repository.store import MemoryStore
-from .tiers import episodes
+from .retrieval import knowledge
+from .tiers import episodes, facts
 from .tiers.notes import Note
 from .tiers.profile import Profile
 from .tiers.topics import ChainSummary
@@ -97,6 +98,8 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
             owner.pages.forget_context(context)
         owner.store.purge()
         owner.outdate()
+    facts.forget_texts()
+    knowledge.forget_texts()
     return Forgotten(len(pages), len(derived), scrubbed=owner.store.scrub())
 
 

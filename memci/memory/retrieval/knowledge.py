@@ -75,6 +75,11 @@ def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], no
             owner.items.retrieved((key, known.facts[key].retrieved) for key in own)
 
 
+def forget_texts() -> None:
+    """Remove the texts of facts from the cache of their terms: one of them was erased."""
+    _terms.cache_clear()
+
+
 @lru_cache(maxsize=4096)
 def _terms(text: str) -> frozenset[str]:
     return frozenset(terms(text))

@@ -168,6 +168,11 @@ def _compared(text: str) -> tuple[str, tuple[frozenset[str], bool], frozenset[st
     return " ".join(re.findall(r"\w+", lowered)), signs, frozenset(map(folded, terms(text))) - {""}
 
 
+def forget_texts() -> None:
+    """Remove the texts of facts from the cache of their comparison: one of them was erased."""
+    _compared.cache_clear()
+
+
 def vocabulary(text: str) -> frozenset[str]:
     """Return the words of *text* that may show where another text comes from. O(characters)."""
     return frozenset(

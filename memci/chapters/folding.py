@@ -102,7 +102,7 @@ def revised(
         if page.tokens <= ceiling.tokens:
             return page, tuple(unloaded)
         # The counter's sums don't add up: aim lower, in the end at nothing.
-        target -= max(page.tokens - ceiling.tokens, 1)
+        target -= page.tokens - ceiling.tokens
 
 
 def _shortened(lines: list[ListedPage], room: int) -> list[ListedPage]:

@@ -49,7 +49,7 @@ def clipped(
         cost = weigh(view)
         if cost <= limit:
             return view
-        cap = max(1, min(cap - 1, cap - (cost - limit) // pieces - 8, cap * 7 // 8))
+        cap = max(1, min(cap - (cost - limit) // pieces - 8, cap * 7 // 8))
     return _thinned(view, limit, call, weigh)
 
 

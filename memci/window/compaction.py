@@ -7,6 +7,7 @@
 storage, beyond the rows that are stored.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -31,6 +32,9 @@ SENTENCE_COLUMNS = 1200
 """of an instruction; longer ones are not recognised as such"""
 LEAST_LINE = 12
 """Tokens that the line of an entry costs at the least, about."""
+
+_OTHERS_WORDS = re.compile(r"\A\s*\[tool_result\]\s.*|<memci:(\w+ \w+)>.*?</memci:\1>", re.DOTALL)
+"""what has the user's role but quotes others: an observation of the text protocol, and our own frames"""
 
 
 def compaction(
@@ -153,12 +157,12 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
 
 
 def instruction_sentences(page: StoredPage) -> list[str]:
-    """Return the instructions that users gave on *page*, each on one line. O(characters)."""
+    """Return the instructions that users gave on *page*, in their own words, each on one line. O(characters)."""
     return [
         one_line(sentence, SENTENCE_COLUMNS)
         for node in page.nodes
-        if node.message["role"] == "user" and node.quotes is None
-        for sentence in instructions_in(text_of(node.message))
+        if node.message["role"] == "user"
+        for sentence in instructions_in(_OTHERS_WORDS.sub(" ", text_of(node.message)))
     ]
 
 

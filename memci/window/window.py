@@ -213,7 +213,7 @@ class Window:
             tokens = self.weigh(late_result(view, self.state.nonce) if late else view)
             if tokens <= limit or not late or clip == 1:
                 return view, tokens, clip
-            clip = max(1, min(clip - 8, clip * limit // tokens))
+            clip = max(1, clip * limit // tokens)
 
     def occupancy(self, pending: tuple[Unit, ...] = (), *, settles: bool = False) -> Occupancy:
         """Return what is in the window, as a plan needs it. O(messages in the window).

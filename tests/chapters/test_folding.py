@@ -170,3 +170,21 @@ def test_counter_whose_sums_do_not_add_up_ends_all_the_same():
     )
 
     assert contents.tokens <= 300
+
+
+def test_counter_whose_sums_do_not_add_up_costs_as_little_as_it_must():
+    """Where a block costs more than its lines, a fold aims lower until it fits, and not at nothing."""
+    new = [line(index) for index in range(1, 13)]
+
+    page, unloaded = revised(
+        ContentsPage(),
+        new,
+        OverCeiling(600),
+        order=sorted,
+        nonce="00000000",
+        count=quarters,
+        weigh=lambda message: 8 * weigh(message) // 5,
+    )
+
+    assert 400 < page.tokens <= 600
+    assert unloaded == ()

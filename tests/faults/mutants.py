@@ -89,10 +89,7 @@ def killed(mutant: Mutant, seed: int, until: float) -> Outcome:
     if left < 1:
         return Outcome(mutant, UNTRIED, 0.0)
     with tempfile.TemporaryDirectory(prefix="mutant-") as made:
-        folder = Path(made)
-        shutil.copytree(ROOT / "memci", folder / "memci", ignore=shutil.ignore_patterns("__pycache__"))
-        (folder / "tests").symlink_to(ROOT / "tests")
-        (folder / "pyproject.toml").symlink_to(ROOT / "pyproject.toml")
+        folder = copied(Path(made))
         problem = applied(mutant, folder) if mutant.path else None
         if problem is not None:
             return Outcome(mutant, problem, time.monotonic() - begin)
@@ -112,6 +109,14 @@ def killed(mutant: Mutant, seed: int, until: float) -> Outcome:
         done.returncode, f"its killer broke: {done.stdout[-300:]}{done.stderr[-300:]}"
     )
     return Outcome(mutant, verdict, time.monotonic() - begin)
+
+
+def copied(folder: Path) -> Path:
+    """Copy the package into *folder*, beside the tests, and return the folder."""
+    shutil.copytree(ROOT / "memci", folder / "memci", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "tests").symlink_to(ROOT / "tests")
+    (folder / "pyproject.toml").symlink_to(ROOT / "pyproject.toml")
+    return folder
 
 
 def applied(mutant: Mutant, folder: Path) -> str | None:

@@ -1,6 +1,7 @@
 """What leaves a window is told to the memory: all of it in the end, and nothing twice in effect, whatever happens."""
 
 import contextlib
+import json
 
 import pytest
 from machine_chats import chat, heard_of, owed, states, talk, turn, unloaded, word
@@ -220,6 +221,20 @@ def test_tiers_are_right_when_the_process_dies_between_any_two_steps(each_storag
     check(memory)
     expected = {("alice", index): unloaded for index, (_, unloaded) in owed(each_storage).items()}
     assert {key: tier != "observed" for key, tier in tiers(memory).items()} == expected
+
+
+def test_handle_that_only_feeds_the_memory_never_commits(storage):
+    """Its flush tells the memory all, and the writer of the context beside it meets no conflict."""
+    writer, memory = talk(chat(storage, memory=Told()), range(1, 21)), Told()
+    feeder = chat(storage, memory=memory, window=None, nonce=None)
+    before = storage.load("alice")
+
+    feeder.flush()
+
+    assert heard_of(memory) == owed(storage)
+    assert storage.load("alice") == before
+    assert json.loads(before[0].state)["outbox"]
+    talk(writer, [21])
 
 
 def test_page_that_is_told_out_of_turn_hides_none_before_it(storage):

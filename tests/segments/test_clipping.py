@@ -219,3 +219,18 @@ def test_clipped_by_a_real_vocabulary_fits():
 
         assert message_tokens(view, count) <= 300
         assert text.isspace() or len(view["content"]) > 100
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit"),
+    [([600] * 8, 500), ([6] * 90 + [6_000], 1_400)],
+    ids=["each part is far too long", "one long part of many"],
+)
+def test_parts_are_shortened_before_any_is_left_out(sizes, limit):
+    """Whatever is too long, all parts stay if their shortened texts fit."""
+    message = {"role": "user", "content": [{"type": "text", "text": "word " * size} for size in sizes]}
+
+    view = clip(message, limit)
+
+    assert len(view["content"]) == len(sizes)
+    assert weigh(view) <= limit

@@ -206,8 +206,10 @@ def test_size_limit_is_exact() -> None:
             encode({"content": [text + "x"]})
         assert (caught.value.limit, caught.value.at_most) == ("message bytes", MAX_BYTES)
         assert caught.value.value > MAX_BYTES
-    with pytest.raises(LimitExceeded):
-        encode({"content": "x" * 10_000_000})
+    for size in (MAX_BYTES, 10_000_000):
+        with pytest.raises(LimitExceeded) as caught:
+            encode({"content": "x" * size})
+        assert caught.value.value > MAX_BYTES
 
 
 def test_decode_refuses_what_it_does_not_know() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memci.errors import HandlePoisoned, StorageBusy, StorageFull, StorageUnavailable
+from memci.errors import HandlePoisoned, LimitExceeded, StorageBusy, StorageFull, StorageUnavailable
 from memci.storage import SQLiteStorage
 from memci.storage.protocol import PageState
 from memci.testing.storage import DurableStorageConformance
@@ -138,6 +138,19 @@ def test_full_disk_keeps_nothing_of_the_call(storage: SQLiteStorage) -> None:
     storage._connection.pragma("max_page_count", pages + 1_000)
     assert storage.commit(transition) is None
     assert len(list(storage.entries("a"))) == 3
+
+
+def test_file_takes_as_many_contexts_as_it_has_numbers(storage: SQLiteStorage, path: Path) -> None:
+    """A number is a part of the keys of rows: the last one is used, and no context is made beyond it."""
+    append(storage, "a", b"1")
+    execute(path, "UPDATE context SET nr = ?", 2**23 - 2)
+
+    append(storage, "b", b"2")
+    with pytest.raises(LimitExceeded, match="contexts in one file"):
+        append(storage, "c", b"3")
+
+    assert [row.body for row in storage.entries("b")] == [b"2"]
+    assert storage.load("c") is None
 
 
 def test_failing_disk_poisons_the_handle(storage: SQLiteStorage) -> None:

@@ -382,6 +382,7 @@ def test_entry_that_is_shown_clipped_is_given():
     assert (none, index) == (None, 42)
     assert quotations(quoted) == [(2, False, 0, "long")]
     assert ask(shown, {"index": 42, "entry": 1, "offset": None})[1] is None
+    assert ask(page(said("long"), in_window=True, clipped=(1,)))[1] is None
 
 
 def test_functions_call_the_same_recall():

@@ -1,0 +1,98 @@
+"""What a SQLite store asks of the disk beside its commits: the checkpoint, and the sync of an op that it finds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.shim import library, preloaded
+
+pytestmark = pytest.mark.slow
+
+SETTING = """
+import errno, json, sys
+from memci.errors import HandlePoisoned
+from memci.storage import SQLiteStorage
+from memci.testing.storage.rows import append, appended, current, with_op
+from tests.faults.shim import COUNTED, FAULTS, Action, Call, Fault, Shim
+
+folder, shim = sys.argv[1], Shim()
+file = f"{folder}/agent.db"
+
+def log_fills(store):
+    for _ in range(7):
+        append(store, "a", b"x" * 600_000)
+"""
+CHECKPOINT = """
+store = SQLiteStorage(file, durability="fast")
+log_fills(store)  # from here on the log has its size: only the file itself has to grow
+shim.arm(folder, {fault}, 1)
+log_fills(store)
+fired, goes_on = shim.fired, True
+shim.disarm()
+try:
+    append(store, "a", b"y")
+except HandlePoisoned:
+    goes_on = False
+store.close()
+print(json.dumps([fired, goes_on, [len(row.body) for row in SQLiteStorage(file).entries("a")]]))
+"""
+KNOWN_OP = """
+first = SQLiteStorage(file, durability="fast")
+transition = appended(current(first, "a"), b"1")
+transition = with_op(transition, "once")
+first.commit(transition)
+other, syncs = SQLiteStorage(file), []
+for _ in range(2):
+    shim.arm(folder, COUNTED, 0)
+    assert other.commit(transition).op_id == "once"
+    syncs.append(shim.counted()[Call.SYNC])
+print(json.dumps(syncs))
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    try:
+        return preloaded(library(str(tmp_path_factory.mktemp("shim"))))
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def ran(environment, tmp_path):
+    """Return what a program prints that runs with the shim."""
+
+    def run(program: str) -> object:
+        command = [sys.executable, "-c", SETTING + program, str(tmp_path)]
+        done = subprocess.run(command, env=environment, cwd=Path.cwd(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("fault", "goes_on"),
+    [('FAULTS["enospc"]', True), ("Fault(Action.FAIL_ONCE, Call.EXTEND, errno.EIO)", False)],
+    ids=["full", "broken"],
+)
+def test_checkpoint_that_fails_loses_nothing(ran, fault, goes_on):
+    """The log still holds all; if the disk is full, the handle goes on later, after an I/O error it does not."""
+
+    fired, went_on, sizes = ran(CHECKPOINT.format(fault=fault))
+
+    assert fired
+    assert went_on is goes_on
+    assert sizes == [600_000] * 14 + [1] * goes_on
+
+
+def test_op_that_is_known_is_synced_once(ran):
+    """The writer of an op may have died before its sync: who finds it syncs it, and need not do so again."""
+
+    first, second = ran(KNOWN_OP)
+
+    assert first > 0
+    assert second == 0

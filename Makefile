@@ -3,7 +3,7 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,$(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
 BIN := .venv/bin
 
-.PHONY: demo test embeddings lint types bench faults torture clean
+.PHONY: demo test embeddings lint types bench faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -20,6 +20,9 @@ faults: .venv/ready        ## break things on purpose, for two minutes at most
 TIMES ?= 1
 torture: .venv/ready       ## the same for an hour; TIMES=8 makes it a night
 	@$(BIN)/python -m tests.faults --tier long --times $(TIMES)
+
+mutation: .venv/ready      ## small mistakes all over the core, an hour at most; OPTIONS="--seed 7 --only memci/window"
+	@$(BIN)/python -m tests.faults.mutation $(OPTIONS)
 
 lint: .venv/ready          ## ruff: rules and format
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -183,7 +183,7 @@ def test_counter_whose_sums_do_not_add_up_costs_as_little_as_it_must():
         order=sorted,
         nonce="00000000",
         count=quarters,
-        weigh=lambda message: 8 * weigh(message) // 5,
+        weigh=lambda message: 2 * weigh(message),
     )
 
     assert 400 < page.tokens <= 600

@@ -28,6 +28,10 @@ _ROWS = "memci/storage/sqlite/rows.py"
 _WRITER = "memci/history/writer.py"
 _ERASING = "memci/history/erase.py"
 _QUOTING = "memci/history/quotations.py"
+_WINDOW = "memci/window/window.py"
+_COMPACTION = "memci/window/compaction.py"
+_WINDOW_TESTS = "tests/window/test_window.py"
+_CHECKPOINT_TESTS = "tests/faults/test_checkpoint.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # -- what is on disk when a call returns
@@ -328,5 +332,84 @@ MUTANTS: tuple[Mutant, ...] = (
         '                    make_final(self._files.sync, "", None)\n',
         "",
         "syscalls",
+    ),
+    # -- what the window shows
+    Mutant(
+        "pinned pages are no active ones", _WINDOW, "active.closed) - pinned > n", "active.closed) > n", _WINDOW_TESTS
+    ),
+    Mutant("the state stays small", _WINDOW, "*draft.interrupted)[-WAITING:]", "*draft.interrupted)", _WINDOW_TESTS),
+    Mutant(
+        "a page that was recalled is not unloaded",
+        _COMPACTION,
+        ".keys()) - again - back",
+        ".keys()) - back",
+        _WINDOW_TESTS,
+    ),
+    Mutant("lines are by number", _COMPACTION, "    lines.sort(key=lambda line: line.index)\n", "", _WINDOW_TESTS),
+    Mutant(
+        "a page is listed again once",
+        _WRITER,
+        "replace(window.state, relist=(), compactions",
+        "replace(window.state, compactions",
+        _WINDOW_TESTS,
+    ),
+    Mutant(
+        "what others said is no instruction of the user",
+        _COMPACTION,
+        'instructions_in(_OTHERS_WORDS.sub(" ", text_of(node.message)))',
+        "instructions_in(text_of(node.message))",
+        "tests/context/test_context_instructions.py",
+    ),
+    Mutant(
+        "older ranges are joined",
+        "memci/chapters/folding.py",
+        "[*ranges[:-1], *_joined(ranges[-1:], folded)]",
+        "[*ranges, *_joined([], folded)]",
+        "tests/golden -k travel",
+    ),
+    Mutant(
+        "a fold goes no further than it must",
+        "memci/chapters/folding.py",
+        "target -= page.tokens - ceiling.tokens",
+        "target = 0",
+        "tests/chapters/test_folding.py",
+    ),
+    Mutant(
+        "all parts of a message are shortened before one goes",
+        "memci/segments/clipping.py",
+        "cap = max(1, min(cap - (cost - limit) // pieces - 8, cap * 7 // 8))",
+        "cap = max(1, cap * 7 // 8)",
+        "tests/segments/test_clipping.py",
+    ),
+    Mutant(
+        "a page that is shown is pointed at",
+        "memci/tools/recall_page.py",
+        "if first not in page.clipped or asked.entry is None:",
+        "if first not in page.clipped:",
+        "tests/tools/test_recall_page.py",
+    ),
+    Mutant(
+        "a handle that only feeds the memory never commits",
+        _WRITER,
+        "if self._wrote and self",
+        "if self",
+        "tests/memory/test_memory_feed.py",
+    ),
+    # -- what a store asks of the disk beside its commits
+    Mutant("the log is copied", _SQLITE, "if self._log_pages >= _CHECKPOINT_PAGES:", "if False:", _CHECKPOINT_TESTS),
+    Mutant(
+        "a full disk ends no handle at a checkpoint",
+        _SQLITE,
+        "apsw.LockedError, apsw.FullError)",
+        "apsw.LockedError)",
+        _CHECKPOINT_TESTS,
+    ),
+    Mutant("a known op is synced", _SQLITE, '"user_version", SCHEMA_VERSION)', '"user_version")', _CHECKPOINT_TESTS),
+    Mutant(
+        "a context has a number that keys hold",
+        _WRITE,
+        "        if nr > _MAX_CONTEXTS:",
+        "        if False:",
+        "tests/storage/test_sqlite.py -k contexts_as_it_has",
     ),
 )

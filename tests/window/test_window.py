@@ -79,6 +79,7 @@ def test_pages_are_listed_by_number_and_one_that_was_recalled_is_not_unloaded():
     context.archive(keep=0)
     assert where(context)[1] == "unloaded"
 
+    context.recall_page(2)  # it has its line
     for number in (5, 6):  # in two turns: it is noted once
         context.recall_page(1)
         context.append_turn(*turn(number))
@@ -89,6 +90,22 @@ def test_pages_are_listed_by_number_and_one_that_was_recalled_is_not_unloaded():
     assert listed(context)[-1] == [1, 4, 5]
     assert stored_state(storage)["relist"] == []
     assert where(context)[1] == "archived"
+
+
+def test_page_that_was_recalled_and_pinned_comes_back_and_is_not_listed():
+    """One place for each page: in the window or on the contents."""
+    context = talked(3, rules=[lambda pages, _: [1]])
+    context.archive(keep=0)
+    context.append_turn(*turn(4))
+    context.archive(keep=0)
+    assert where(context)[1] == "unloaded"
+    context.recall_page(1)
+    context.pin(1)
+
+    context.archive(keep=0)
+
+    assert where(context)[1] == "active"
+    assert 1 not in [index for block in listed(context) for index in block]
 
 
 def test_page_of_a_range_that_was_recalled_is_not_unloaded():

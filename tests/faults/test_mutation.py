@@ -111,14 +111,14 @@ def test_survivors_are_named(package, capsys):
     code = main(["--seed", "7", "--only", "memci/small.py", "--reach", str(kept)])
 
     said = capsys.readouterr().out
-    lines = sorted(line.rpartition("  ")[0] for line in said.splitlines()[1:-1])
+    lines = [line.rpartition("  ")[0] for line in said.splitlines()[1:-1]]
     assert code == 1
-    assert lines == [
+    assert set(lines) == {
         f"{CAUGHT}     memci/small.py:2 2 → 1: return n < 2",
         f"{UNREACHED}  memci/small.py:5 not → nothing: return not n",
         f"{SURVIVED}   memci/small.py:2 2 → 3: return n < 2",
         f"{SURVIVED}   memci/small.py:2 < → <=: return n < 2",
-    ]
+    }
     assert said.splitlines()[-1].startswith("4 tried: ")
     assert [functions for _, functions in json.loads(kept.read_text()).values()] == [["memci/small.py:small"]]
     assert "n < 2" in module.read_text("utf-8")

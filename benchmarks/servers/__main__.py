@@ -9,12 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from ..memory.talks import Talks
 from ..results import CONSOLE, HERE, headline, keep, line, progress, record, table
 from .cycles import OWNERS, TURNS, cycles
 from .load import load
 
 _KINDS = ("one", "grows", "many")
-_CLIENTS = (1, 4, 16)
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--kinds", default=",".join(_KINDS), help=",".join(_KINDS))
     parser.add_argument("--cycles", type=int, help="default 10000")
     parser.add_argument("--requests", type=int, help="of each row (default 1600)")
+    parser.add_argument("--clients", default="1,4,16", help="how many at a time (default 1,4,16)")
     parser.add_argument("--turns", type=int, help=f"of one owner at first (default {TURNS})")
     parser.add_argument("--owners", type=int, help=f"many of them (default {OWNERS})")
     options = parser.parse_args(arguments)
@@ -33,20 +34,23 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     turns = options.turns or (60 if options.quick else TURNS)
     owners = options.owners or (50 if options.quick else OWNERS)
     figures: dict[str, Any] = {}
+    talks = Talks()
     with tempfile.TemporaryDirectory() as name, progress() as bar:
         if "cycles" in options.parts:
             figures["cycles"] = [
-                cycles(Path(name), kind, count, turns=turns, owners=owners, played=line(bar, kind, count))
+                cycles(Path(name), talks, kind, count, turns=turns, owners=owners, played=line(bar, kind, count))
                 for kind in options.kinds.split(",")
             ]
         if "load" in options.parts:
             figures["load"] = [
-                load(Path(name), durability, kind, clients, requests)
+                load(Path(name), talks, durability, kind, clients, requests)
                 for durability in ("full", "fast")
                 for kind in ("threads", "tasks")
-                for clients in _CLIENTS
+                for clients in map(int, options.clients.split(","))
             ]
-    result = record({"cycles": count, "requests": requests, "turns": turns, "owners": owners}, figures)
+    result = record(
+        {"cycles": count, "requests": requests, "clients": options.clients, "turns": turns, "owners": owners}, figures
+    )
     keep(result, log=None if options.quick else HERE / "servers.jsonl", file=None)
     show(result)
     return result

@@ -34,10 +34,9 @@ _FEW_BYTES = 8 * 2**20
 
 
 def cycles(
-    folder: Path, kind: str, count: int, *, turns: int, owners: int, played: Callable[[int], None]
+    folder: Path, talks: Talks, kind: str, count: int, *, turns: int, owners: int, played: Callable[[int], None]
 ) -> dict[str, Any]:
     """Run *count* cycles of a *kind*, and return the slopes and the time of a cycle (median, ms)."""
-    talks = Talks()
     pages = talks.pages()
     most = _FEW_BYTES if kind == "many" else CACHE_BYTES
     store = SQLiteStorage(folder / f"{kind}.db", durability="fast", cache_bytes=most)

@@ -24,10 +24,10 @@ Pages = list[list[Message]]
 
 
 def load(
-    folder: Path, durability: Literal["full", "fast"], kind: str, clients: int, requests: int
+    folder: Path, talks: Talks, durability: Literal["full", "fast"], kind: str, clients: int, requests: int
 ) -> dict[str, float | int | str]:
     """Send *requests* in total by so many *clients*; return requests per second and milliseconds of a request."""
-    source = Talks().pages()
+    source = talks.pages()
     store = SQLiteStorage(folder / f"{durability}-{kind}-{clients}.db", durability="fast")
     for client in range(clients):
         with Context.open(store, str(client), window=8_000) as context:

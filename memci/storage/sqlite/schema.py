@@ -18,6 +18,7 @@ This module knows nothing of transitions.
 
 import zlib
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import apsw
@@ -28,97 +29,15 @@ from .rows import Row, compaction_crc, crc
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
 SCHEMA_VERSION: Final = 3
 
-_COMPACTION = """
-CREATE TABLE edition (
-    id INTEGER PRIMARY KEY,
-    head INTEGER NOT NULL,
-    turn INTEGER NOT NULL,
-    crc INTEGER NOT NULL,
-    text BLOB NOT NULL
-) STRICT;
-"""
-_VIEW = """
-CREATE TABLE view (
-    id INTEGER PRIMARY KEY,
-    tokens INTEGER NOT NULL,
-    clip INTEGER NOT NULL,
-    crc INTEGER NOT NULL
-) STRICT;
-"""
-_TICKET = """
-CREATE TABLE ticket (
-    number INTEGER PRIMARY KEY,
-    context TEXT NOT NULL,
-    token TEXT NOT NULL,
-    holder TEXT NOT NULL,
-    process TEXT NOT NULL,
-    since REAL NOT NULL,
-    expires REAL NOT NULL
-) STRICT;
-CREATE INDEX ticket_context ON ticket (context);
-"""
-_FORKS = "CREATE INDEX context_parent ON context (parent) WHERE parent IS NOT NULL;"
 
-_SCHEMA = f"""
-CREATE TABLE context (
-    nr INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    head INTEGER NOT NULL,
-    next_page INTEGER NOT NULL,
-    turn INTEGER NOT NULL,
-    open_page INTEGER,
-    revision INTEGER NOT NULL,
-    crc INTEGER NOT NULL,
-    owner TEXT NOT NULL,
-    settings TEXT NOT NULL,
-    state TEXT NOT NULL,
-    parent TEXT,
-    base INTEGER NOT NULL DEFAULT 0
-) STRICT;
-{_FORKS}
-{_COMPACTION}
-{_VIEW}
-{_TICKET}
-CREATE TABLE entry (
-    id INTEGER PRIMARY KEY,
-    codec INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    tokens INTEGER NOT NULL,
-    clip INTEGER NOT NULL,
-    quotes_page INTEGER,
-    quotes_entry INTEGER,
-    at TEXT,
-    crc INTEGER NOT NULL,
-    body BLOB NOT NULL
-) STRICT;
-CREATE TABLE page (
-    id INTEGER PRIMARY KEY,
-    place INTEGER NOT NULL,
-    first_seq INTEGER NOT NULL,
-    end_seq INTEGER,
-    turn INTEGER NOT NULL,
-    cut_first INTEGER,
-    cut_end INTEGER,
-    continues INTEGER,
-    archived_turn INTEGER,
-    recall_count INTEGER NOT NULL,
-    last_recalled_turn INTEGER,
-    crc INTEGER NOT NULL
-) STRICT;
-CREATE INDEX page_active ON page (id) WHERE place = 0;
-CREATE TABLE op (
-    nr INTEGER NOT NULL,
-    op_id TEXT NOT NULL,
-    first_seq INTEGER NOT NULL,
-    crc INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    entries BLOB NOT NULL,
-    PRIMARY KEY (nr, op_id)
-) STRICT, WITHOUT ROWID;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
+def _sql(name: str) -> str:
+    return Path(__file__).with_name(name).read_text("ascii")
 
+
+_TABLES: Final = _sql("tables.sql")
+_FROM_1: Final = _sql("from_1.sql")
+_FROM_2: Final = _sql("from_2.sql")
+_NUMBERS: Final = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
 _SELECT_VERSION = """
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 FROM pragma_application_id, pragma_user_version"""
@@ -141,11 +60,11 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
     try:
         found = version(connection, path)  # another process may have been first
         if not found:
-            connection.execute(_SCHEMA)
+            connection.execute(_TABLES + _NUMBERS)
         elif found < SCHEMA_VERSION:
             if found == 1:
                 _migrate_1(connection)
-            connection.execute(_TICKET + f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute(_FROM_2 + _NUMBERS)
         connection.execute("COMMIT")
     except BaseException:
         with suppress(apsw.SQLError):  # a full disk may have rolled it back meanwhile
@@ -175,11 +94,7 @@ def version(connection: apsw.Connection, path: str) -> int:
 
 def _migrate_1(connection: apsw.Connection) -> None:
     """From version 1: compactions are kept beside one another, views apart from entries, and contexts may be forks."""
-    connection.execute(
-        "ALTER TABLE edition RENAME TO edition_1;"
-        "ALTER TABLE context ADD COLUMN parent TEXT;"
-        "ALTER TABLE context ADD COLUMN base INTEGER NOT NULL DEFAULT 0;" + _FORKS + _COMPACTION + _VIEW
-    )
+    connection.execute(_FROM_1)
     contexts: list[Row] = connection.execute(
         "SELECT nr, id, owner, settings, state, head, next_page, turn, open_page, revision, crc FROM context"
     ).fetchall()

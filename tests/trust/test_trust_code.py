@@ -176,6 +176,8 @@ def constant(  # noqa: PLR0911 -- one for each kind of expression
         loop = node.generators[0]
         names = frozenset({loop.target.id}) if isinstance(loop.target, ast.Name) else frozenset()
         return constant(loop.iter, known) and constant(node.value, known, names)
+    if isinstance(node, ast.Call) and name_of(node.func) == "sql_file":  # a file of the package
+        return name_of(node.args[0]) == "__file__" and isinstance(node.args[1], ast.Constant)
     if isinstance(node, ast.Call):
         method = isinstance(node.func, ast.Attribute) and node.func.attr in ("replace", "from_bytes")
         builtin = name_of(getattr(node.func, "value", None)) == "int"

@@ -14,7 +14,6 @@ import os
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
@@ -24,14 +23,15 @@ from ...errors import CorruptRecord, HandlePoisoned, SchemaTooNew, StorageReadOn
 from ...storage import Storage
 from ...storage.protocol import Sidecar
 from ...storage.sqlite.connection import make_private, storage_error
+from ...storage.sqlite.schema import sql_file
 from ...storage.validation import with_sidecar
 from .owner_cache import OwnerCache
 
 SCHEMA_VERSION: Final = 2
 _BUSY_MILLISECONDS = 5_000
 
-_TABLES: Final = Path(__file__).with_name("tables.sql").read_text("ascii")
-_SINCE_2: Final = Path(__file__).with_name("since_2.sql").read_text("ascii")
+_TABLES: Final = sql_file(__file__, "tables.sql")
+_SINCE_2: Final = sql_file(__file__, "since_2.sql")
 _FROM_1 = "UPDATE memory_page SET analyzed = 3 WHERE analyzed = 2; UPDATE memory_schema SET version = 2;"
 
 _THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"

@@ -30,13 +30,14 @@ APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
 SCHEMA_VERSION: Final = 3
 
 
-def _sql(name: str) -> str:
-    return Path(__file__).with_name(name).read_text("ascii")
+def sql_file(module: str, name: str) -> str:
+    """Return the statements in the file *name*, which is beside the file of *module*."""
+    return Path(module).with_name(name).read_text("ascii")
 
 
-_TABLES: Final = _sql("tables.sql")
-_FROM_1: Final = _sql("from_1.sql")
-_FROM_2: Final = _sql("from_2.sql")
+_TABLES: Final = sql_file(__file__, "tables.sql")
+_FROM_1: Final = sql_file(__file__, "from_1.sql")
+_FROM_2: Final = sql_file(__file__, "from_2.sql")
 _NUMBERS: Final = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
 _SELECT_VERSION = """
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)

@@ -11,9 +11,13 @@ threads of their own. Work that is left when the process ends is done when the c
 The GIL preempts a CPU-bound thread only every 5 ms (`sys.getswitchinterval`). A call releases the GIL each time it
 reads or writes a row, so beside a CPU-bound step it would wait 5 ms for each row. A step that calls `yield_to_calls`
 between small pieces of its work lets the call finish first. A running call is recognised by the lock that it holds, so
-an interrupted call leaves nothing behind. This module knows nothing of what the steps do.
+an interrupted call leaves nothing behind.
+
+When the process ends, steps stop at their next yield and the threads are joined: a thread that is inside native code
+while the interpreter ends aborts the process. This module knows nothing of what the steps do.
 """
 
+import atexit
 import logging
 import os
 import threading
@@ -32,6 +36,10 @@ MODEL_THREADS = 4
 """threads for steps that wait for a model"""
 LONGEST_SECONDS: Final = 0.5
 """that one step sleeps in total; beside calls that never stop it continues after that"""
+ENDING_SECONDS: Final = 5.0
+"""that the end of the process waits for its threads at most"""
+ENDING_MODEL_SECONDS: Final = 0.2
+"""the same for threads that may wait for a model"""
 _CONTEXTS = 8
 """contexts that a step yields to: those that were called last"""
 
@@ -40,12 +48,17 @@ recent_calls: deque[threading.RLock] = deque(maxlen=_CONTEXTS)
 
 
 class _Allowance(threading.local):
-    """What the step of a thread may still sleep."""
+    """What the step of a thread may still sleep; None: it runs no step."""
 
-    seconds = 0.0
+    seconds: float | None = None
+
+
+class _Ended(BaseException):
+    """Raised in a step when the process ends."""
 
 
 _allowance = _Allowance()
+_ending = threading.Event()
 
 
 @contextmanager
@@ -55,7 +68,7 @@ def yielding(seconds: float = LONGEST_SECONDS) -> Iterator[None]:
     try:
         yield
     finally:
-        _allowance.seconds = 0.0
+        _allowance.seconds = None
 
 
 def yield_to_calls() -> None:
@@ -64,13 +77,19 @@ def yield_to_calls() -> None:
     Call it between pieces of work of about a millisecond, and never while holding a lock that a call may need: the
     call would wait for the sleeping thread.
     """
-    if _allowance.seconds <= 0:
+    left = _allowance.seconds
+    if left is None:
+        return
+    if _ending.is_set():
+        raise _Ended
+    if left <= 0:
         return
     for lock in recent_calls.copy():  # another thread may add one
         began = time.monotonic()
-        if lock.acquire(timeout=max(0.0, _allowance.seconds)):
+        if lock.acquire(timeout=max(0.0, left)):
             lock.release()
-        _allowance.seconds -= time.monotonic() - began
+        left -= time.monotonic() - began
+    _allowance.seconds = left
 
 
 class Busy(Protocol):
@@ -110,15 +129,27 @@ class Worker:
             if any(each() is busy for each in self._waiting):
                 return  # a thread looks at it when its patience ends: waking one now would cost the caller time
             self._waiting.append(weakref.ref(busy))
+            if _ending.is_set():
+                return
             if len(self._threads) < min(self._most, len(self._waiting) + len(self._running)):
                 self._threads.append(threading.Thread(target=self._run, name=self._name, daemon=True))
                 self._threads[-1].start()
             self._change.notify()
 
+    def end(self, seconds: float) -> None:
+        """Let the threads end, once the process ends: return when they have, or after *seconds*."""
+        until = time.monotonic() + seconds
+        with self._change:
+            self._change.notify_all()
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
     def _run(self) -> None:
         while True:
             with self._change:
                 while True:
+                    if _ending.is_set():
+                        return
                     chosen, seconds = self._next()
                     if chosen is not None:
                         break
@@ -156,6 +187,8 @@ class Worker:
         try:
             with yielding():
                 return not busy.step()
+        except _Ended:
+            return True
         except Exception:  # noqa: BLE001 -- the next call of the context meets the same error and raises it
             _LOG.debug("a step in the background failed", exc_info=True)
             return True
@@ -179,6 +212,15 @@ def model_worker() -> Worker:
 def lock_worker() -> Worker:
     """Return the worker of this process that renews locks: no other step can delay it."""
     return _lock_worker
+
+
+@atexit.register
+def _end() -> None:
+    """Stop all steps and join the threads."""
+    _ending.set()
+    for each in (_worker, _lock_worker):
+        each.end(ENDING_SECONDS)
+    _model_worker.end(ENDING_MODEL_SECONDS)
 
 
 def _forked() -> None:

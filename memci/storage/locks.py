@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event, Lock, main_thread
 from typing import Final, NoReturn
 
 from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict
@@ -195,7 +195,7 @@ def _ticket(context: str) -> Ticket:
 
 def _is_given_up() -> bool:
     event = given_up.get()
-    return event is not None and event.is_set()
+    return event is not None and (event.is_set() or not main_thread().is_alive())  # nobody awaits it any more
 
 
 @cache

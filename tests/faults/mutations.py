@@ -125,6 +125,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/context/test_context_locks.py",
     ),
     Mutant(
+        "no thread runs while the interpreter ends",
+        "memci/workers.py",
+        "@atexit.register\n",
+        "",
+        "tests/context/test_context_leaving.py",
+    ),
+    Mutant(
         "an op is applied once",
         _WRITE,
         "        if known:\n            return read_op",

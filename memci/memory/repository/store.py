@@ -92,6 +92,7 @@ class MemoryStore:
                 tables.shut()
 
         opened.append(cls(with_sidecar(storage).sidecar(release), lasting=True))
+        weakref.finalize(storage, release).atexit = False  # a store that is dropped without close() leaves no file open
         return opened[0]
 
     @property

@@ -64,7 +64,7 @@ class Ledger:
         """
         if ceiling is not None and (type(ceiling) is not int or ceiling < 0):
             raise InvalidSetting("ceiling", f"expected tokens, 0 or more, or None; got {brief(ceiling)}")
-        if period_seconds is not None and not period_seconds > 0:
+        if period_seconds is not None and not (isinstance(period_seconds, int | float) and period_seconds > 0):
             raise InvalidSetting(
                 "period_seconds", f"expected seconds, more than 0, or None; got {brief(period_seconds)}"
             )

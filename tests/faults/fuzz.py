@@ -31,7 +31,6 @@ HANGS_SECONDS = 20
 DIES_SECONDS = 120
 """after which a worker that hears no signal is ended"""
 BATCH = 250
-"""inputs that a worker tries at a time"""
 _SEEDS = 10**6
 _DIED = "workers that died"
 _MOST_DEATHS = 10
@@ -49,6 +48,8 @@ class Fuzz:
     unit = "fuzzed inputs"
     short = 20_000
     long = 1_000_000
+    size = BATCH
+    """inputs that a worker tries at a time"""
 
     def __init__(self, batch: "Callable[[range, float], Tried] | None" = None) -> None:
         self._batch = batch or tried_all
@@ -58,7 +59,7 @@ class Fuzz:
         tally = Tally(self.name, self.unit)
         until = monotonic() + order.seconds
         first = order.seed * _SEEDS
-        waiting = iter(range(first, first + order.aim, BATCH))
+        waiting = iter(range(first, first + order.aim, self.size))
         while tally.counts[_DIED] < _MOST_DEATHS and (start := next(waiting, None)) is not None and monotonic() < until:
             # A worker that dies takes its pool with it: what the others were at is lost as well, the rest goes on.
             starts = chain([start], waiting)
@@ -66,7 +67,7 @@ class Fuzz:
             with ProcessPoolExecutor(order.workers, mp_context=get_context("spawn")) as pool:
                 try:
                     for at in starts:
-                        seeds = range(at, min(at + BATCH, first + order.aim))
+                        seeds = range(at, min(at + self.size, first + order.aim))
                         running.append((seeds, pool.submit(self._batch, seeds, until)))
                         if len(running) >= order.workers * 2:
                             _take(running, tally, tell)
@@ -105,7 +106,9 @@ class Tried(NamedTuple):
 
 Target = Callable[[Random], str | None]
 
-TARGETS: Mapping[str, tuple[Target, int]] = {
+Targets = Mapping[str, tuple[Target, int]]
+
+TARGETS: Targets = {
     "codec": (fuzz_targets.codec, 373),
     "lines": (fuzz_targets.lines, 200),
     "frames": (fuzz_targets.frames, 180),
@@ -119,16 +122,14 @@ TARGETS: Mapping[str, tuple[Target, int]] = {
 }
 """each target, and how many of a thousand inputs go to it"""
 
-_NAMES = list(chain.from_iterable([name] * weight for name, (_, weight) in TARGETS.items()))
 
-
-def tried(seed: int) -> tuple[str, str | None]:
+def tried(seed: int, targets: Targets = TARGETS) -> tuple[str, str | None]:
     """Return the target that the input with *seed* goes to, and what it broke there."""
     rng = Random(seed)
-    name = rng.choice(_NAMES)
+    [name] = rng.choices(list(targets), [weight for _, weight in targets.values()])
     signal.setitimer(signal.ITIMER_REAL, HANGS_SECONDS)
     try:
-        broken = TARGETS[name][0](rng)
+        broken = targets[name][0](rng)
     except Hang:
         broken = f"it took more than {HANGS_SECONDS} s"
     except Exception as error:
@@ -148,7 +149,7 @@ def _hangs(*_: object) -> None:
     raise Hang
 
 
-def tried_all(seeds: range, until: float) -> Tried:
+def tried_all(seeds: range, until: float, targets: Targets = TARGETS) -> Tried:
     """Try the inputs with *seeds*, as far as the time goes."""
     signal.signal(signal.SIGALRM, _hangs)
     faulthandler.dump_traceback_later(DIES_SECONDS, exit=True)  # what hangs in C hears no signal
@@ -157,7 +158,7 @@ def tried_all(seeds: range, until: float) -> Tried:
     for seed in seeds:
         if monotonic() > until:
             break
-        name, broken = tried(seed)
+        name, broken = tried(seed, targets)
         counts[name] += 1
         if broken is not None:
             violations.append(broken)

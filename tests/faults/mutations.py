@@ -195,6 +195,20 @@ MUTANTS: tuple[Mutant, ...] = (
         quick=True,
     ),
     Mutant(
+        "a call of any form is read",
+        "memci/messages.py",
+        "    return body if isinstance(body, dict) else {}",
+        "    return body or {}",
+        "door",
+    ),
+    Mutant(
+        "a usage of any form is read",
+        "memci/llm/replies.py",
+        "isinstance(value, int | float) and 0 < value < 1e12",
+        "isinstance(value, int | float) and 0 < value",
+        "tests/bad_input/test_bad_replies.py",
+    ),
+    Mutant(
         "a message that is imported is one that can be appended",
         "memci/history/import_.py",
         "        if codec != ERASED:\n            check(decoded)\n",

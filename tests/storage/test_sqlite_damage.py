@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -139,3 +140,18 @@ def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, ta
 def everything(context: Context) -> object:
     storage = context._parts.reader._storage
     return list(storage.ops("a")), list(storage.compactions("a")), list(storage.pages("a")), context.render()
+
+
+def test_what_a_memory_has_erased_meanwhile_is_no_damage(tmp_path):
+    """A check that has read the words of a memory before does not take their erasure for damage."""
+    storage = SQLiteStorage(tmp_path / "agent.db")
+    with closing(storage), Context.open(storage, "alice", window=4_000) as context:
+        for day in range(6):
+            context.append_turn(f"What about HAT{day}?", {"role": "assistant", "content": f"{day} seats are left."})
+        context.flush()
+        before = context.verify()
+
+        context.erase(1)
+        context.flush()
+
+        assert before == context.verify() == []

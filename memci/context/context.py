@@ -239,20 +239,19 @@ class Context:
         """
         from ..history.export_format import is_native
         from ..history.import_ import imported
-        from ..history.plain_chat import chat_of, imported_chat
+        from ..history.plain_chat import PlainChat, exported_chat, read_chat
 
-        def opening(scratch: Storage, prompt: str | None) -> Context:
-            chosen = system if system is not None else prompt
+        def opening(scratch: Storage, chat: PlainChat) -> Context:
+            chosen = chat.system if system is None else system
             return cls.open(scratch, id or "", window=window, system=chosen, model=model, counter=counter, clock=None)
 
         if not isinstance(lines, Iterable):
             raise InvalidSetting("file", f"expected lines of text, got {brief(lines)}")
         text = builtins.list(lines)
         with _opened(store, read_only=False) as storage:
-            if key is not None or (text and is_native(text[0])):
-                name = imported(storage, text, id=id, counter=counter, key=key)
-            else:
-                name = imported_chat(storage, chat_of(text), id=id or "", open_context=opening)
+            if key is None and not (text and is_native(text[0])):
+                text = builtins.list(exported_chat(read_chat(text), id or "", opening))
+            name = imported(storage, text, id=id, counter=counter, key=key)
         return cls.open(store, name, window=window, system=system, model=model, counter=counter)
 
     def __init__(

@@ -1,23 +1,32 @@
-"""Plain chats: a conversation as other programs store it becomes a context.
+"""Plain chats: conversations as other programs store them, read from JSON or JSON lines; they become contexts.
 
-    [{"role": "system", …}, {"role": "user", …}, …]    {"messages": […]}    or a message per line
+    […]    {"messages": […]}    or a message per line                chats
+    {"traj": […]}                                                    trajectories of agents
+    {"conversation": {"speaker_a": "Ana", …, "session_1": […]}}      dialogues of two people, over many sessions
 
-The messages are appended one after another to a context in RAM, which is then stored in one transaction. The caller
-passes the function that opens a context. This module knows nothing of windows.
+A file may hold several of these, as a list or one per line: they are joined end to end. The first message, if it is a
+system message, is the system prompt; later ones with the same text are skipped. This module knows nothing of windows.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 from ..errors import InvalidMessage, InvalidSetting, brief
-from ..messages import Message, MessageLike, text_of
+from ..messages import Message, MessageLike, check, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import exported
 from .export_format import fields_of, stripped
-from .import_ import imported
-from .loader import check_free
 
+_LISTS = ("messages", "traj")
 _SYSTEM = ("system", "developer")
+_SESSION = re.compile(r"session_(\d+)")
+
+Placed = tuple[str, Any]
+"""Where a JSON value stands in its file, and the value."""
 
 
 class Appending(Protocol):
@@ -28,85 +37,187 @@ class Appending(Protocol):
         ...
 
 
-def chat_of(lines: Iterable[str]) -> list[Message]:
-    """Return the messages of the chat in *lines*. O(characters).
+@dataclass(frozen=True, slots=True)
+class PlainChat:
+    """A conversation that a provider would accept; but a tool's result may be without a call."""
+
+    name: str
+    """of its file, for errors"""
+    messages: tuple[Message, ...]
+    """without system messages"""
+    places: tuple[str, ...]
+    """where in the file each message stands"""
+    system: str | None = None
+    tools: tuple[Message, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """where later system messages stand that differ from the system prompt: a context has one"""
+
+    @property
+    def turns(self) -> int:
+        """How many turns it has."""
+        return len(self.openings())
+
+    def openings(self) -> list[int]:
+        """Return the position of each message that opens a page. O(messages)."""
+        return [at for at, message in enumerate(self.messages) if at == 0 or message["role"] == "user"]
+
+    def pages(self) -> list[Sequence[Message]]:
+        """Return its messages, turn by turn. O(messages)."""
+        return [self.messages[start:end] for start, end in pairwise([*self.openings(), len(self.messages)])]
+
+    def append(self, context: Appending, position: int) -> None:
+        """Append the message at *position* to *context*.
+
+        Raises:
+            InvalidMessage: If it is refused; it says where in the file the message stands.
+        """
+        try:
+            context.append_turn(self.messages[position])
+        except InvalidMessage as error:
+            raise InvalidMessage(f"{self.name}: {self.places[position]}", error.reason) from None
+
+
+def read_chat(lines: Iterable[str], name: str = "file", *, dialogue: int | None = None) -> PlainChat:
+    """Return the conversations in *lines*, joined, or only number *dialogue*, counted from 1. O(characters).
 
     Raises:
-        InvalidSetting: If they are not a chat; it names the line or the message.
+        InvalidSetting: If they are not JSON, or hold no conversation; it says where.
+        InvalidMessage: If a message is not one that a provider accepts; it says which.
     """
-    texts = [stripped(number, line) for number, line in enumerate(lines, 1)]
+    found = _conversations(_values("\n".join(stripped(number, line) for number, line in enumerate(lines, 1)), name))
+    if dialogue is not None:
+        if not 1 <= dialogue <= len(found):
+            raise InvalidSetting("dialogue", f"{name} has the dialogues 1 to {len(found):,}, not {dialogue:,}")
+        found = [found[dialogue - 1]]
+    values = [placed for conversation in found for placed in conversation]
     try:
-        whole = fields_of("\n".join(texts))
-    except ValueError:
-        return [
-            _message(_value(number, text), f"line {number:,}") for number, text in enumerate(texts, 1) if text.strip()
-        ]
-    if isinstance(whole, dict) and "role" not in whole:
-        whole = whole.get("messages")
-    if isinstance(whole, dict):
-        whole = [whole]
-    if not isinstance(whole, list):
-        raise InvalidSetting(
-            "file", 'expected an export of memci, or a chat: […], {"messages": […]}, a message per line'
-        )
-    return [_message(value, f"messages[{position}]") for position, value in enumerate(whole)]
+        placed = [_checked(*each) for where, value in values for each in _messages(where, value)]
+    except InvalidMessage as error:
+        raise InvalidMessage(f"{name}: {error.path}", error.reason) from None
+    system = text_of(placed[0][1]) if placed and placed[0][1]["role"] in _SYSTEM else None
+    kept = [each for each in placed if each[1]["role"] not in _SYSTEM]
+    if not kept:
+        raise InvalidSetting(name, "holds no messages: expected at least one of a user, an assistant or a tool")
+    left_out = [where for where, message in placed if message["role"] in _SYSTEM and text_of(message) != system]
+    tools = next((tools for _, value in values if (tools := _tools(value))), ())
+    places, messages = zip(*kept, strict=True)
+    return PlainChat(name, messages, places, system, tools, tuple(left_out))
 
 
-def imported_chat(
-    storage: Storage,
-    messages: Sequence[Message],
-    *,
+def exported_chat(
+    chat: PlainChat,
     id: str,  # noqa: A002
-    open_context: Callable[[Storage, str | None], Appending],
-) -> str:
-    """Store *messages* as the new context *id*, whole or not at all, and return its id. O(messages), all in memory.
+    open_context: Callable[[Storage, PlainChat], Appending],
+) -> Iterator[str]:
+    """Return *chat* as the lines of an export. O(messages), all in memory.
 
     Args:
-        storage: The store that gets the context.
-        messages: A chat; if it has a system prompt, that is the first message.
+        chat: What `read_chat` returned.
         id: The id of the new context.
-        open_context: Opens the context *id* in the store that it is called with, with the system prompt of the chat or
-            None.
+        open_context: Opens the context *id* for the chat, in the store that it is called with.
 
     Raises:
-        InvalidSetting: If there is a context *id*, there are no messages, or a system prompt is not the first message.
-        InvalidMessage: If a provider would not accept a message; it names the message.
+        InvalidSetting: If the chat has more than one system prompt.
+        InvalidMessage: If a context would not accept a message.
     """
-    check_free(storage, id)
-    prompt, skipped = None, 0
-    if messages and messages[0].get("role") in _SYSTEM:
-        prompt, skipped = text_of(messages[0]), 1
-    if len(messages) == skipped:
-        raise InvalidSetting(
-            "file", "the chat has no messages: expected at least one of a user, an assistant or a tool"
-        )
+    if chat.left_out:
+        reason = f"{chat.left_out[0]} is a system prompt: a context has one, which comes first; take it out"
+        raise InvalidSetting(chat.name, reason)
     scratch = EphemeralStorage()
-    context = open_context(scratch, prompt)
-    for position, message in enumerate(messages[skipped:], skipped):
-        if message.get("role") in _SYSTEM:
-            raise InvalidSetting(
-                "file", f"messages[{position}] is a system prompt: a context has one, which comes first; take it out"
-            )
-        try:
-            context.append_turn(message)
-        except InvalidMessage as error:
-            path = error.path.removeprefix("messages[0]").removeprefix("message")
-            raise InvalidMessage(f"file: messages[{position}]{path}", error.reason) from None
-    return imported(storage, exported(scratch, id), id=id)
+    context = open_context(scratch, chat)
+    for position in range(len(chat.messages)):
+        chat.append(context, position)
+    return exported(scratch, id)
 
 
-def _value(number: int, text: str) -> Any:
+def _values(text: str, name: str) -> list[Placed]:
+    """Return the value of the JSON *text*, or the values of JSON lines, each with its place."""
+    if not text.strip():
+        raise InvalidSetting(name, "is empty: expected a conversation in JSON or JSON lines")
     try:
-        return fields_of(text)
+        return [("", fields_of(text))]
     except ValueError as error:
-        raise InvalidSetting(
-            "file", f"line {number:,}: not valid JSON ({error}); expected an export of memci, or a chat"
-        ) from None
+        if not str(error).startswith("Extra data"):
+            raise _invalid(name, error, 0) from None
+    values = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                values.append((f"line {number:,}", fields_of(line)))
+            except ValueError as error:
+                raise _invalid(name, error, number) from None
+    return values
 
 
-def _message(value: Any, where: str) -> Message:
-    if not isinstance(value, dict) or "role" not in value:
-        raise InvalidSetting(
-            "file", f"{where}: expected a message, an object with role and content, got {brief(value)}"
-        )
-    return value
+def _invalid(name: str, error: ValueError, line: int) -> InvalidSetting:
+    """Return what says why the file, or only this *line* of it, is not JSON."""
+    place, reason = f"line {line:,}: " if line else "", str(error)
+    if isinstance(error, json.JSONDecodeError):
+        place, reason = f"line {line or error.lineno:,}, column {error.colno:,}: ", error.msg
+    return InvalidSetting(name, f"{place}not valid JSON: {reason}; expected a chat, or an export of memci")
+
+
+def _conversations(values: list[Placed]) -> list[list[Placed]]:
+    """Return the conversations in *values*: a list with messages is one, else each of its values is one."""
+    if len(values) == 1 and not values[0][0] and isinstance(values[0][1], list):
+        values = [(f"[{position}]", value) for position, value in enumerate(values[0][1])]
+    return [values] if any(_is_message(value) for _, value in values) else [[each] for each in values]
+
+
+def _messages(where: str, value: Any) -> Iterator[Placed]:
+    """Yield the messages of *value*, which is one of them or a conversation."""
+    if _is_message(value):
+        yield where, value
+        return
+    if not isinstance(value, dict):
+        raise InvalidMessage(where or "file", f"expected a message (an object with a role), got {brief(value)}")
+    if isinstance(value.get("conversation"), dict):
+        yield from _dialogue(_under(where, "conversation"), value["conversation"])
+        return
+    key = next((key for key in _LISTS if isinstance(value.get(key), list)), None)
+    if key is None:
+        keys = ", ".join(repr(each)[:40] for each in list(value)[:6]) or "none"
+        expected = "expected messages, traj, conversation, or an export of memci"
+        raise InvalidMessage(where or "file", f"no conversation: its keys are {keys}; {expected}")
+    yield from ((f"{_under(where, key)}[{position}]", each) for position, each in enumerate(value[key]))
+
+
+def _dialogue(where: str, value: Message) -> Iterator[Placed]:
+    """Yield a dialogue of two people: the first is the user, the other one the assistant."""
+    roles = {str(value.get("speaker_a")): "user", str(value.get("speaker_b")): "assistant"}
+    for number in sorted(int(found[1]) for key in value if (found := _SESSION.fullmatch(key))):
+        session, date = value[f"session_{number}"], value.get(f"session_{number}_date_time")
+        for position, part in enumerate(session if isinstance(session, list) else [session]):
+            place = f"{where}.session_{number}[{position}]"
+            speaker = str(part.get("speaker")) if isinstance(part, dict) else ""
+            if speaker not in roles or not isinstance(part.get("text"), str):
+                names = " or ".join(repr(name) for name in roles)
+                raise InvalidMessage(place, f"expected a text of the speaker {names}, got {brief(part)}")
+            image = f" [shares {part['blip_caption']}]" if isinstance(part.get("blip_caption"), str) else ""
+            begin = f"[{date}] " if position == 0 and date else ""
+            yield place, {"role": roles[speaker], "content": f"{begin}{part['text']}{image}"}
+
+
+def _checked(where: str, message: Any) -> tuple[str, Message]:
+    if not _is_message(message):
+        raise InvalidMessage(where, f"expected a message (an object with a role), got {brief(message)}")
+    check({**message, "role": "user"} if message["role"] in _SYSTEM else message, where or "file")
+    return where, message
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and "role" in value
+
+
+def _tools(value: Any) -> tuple[Message, ...]:
+    """Return the schemas of the tools that the conversation *value* names, () if it names none."""
+    found = value.get("tools") if isinstance(value, dict) else None
+    if not isinstance(found, list) or not all(isinstance(each, dict) and "function" in each for each in found):
+        return ()
+    return tuple(found)
+
+
+def _under(where: str, key: str) -> str:
+    if where.startswith("line "):
+        return f"{where}, {key}"
+    return f"{where}.{key}" if where else key

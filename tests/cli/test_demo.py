@@ -37,8 +37,8 @@ def test_demo_when_the_window_is_too_small(run):
 
 def test_conversation_when_it_is_read():
     """Every message is one that a provider accepts; there are parallel calls, an error, Chinese and Japanese."""
-    transcript = conversation()
-    messages = [step.message for step in transcript.steps]
+    chat = conversation()
+    messages = chat.messages
     text = json.dumps(messages, ensure_ascii=False)
 
     for message in messages:
@@ -48,10 +48,10 @@ def test_conversation_when_it_is_read():
     assert len(set(calls)) == len(calls)
     assert any(len(tool_calls(message)) == 3 for message in messages)
     named = {call_name(call) for message in messages for call in tool_calls(message)}
-    assert named <= {tool["function"]["name"] for tool in transcript.tools}
+    assert named <= {tool["function"]["name"] for tool in chat.tools}
     assert all(each in text for each in ("upstream_timeout", "陈思远", "佐藤"))
-    assert len(transcript.pages()) == TURNS
-    assert all(page[0]["role"] == "user" and page[-1]["role"] == "assistant" for page in transcript.pages())
+    assert len(chat.pages()) == TURNS
+    assert all(page[0]["role"] == "user" and page[-1]["role"] == "assistant" for page in chat.pages())
 
 
 def test_recalled_when_a_page_needs_many_calls():

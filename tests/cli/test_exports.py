@@ -93,7 +93,7 @@ def test_import_when_it_is_a_chat(run, store, tmp_path):
         (lambda text: text.replace("marker-7,", "mirker-7,"), "line 16: the message is not the one"),
         (lambda text: text.replace('{"memci":1', '{"memci":3'), "a later memci exported it"),
         (lambda _: "", "it is empty"),
-        (lambda _: '{"text": "no chat"}', "expected an export of memci, or a chat"),
+        (lambda _: '{"text": "no chat"}', "or an export of memci"),
         (lambda _: "SQLite format 3\0", "is a SQLite file"),
     ],
 )

@@ -89,9 +89,7 @@ def test_replay_when_a_text_would_steer_the_terminal(run, tmp_path):
 def test_replay_when_answers_were_not_recorded(run, tmp_path):
     """Each turn without an answer counts as one call of the model."""
     path = tmp_path / "questions.jsonl"
-    path.write_text(
-        "".join(json.dumps({"question": [[{"role": "user", "content": f"Q{i}"}]]}) + "\n" for i in range(5))
-    )
+    path.write_text("".join(json.dumps({"messages": [{"role": "user", "content": f"Q{i}"}]}) + "\n" for i in range(5)))
 
     result = run("replay", path, "--json")
 
@@ -170,7 +168,8 @@ def test_replay_when_an_option_makes_no_sense(run, trip, options, code, told):
             b'[{"role": "user", "content": "a"}, {"role": "tool", "tool_call_id": "x", "content": "b"}]',
             "[1]: no tool call",
         ),
-        (b'[{"role": "user", "content": "a", "weight": NaN}]', "[0]: "),
+        (b'[{"role": "user", "content": "a", "weight": NaN}]', "NaN is not JSON"),
+        (b"\x1f\x8b\x08", "is compressed"),
     ],
 )
 def test_replay_when_the_file_is_broken(run, tmp_path, content, told):

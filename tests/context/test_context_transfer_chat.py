@@ -1,21 +1,25 @@
-"""Chats of other programs come in as contexts, or are refused with what is wrong with them."""
+"""Chats of other programs are read and become contexts, or are refused with what is wrong with them."""
 
 import json
 
 import pytest
 
-from memci import EphemeralStorage
+from memci import Context, EphemeralStorage
 from memci.errors import InvalidMessage, InvalidSetting
 from memci.history.export import exported
-from memci.history.plain_chat import chat_of, imported_chat
+from memci.history.plain_chat import exported_chat, read_chat
 
 from .kit import call, calling, opened, result, turn
 
 SAID = [{"role": "system", "content": "Be brief."}, *turn(1), calling(call("a")), result("a"), *turn(2)]
+ASKED = {"role": "user", "content": "Which train to Delft?"}
+REPLY = {"role": "assistant", "content": "The 9:04."}
+RULES = {"role": "system", "content": "Be brief."}
 
 
-def chat_opened(storage, system, **given):
-    return opened(storage, id="chat", system=system, **given)
+def read(*values, **given):
+    """The chat of a file: a value as JSON, or several as JSON lines."""
+    return read_chat([json.dumps(each) + "\n" for each in values], "file.json", **given)
 
 
 @pytest.mark.parametrize(
@@ -32,59 +36,126 @@ def test_import_of_a_chat(text):
     """A chat in any form becomes a context with its system prompt, and comes out as the same messages."""
     storage = EphemeralStorage()
 
-    messages = chat_of(text.splitlines(keepends=True))
-
-    assert messages == SAID
-    assert imported_chat(storage, messages, id="chat", open_context=chat_opened) == "chat"
-    assert [json.loads(line) for line in exported(storage, "chat", chat=True)] == SAID
-    with opened(storage, id="chat", window=None) as context:
+    with Context.import_(storage, text.splitlines(keepends=True), id="chat", window=2_000) as context:
+        assert [json.loads(line) for line in exported(storage, "chat", chat=True)] == SAID
         assert context.verify() == []
         assert context.recall_page(2) == list(turn(2))
 
 
 def test_import_of_a_chat_that_does_not_fit_its_window():
     """A long chat is archived as it would have been, had it been held here."""
-    storage, here = EphemeralStorage(), EphemeralStorage()
+    here = EphemeralStorage()
     messages = [message for number in range(60) for message in turn(number, 20)]
     held = opened(here, id="chat", window=1_500)
     for message in messages:
         held.append_turn(message)
 
-    def small(scratch, system):
-        return opened(scratch, id="chat", system=system, window=1_500)
+    lines = exported_chat(read(messages), "chat", lambda store, _: opened(store, id="chat", window=1_500))
 
-    imported_chat(storage, messages, id="chat", open_context=small)
-
-    assert list(exported(storage, "chat")) == list(exported(here, "chat"))
+    assert list(lines) == list(exported(here, "chat"))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    "values", [[{"messages": [RULES, ASKED]}, {"messages": [RULES, REPLY]}], [RULES, ASKED, REPLY]]
+)
+def test_read_chat_when_there_are_json_lines(values):
+    """A message per line, or a conversation per line, gives the same messages, joined."""
+    chat = read(*values)
+
+    assert (chat.messages, chat.system, chat.left_out, chat.turns) == ((ASKED, REPLY), "Be brief.", (), 1)
+
+
+def test_read_chat_when_trajectories_are_joined():
+    """Trajectories follow each other; equal system messages are skipped, the places of others are kept."""
+    tool = {"type": "function", "function": {"name": "trains", "parameters": {}}}
+    other = {"role": "system", "content": "Be long."}
+
+    chat = read([{"traj": [RULES, ASKED, REPLY]}, {"traj": [RULES, ASKED], "tools": [tool]}, {"traj": [other, ASKED]}])
+
+    assert chat.messages == (ASKED, REPLY, ASKED, ASKED)
+    assert (chat.system, chat.left_out, chat.turns, chat.tools) == ("Be brief.", ("[2].traj[0]",), 3, (tool,))
+    assert [len(page) for page in chat.pages()] == [2, 1, 1]
+
+
+def talk(first, second):
+    """A dialogue of two people in two sessions, the later one first in the file."""
+    return {
+        "conversation": {
+            "speaker_a": first,
+            "speaker_b": second,
+            "session_10": [{"speaker": second, "dia_id": "D10:1", "text": "Back again."}],
+            "session_10_date_time": "noon on 3 May",
+            "session_2": [
+                {"speaker": first, "dia_id": "D2:1", "text": "Hi!", "blip_caption": "a photo of a dog"},
+                {"speaker": second, "dia_id": "D2:2", "text": "Hello."},
+            ],
+            "session_2_date_time": "9 am on 1 May",
+            "session_3_date_time": "a session that was not recorded",
+        }
+    }
+
+
+def test_read_chat_when_two_people_talk():
+    """The first speaker is the user; sessions come in order, each begins with its date."""
+    both = [talk("Ana", "Bo"), talk("Cy", "Di")]
+
+    assert list(read(both, dialogue=2).messages) == [
+        {"role": "user", "content": "[9 am on 1 May] Hi! [shares a photo of a dog]"},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "assistant", "content": "[noon on 3 May] Back again."},
+    ]
+    assert len(read(both).messages) == 6
+    with pytest.raises(InvalidSetting, match="has the dialogues 1 to 2, not 3"):
+        read(both, dialogue=3)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
     [
-        ("hello", "line 1: not valid JSON"),
-        ('{"role": "user", "content": "a"}\n{"role": ', "line 2: not valid JSON"),
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("[]", "holds no messages"),
+        ([RULES], "holds no messages"),
+        ("hello", "line 1, column 1: not valid JSON"),
+        ('[{"role": "user",\n "content": }]', "line 2, column 13: not valid JSON"),
+        ('{"role": "user", "content": "a"}\n{"role"\n', "line 2, column 8: not valid JSON"),
         ('{"role": "user", "content": "a"}\n7', "line 2: expected a message"),
-        ("7", "expected an export of memci, or a chat"),
-        ('{"text": "a"}', "expected an export of memci, or a chat"),
-        ('[{"role": "user", "content": "a"}, 5]', r"messages\[1\]: expected a message"),
+        ("7", "expected a message (an object with a role), got 7"),
+        ("{}", "no conversation: its keys are none"),
+        ({"id": 1, "text": "a"}, "no conversation: its keys are 'id', 'text'"),
+        ([ASKED, 5], "[1]: expected a message (an object with a role), got 5"),
+        ({"messages": [ASKED, {"text": "a"}]}, "messages[1]: expected a message"),
+        ({"messages": [ASKED, {"role": "pilot", "content": "a"}]}, "messages[1].role: expected 'user', 'assistant'"),
+        ([{"role": ["user"], "content": "a"}], "[0].role: expected"),
+        ([{"role": "user"}], "[0].content: is missing"),
+        ({"conversation": {"speaker_a": "A", "session_1": [{"speaker": "Z"}]}}, "conversation.session_1[0]"),
+        ({"conversation": {"speaker_a": "A", "session_1": 7}}, "conversation.session_1[0]"),
         ("[" * 100_000, "nested too deeply"),
+        ("[" * 400 + "1" + "]" * 400, "expected a message"),
         ('[{"role": "user", "content": NaN}]', "NaN is not JSON"),
+        ("1" * 6_000, "not valid JSON"),
     ],
 )
-def test_chat_of_what_is_none(text, told):
-    """What is no chat is refused with the line, or the position, and the reason."""
-    with pytest.raises(InvalidSetting, match=told):
-        chat_of(text.split("\n"))
+def test_read_chat_when_there_is_none(content, told):
+    """What is no chat is refused with the name of its file, the place and the reason."""
+    text = content if isinstance(content, str) else json.dumps(content)
+
+    with pytest.raises((InvalidSetting, InvalidMessage)) as caught:
+        read_chat(text.split("\n"), "file.json")
+
+    assert told in str(caught.value)
+    assert str(caught.value).startswith("file.json: ")
 
 
 @pytest.mark.parametrize(
     ("messages", "told"),
     [
-        ([], "the chat has no messages"),
-        (SAID[:1], "the chat has no messages"),
-        ([*SAID, {"role": "system", "content": "Be long."}], r"messages\[7\] is a system prompt"),
-        ([SAID[0], {"role": "pilot", "content": "a"}], r"messages\[1\].role"),
-        ([{"role": "user", "content": "a"}, {"role": "user", "content": 5}], r"messages\[1\].content"),
+        ([], "holds no messages"),
+        (SAID[:1], "holds no messages"),
+        ([*SAID, {"role": "system", "content": "Be long."}], r"\[7\] is a system prompt"),
+        ([ASKED, RULES], r"\[1\] is a system prompt"),
+        ([SAID[0], {"role": "pilot", "content": "a"}], r"\[1\].role"),
+        ([ASKED, result("a")], r"file: \[1\]: no tool call"),
     ],
 )
 def test_import_of_a_chat_that_makes_no_sense(messages, told):
@@ -92,7 +163,7 @@ def test_import_of_a_chat_that_makes_no_sense(messages, told):
     storage = EphemeralStorage()
 
     with pytest.raises((InvalidSetting, InvalidMessage), match=told):
-        imported_chat(storage, messages, id="chat", open_context=chat_opened)
+        Context.import_(storage, [json.dumps(messages)], id="chat", window=2_000)
 
     assert storage.contexts() == []
 
@@ -102,10 +173,7 @@ def test_import_of_a_chat_over_a_context_is_refused():
     storage = EphemeralStorage()
     opened(storage, id="chat").append_turn("Hello.")
 
-    def never(_storage, _system):
-        pytest.fail("it is refused before a message is counted")
-
     with pytest.raises(InvalidSetting, match="there is a context 'chat' already"):
-        imported_chat(storage, SAID, id="chat", open_context=never)
+        Context.import_(storage, [json.dumps(SAID)], id="chat", window=2_000)
 
     assert [each["content"] for each in opened(storage, id="chat").messages()] == ["Hello."]

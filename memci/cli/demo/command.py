@@ -11,7 +11,6 @@ import json
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import resources
 from typing import Annotated
 
@@ -19,13 +18,13 @@ from rich.text import Text
 from typer import Option
 
 from ...context.context import Context
+from ...history.plain_chat import PlainChat, read_chat
 from ...messages import Message
 from ..app import NoLive, Window, command
 from ..output import Output, terminal
-from ..replay.command import print_replay
+from ..replay.command import first_turns, print_replay
 from ..replay.live_picture import watching
 from ..replay.player import NONCE, play, replay_store
-from ..replay.transcripts import Transcript, read
 
 TURNS = 200
 """turns of the conversation"""
@@ -44,27 +43,27 @@ def run_demo(
 ) -> bool:
     """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
     output = terminal(no_live=no_live)
-    transcript = conversation().first(turns)
+    chat = first_turns(conversation(), turns)
     start = time.perf_counter()
     with replay_store(None, "demo") as storage:
-        with Context.open(storage, id="demo", system=transcript.system, window=window, nonce=NONCE) as context:
+        with Context.open(storage, id="demo", system=chat.system, window=window, nonce=NONCE) as context:
             with watching(output, "memci demo: a travel desk", seconds=_SECONDS) as watch:
-                progress = play(context, transcript, watch)
+                progress = play(context, chat, watch)
             seconds = time.perf_counter() - start
-            print_replay(output, transcript, progress, context.report(), seconds)
-            exact = _recall(output, context, transcript.pages())
-            before = json.dumps(context.render(tools=transcript.tools))
+            print_replay(output, chat, progress, context.report(), seconds)
+            exact = _recall(output, context, chat.pages())
+            before = json.dumps(context.render(tools=chat.tools))
         with Context.open(storage, id="demo") as context:
-            same = json.dumps(context.render(tools=transcript.tools)) == before
+            same = json.dumps(context.render(tools=chat.tools)) == before
     _print_proof(output, same, f"closed and opened again, it renders {'the same' if same else 'other'} bytes")
     output.line("\nnow one of yours: memci replay FILE; how to use it in an agent: README.md", "bold")
     return exact and same
 
 
-def conversation() -> Transcript:
+def conversation() -> PlainChat:
     """Return the conversation of the demo. O(its 200 turns)."""
-    with resources.as_file(resources.files(__package__) / "travel_desk.json") as path:
-        return replace(read(str(path)), name="a travel desk")
+    text = (resources.files(__package__) / "travel_desk.json").read_text("utf-8")
+    return read_chat(text.split("\n"), "a travel desk")
 
 
 def recalled(context: Context, index: int) -> list[tuple[int, Message | str]]:

@@ -6,7 +6,7 @@ This module knows nothing of formats.
 """
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -15,13 +15,14 @@ from typer import Argument, Option
 from ...context.context import Context
 from ...context.report import Report
 from ...errors import InvalidSetting
+from ...history.plain_chat import PlainChat, read_chat
 from ...settings import Policy, Preset
 from ..app import Int, Json, NoLive, Str, Window, command
 from ..output import Output, terminal, visible
+from ..source import Source
 from ..tables import grid, pages_table, print_messages, report_tables
 from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
-from .transcripts import Transcript, read
 
 
 @command("replay")
@@ -45,24 +46,23 @@ def run_replay(
 
     - chat messages: {"messages": […]} or […], or one of them per line
     - trajectories of agents: [{"traj": […]}, …], joined end to end
-    - traces of coding agents (.traj): {"history": […]}
     - dialogues of two speakers, in sessions
-    - what a user says, turn by turn: {"question": [[…], …]}
     """
     output = terminal(json=json, no_live=no_live)
     if preset is not None and preset not in get_args(Preset):
         raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
-    transcript = read(file, dialogue=dialogue)
+    source = Source(file)
+    chat = read_chat(source.lines(), source.name, dialogue=dialogue)
     if at is not None:
-        transcript = transcript.first(at)
+        chat = first_turns(chat, at)
     start = time.perf_counter()
-    name = visible(Path(transcript.name).stem) or "replay"
+    name = visible(Path(chat.name).stem) or "replay"
     with (
         replay_store(store, name) as storage,
         Context.open(
             storage,
             id=name,
-            system=transcript.system,
+            system=chat.system,
             model=model,
             window=window,
             reply=reply,
@@ -71,12 +71,12 @@ def run_replay(
             nonce=NONCE if store is None else None,
         ) as context,
     ):
-        with watching(output, f"memci replay {visible(transcript.name)}") as watch:
-            progress = play(context, transcript, watch, model=model)
+        with watching(output, f"memci replay {visible(chat.name)}") as watch:
+            progress = play(context, chat, watch, model=model)
         seconds = time.perf_counter() - start
         report = context.report()
         listed = list(context.pages()) if pages else None
-        shown = context.render(tools=transcript.tools, strict=False)
+        shown = context.render(tools=chat.tools, strict=False)
     if output.json:
         output.print_json(
             {
@@ -88,7 +88,7 @@ def run_replay(
                 "model_calls": progress.calls,
                 "said_tokens": progress.said,
                 "largest_request": progress.largest,
-                "system_messages_left_out": transcript.left_out,
+                "system_messages_left_out": len(chat.left_out),
                 "report": asdict(report),
                 "seconds": round(seconds, 3),
                 "pages": None if listed is None else [asdict(page) for page in listed],
@@ -96,7 +96,7 @@ def run_replay(
             }
         )
         return
-    print_replay(output, transcript, progress, report, seconds)
+    print_replay(output, chat, progress, report, seconds)
     if listed is not None:
         output.console.print(pages_table(listed))
     if at is not None:
@@ -106,11 +106,21 @@ def run_replay(
         output.line(f"the store: memci inspect {store}")
 
 
-def print_replay(
-    output: Output, transcript: Transcript, progress: ReplayProgress, report: Report, seconds: float
-) -> None:
+def first_turns(chat: PlainChat, turns: int) -> PlainChat:
+    """Return the first *turns* turns of *chat*.
+
+    Raises:
+        InvalidSetting: If it does not have so many.
+    """
+    pages = chat.pages()
+    if not 1 <= turns <= len(pages):
+        raise InvalidSetting("--at", f"{chat.name} has the turns 1 to {len(pages):,}, not {turns:,}")
+    return replace(chat, messages=chat.messages[: sum(map(len, pages[:turns]))])
+
+
+def print_replay(output: Output, chat: PlainChat, progress: ReplayProgress, report: Report, seconds: float) -> None:
     """Print the final table of a replay, which took *seconds*."""
-    output.line(f"\n{transcript.name} in a window of {report.window:,} tokens", "bold")
+    output.line(f"\n{chat.name} in a window of {report.window:,} tokens", "bold")
     figures = grid(
         ("turns", f"{progress.turns:,}", f"{progress.messages:,} messages, {progress.said:,} tokens said"),
         ("model calls", f"{progress.calls:,}", f"none above {progress.largest:,} of {report.budget:,} tokens"),
@@ -119,6 +129,6 @@ def print_replay(
     )
     output.console.print(figures)
     output.line("")
-    if transcript.left_out:
-        output.line(f"note: {transcript.left_out:,} later system messages differ from the first; they were left out")
+    if chat.left_out:
+        output.line(f"note: {len(chat.left_out):,} system messages differ from the first message; they were left out")
     output.console.print(report_tables(report, output.console.width))

@@ -1,4 +1,4 @@
-"""Replaying: feeding a transcript to a context as an agent would.
+"""Replaying: feeding a chat to a context as an agent would.
 
     user, tool …  ──▶ append_turn        assistant  ──▶ render (a call of the model), then append_turn
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...context.context import Context
-from ...errors import InvalidMessage, InvalidSetting
+from ...errors import InvalidSetting
+from ...history.plain_chat import PlainChat
 from ...storage import SQLiteStorage, Storage
 from ...tokens import counter_for, message_tokens
 from ..stores import open_store
-from .transcripts import Transcript
 
 NONCE = "5eed0001"
 """of contexts that are not kept: the same conversation then costs the same tokens each time"""
@@ -27,9 +27,9 @@ class ReplayProgress:
     """How far a replay has come."""
 
     turns: int
-    """of the whole transcript"""
+    """of the whole chat"""
     total: int
-    """messages of the whole transcript"""
+    """messages of the whole chat"""
     turn: int = 0
     """turns begun"""
     messages: int = 0
@@ -49,8 +49,8 @@ class ReplayProgress:
 Watch = Callable[[Context, ReplayProgress], None]
 
 
-def play(context: Context, transcript: Transcript, watch: Watch, *, model: str | None = None) -> ReplayProgress:
-    """Feed *transcript* to *context* and return the figures; *watch* is called after every message.
+def play(context: Context, chat: PlainChat, watch: Watch, *, model: str | None = None) -> ReplayProgress:
+    """Feed *chat* to *context* and return the figures; *watch* is called after every message.
 
     Before each message of the assistant the context is rendered, as it is before a call of the model. Where an answer
     was not recorded, it is rendered before the next turn.
@@ -60,26 +60,23 @@ def play(context: Context, transcript: Transcript, watch: Watch, *, model: str |
         InvalidMessage: If a message is refused; it says where in its file the message stands.
     """
     count = counter_for(model, None)
-    progress = ReplayProgress(transcript.turns, len(transcript.steps))
-    if transcript.system is not None:
-        progress.said = message_tokens({"role": "system", "content": transcript.system}, count, model)
-    openings = set(transcript.openings())
+    openings = set(chat.openings())
+    progress = ReplayProgress(len(openings), len(chat.messages))
+    if chat.system is not None:
+        progress.said = message_tokens({"role": "system", "content": chat.system}, count, model)
     waiting = False
-    for position, step in enumerate(transcript.steps):
-        answers = step.message["role"] == "assistant"
+    for position, message in enumerate(chat.messages):
+        answers = message["role"] == "assistant"
         if answers or (waiting and position in openings):
-            _call(context, transcript, progress)
-        try:
-            context.append_turn(step.message, opens_page=step.opens_page)
-        except InvalidMessage as error:
-            raise InvalidMessage(f"{transcript.name}: {step.where or error.path}", error.reason) from None
+            _call(context, chat, progress)
+        chat.append(context, position)
         waiting = not answers
         progress.turn += position in openings
         progress.messages += 1
-        progress.said += message_tokens(step.message, count, model)
+        progress.said += message_tokens(message, count, model)
         watch(context, progress)
     if waiting:
-        _call(context, transcript, progress)
+        _call(context, chat, progress)
     return progress
 
 
@@ -105,8 +102,8 @@ def replay_store(path: str | None, context: str) -> Iterator[Storage]:
         yield kept
 
 
-def _call(context: Context, transcript: Transcript, progress: ReplayProgress) -> None:
+def _call(context: Context, chat: PlainChat, progress: ReplayProgress) -> None:
     # a call whose result is missing was recorded like that, and must not stop the replay
-    context.render(tools=transcript.tools, strict=False)
+    context.render(tools=chat.tools, strict=False)
     progress.calls += 1
     progress.sizes.append(context.report().total)

@@ -17,7 +17,7 @@ from ..errors import CorruptRecord, InvalidSetting
 from ..history.verify import problems
 from ..messages import text_of
 from ..storage import Storage
-from ..storage.audit import AuditedStorage
+from ..storage.audit import AuditedStorage, mark
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, terminal, visible
@@ -97,6 +97,8 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
 
 def _print_audit(output: Output, path: str, storage: Storage) -> None:
     lines = list(storage.audit_log) if isinstance(storage, AuditedStorage) else []
+    names = {mark(name): name for record in storage.contexts() for name in (record.id, record.owner)}
+    lines = [{key: names.get(value, value) for key, value in line.items()} for line in lines]
     if output.json:
         output.print_json({"store": path, "audit": lines})
     elif not lines:

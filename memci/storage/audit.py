@@ -1,11 +1,12 @@
 """The audit log of a store: what was done to it beyond the daily use, one line of JSON each, and no text of a message.
 
-    agent.db-audit        {"at":"2026-11-22T16:08:42+00:00","action":"erase","context":"alice","pages":1,"entries":3}
-    agent/audit.jsonl     {"at":…,"action":"owner","context":"alice","owner":"bob","before":"alice"}
+    agent.db-audit        {"at":"2026-11-22T16:08:42+00:00","action":"erase","context":"9f3c…","owner":"07ab…","page":2}
+    agent/audit.jsonl     {"at":…,"action":"owner","context":"9f3c…","owner":"55d1…","before":"07ab…"}
 
 Actions: erase, import, export, quarantine, owner (another one), lock (taken over from a holder that is gone). A line is
-only ever added, and synced before the action begins: an action that then fails is in the log, too. It names contexts
-and owners, also erased ones: that is its purpose. This module knows nothing of stores.
+only ever added, and synced before the action begins: an action that then fails is in the log, too. Contexts and owners
+stand as digests of their names (`mark`), so that no name of what was erased is left: who knows a name finds its lines.
+This module knows nothing of stores.
 """
 
 import errno
@@ -13,10 +14,18 @@ import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import CorruptRecord, StorageUnavailable
+
+_NAMES = frozenset({"context", "owner", "before"})
+
+
+def mark(name: str) -> str:
+    """Return what stands for the *name* of a context or an owner in an audit log: 16 hexadecimal digits."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 class AuditLog:
@@ -36,7 +45,11 @@ class AuditLog:
         Raises:
             StorageUnavailable: If it can't be written.
         """
-        known = {name: value for name, value in facts.items() if value is not None}
+        known = {
+            name: mark(value) if name in _NAMES and isinstance(value, str) else value
+            for name, value in facts.items()
+            if value is not None
+        }
         line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="seconds"), "action": action, **known})
         if self._path is None:
             self._lines.append(line.encode())

@@ -173,7 +173,7 @@ def _take_over(storage: Storage, context: str, ended: Sequence[Ticket]) -> None:
     Before that, the revision of the context is raised: what one of them still commits is a conflict. One that was
     renewed meanwhile stays.
     """
-    audit(storage, "lock", context=context, before=ended[0].holder)
+    audit(storage, "lock", context=context, holder=ended[0].holder)
     while (found := storage.load(context)) is not None:
         record = found[0]
         try:

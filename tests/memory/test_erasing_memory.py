@@ -214,7 +214,7 @@ def test_page_is_forgotten_for_the_owner_that_the_context_had(storage, tells):
     """A context that was given to another owner is erased from the memory of the one before, too."""
     context, _ = lived(storage, owner="anna")
     context.close()
-    context = chat(storage, owner="bert", window=None, nonce=None)
+    context = chat(storage, owner="bert", change_owner=True, window=None, nonce=None)
     talk(context, [40])
     context.flush()
 

@@ -112,10 +112,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a lock is given in the order of arrival",
-        "memci/storage/locks.py",
-        "            before, now = queue[:place],",
-        "            before, now = queue[: place and 1],",
-        "tests/faults/test_locks.py",
+        "memci/storage/sqlite/store.py",
+        'since, expires FROM ticket ORDER BY number"',
+        'since, expires FROM ticket ORDER BY number DESC"',
+        "tests/storage/test_sqlite.py",
     ),
     Mutant(
         "a holder that was replaced can't change anything",

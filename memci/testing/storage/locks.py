@@ -11,12 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from math import inf, nan
-from typing import Any
 
 import pytest
 
-from ...errors import InvalidSetting, StorageBusy, WriteConflict
+from ...errors import StorageBusy, WriteConflict
 from ...storage.locks import EXPIRY_SECONDS, hold
 from ...storage.protocol import Erasure, Storage, Ticket
 from .rows import append, appended, bodies_of, current
@@ -44,29 +42,6 @@ class StorageLocks:
         assert lock.is_kept()
         lock.release()
         assert not storage.tickets()
-
-    def test_lock_is_released(self, storage: Storage) -> None:
-        """The lock can be released in any thread, and be taken again."""
-        with ThreadPoolExecutor(1) as other:
-            for _ in range(3):
-                lock = hold(storage, "a", 0)
-                other.submit(lock.release).result()
-                other.submit(hold, storage, "a", 0).result().release()
-
-        hold(storage, "a", 0).release()
-
-    def test_lock_is_released_once(self, storage: Storage) -> None:
-        """Releasing it a second time does not take it from the next holder."""
-        lock = hold(storage, "a", 0)
-        lock.release()
-        theirs = hold(storage, "a", 0)
-
-        lock.release()
-
-        assert theirs.is_kept()
-        with pytest.raises(StorageBusy):
-            hold(storage, "a", 0)
-        theirs.release()
 
     def test_lock_is_of_one_context(self, storage: Storage) -> None:
         """The lock of one context stops neither the locks of others, existing or not, nor reading or writing."""
@@ -122,25 +97,6 @@ class StorageLocks:
         assert served == [3, 1, 4, 2]
         assert not storage.tickets()
 
-    def test_waiting_writes_nothing(self, storage: Storage) -> None:
-        """A wait writes its ticket and removes it, however often it looks; without time to wait it writes nothing."""
-        lock = hold(storage, "a", 0)
-        changes: list[object] = []
-
-        class Watched:
-            tickets = staticmethod(storage.tickets)
-
-            @staticmethod
-            def replace_ticket(*change: Any) -> bool:
-                changes.append(change)
-                return storage.replace_ticket(*change)
-
-        for seconds, expected in ((0, 0), (0.03, 2)):
-            with pytest.raises(StorageBusy):
-                hold(Watched(), "a", seconds)  # type: ignore[arg-type]  # what else it asked for would be an error
-            assert len(changes) == expected
-        lock.release()
-
     def test_holder_that_renews_nothing_is_replaced(self, storage: Storage) -> None:
         """The next one gets the lock, and a change that the old holder had in hand is WriteConflict."""
         append(storage, "a", b"1")
@@ -161,19 +117,6 @@ class StorageLocks:
         append(storage, "a", b"2")
         assert bodies_of(storage, "a") == [b"1", b"2"]
         new.release()
-
-    def test_lock_is_renewed(self, storage: Storage) -> None:
-        """A holder that renews its ticket keeps the lock, and its place."""
-        lock = hold(storage, "a", 0)
-        [before] = storage.tickets("a")
-
-        assert lock.step()
-
-        [after] = storage.tickets("a")
-        assert after.expires > before.expires
-        assert after.token == before.token
-        lock.release()
-        assert not lock.step()
 
     def test_ticket_is_replaced_if_it_is_exactly_so(self, storage: Storage) -> None:
         """A new ticket comes last; one that is not there any more, or not as it was, is neither changed nor removed."""
@@ -202,15 +145,6 @@ class StorageLocks:
         assert not mine.is_kept()
         mine.release()
         other.release()
-
-    @pytest.mark.parametrize("seconds", [-1, -0.001, nan, inf, True, None, "1"], ids=repr)
-    def test_waiting_time_that_makes_no_sense_is_refused(self, storage: Storage, seconds: float) -> None:
-        """What is no number of seconds from 0 is InvalidSetting, and no lock is taken."""
-        with pytest.raises(InvalidSetting) as caught:
-            hold(storage, "a", seconds)
-
-        assert caught.value.name == "wait"
-        hold(storage, "a", 0).release()
 
 
 def ended(context: str) -> Ticket:

@@ -77,11 +77,13 @@ def show(result: dict[str, Any]) -> None:
         (
             f"{each['durability']}, {each['kind']}",
             str(each["clients"]),
-            *(f"{each[key]:,.1f}" for key in ("requests_per_second", "p50_ms", "p99_ms")),
+            *(f"{each[key]:,.1f}" for key in ("requests_per_second", "p50_ms", "p99_ms", "cpu_ms")),
         )
         for each in figures.get("load", ())
     ]
-    table("open, append, render, append, close", ("SQLite", "clients", "per second", "p50 ms", "p99 ms"), rows)
+    table(
+        "open, append, render, append, close", ("SQLite", "clients", "per second", "p50 ms", "p99 ms", "CPU ms"), rows
+    )
 
 
 if __name__ == "__main__":

@@ -36,9 +36,9 @@ def load(
     store.close()
     store = SQLiteStorage(folder / f"{durability}-{kind}-{clients}.db", durability=durability)
     work = [[next(source)[1] for _ in range(requests // clients)] for _ in range(clients)]
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     times = (_threads if kind == "threads" else _tasks)(store, work)
-    took = time.perf_counter() - began
+    took, used = time.perf_counter() - began, time.process_time() - used
     store.close()
     cuts = quantiles(times, n=100)
     return {
@@ -48,6 +48,7 @@ def load(
         "requests_per_second": round(len(times) / took, 1),
         "p50_ms": round(1e3 * cuts[49], 2),
         "p99_ms": round(1e3 * cuts[98], 2),
+        "cpu_ms": round(1e3 * used / len(times), 2),
     }
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 
-APPEND = 15
+APPEND = 16
 """modules that an append may enter: lower it when it enters fewer"""
-COMPACTION = 30
+COMPACTION = 31
 """modules that a rendering may enter that compacts: lower it when it enters fewer"""
 
 ROUTE = [

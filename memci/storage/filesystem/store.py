@@ -7,6 +7,7 @@
         messages/000000000812-p42.jsonl   a message per line: those from seq 812 on that were said on page #42
         pages/ views/ editions/ ops/    what else is known of it
       audit.jsonl                       what was erased, imported, exported, if anything was
+      witness                           how far each context has come
       queues/0f3a….json                 who holds the lock of a context, and who waits for it
       locks/                            empty files
 
@@ -51,6 +52,7 @@ from ..protocol import (
     Transition,
 )
 from ..validation import Durability, check, check_opening, check_text, checked_bytes
+from ..witness import Slot, Witness, key_of
 from .context_file import SCHEMA_VERSION, ContextFile, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, Staging, dumps, finish, involved, loads, scrub
 from .files import FULL, Files
@@ -61,6 +63,7 @@ from .write import commit, make_final
 _FIRST_LINE: Final = 4096
 QUEUES: Final = "queues"
 MARK: Final = "memci.json"
+WITNESS: Final = "witness"
 _FORMAT: Final = "memci folder"
 _ABOUT: Final = "The memory of agents, kept by memci. Read it as you like; a line that is edited is no longer trusted."
 
@@ -94,6 +97,7 @@ class FilesystemStorage:
         self._read_only = read_only
         self._files = _opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
         self._locks = Locks(self._files, busy_timeout_seconds)
+        self._witness = Witness(f"{self._path}/{WITNESS}", read_only=read_only)
         self._release_sidecar: Callable[[], None] = lambda: None
         self.audit_log = AuditLog(os.path.join(self._path, "audit.jsonl"), read_only=read_only)  # noqa: PTH118
 
@@ -127,7 +131,10 @@ class FilesystemStorage:
                 raise hindered
             with self._locks.held(names):
                 if self._files.read(JOURNAL) is None:
-                    return commit(self._files, transition, full=self._full)
+                    known = commit(self._files, transition, full=self._full)
+                    if known is None:
+                        self._note(record)
+                    return known
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
@@ -175,8 +182,12 @@ class FilesystemStorage:
             with self._locks.more(sorted(folders)):
                 staged, erased = Staging(self._files).run(erasure)
                 if staged:
+                    for context in erasure.contexts:
+                        self._witness.forget(context)
                     self._files.write(JOURNAL, dumps(staged))
                     make_final(self._files.sync, "", None)
+                    for transition in erasure.transitions:
+                        self._note(transition.record)
                     try:
                         finish(self._files, staged)
                     except StorageFull:  # it is erased: the next one with room on the disk finishes it
@@ -224,9 +235,28 @@ class FilesystemStorage:
         path = os.path.join(self._path, "memory.db")  # noqa: PTH118
         return Sidecar(path, read_only=self._read_only, cache_bytes=self._cache_bytes)
 
+    def damage(self) -> list[str]:
+        """Return which contexts are behind their witness; what their files hold, reading them checks. O(contexts)."""
+        self._begin()
+        slots = self._witness.slots()
+        folders = {name[:16]: name for name in self._files.names(CONTEXTS)}
+        found: list[str] = []
+        for slot in slots:
+            kept = None
+            try:
+                if slot.key.hex() in folders:
+                    kept = load(self._files, folders[slot.key.hex()], None)
+            except CorruptRecord:  # reading it says so
+                continue
+            name, revision = ("", 0) if kept is None else (kept.record.id, kept.record.revision)
+            if revision < slot.revision and slot in self._witness.slots():  # else it went on, or was erased, meanwhile
+                found.append(slot.sentence(name, revision))
+        return found
+
     def close(self) -> None:
         """Release the folder."""
         self._release_sidecar()
+        self._witness.close()
         self._files.close()
 
     def __reduce__(self) -> NoReturn:
@@ -266,6 +296,11 @@ class FilesystemStorage:
             files.shown = shown
         return hindered
 
+    def _note(self, record: ContextRecord) -> None:
+        if self._full:
+            self._witness.make()
+            self._witness.note(Slot(key_of(record.id), record.revision))
+
     def _finish(self) -> None:
         left = self._files.read(JOURNAL)
         if left is not None:
@@ -284,7 +319,8 @@ class FilesystemStorage:
     def _reading(self, context: str) -> Reading | None:
         check_text("id", context)
         self._begin()
-        kept = self._load(context)
+        before, kept = self._witness.slot(context), self._load(context)
+        self._witness.check(context, before, 0 if kept is None else kept.record.revision)
         if kept is not None and self._full and not self._read_only:
             # The writer may have been killed before it synced what is read here: sync it now, once per handle.
             with suppress(StorageReadOnly, StorageFull):

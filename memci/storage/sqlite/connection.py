@@ -6,6 +6,7 @@
     a store of a later version       SchemaTooNew        unchanged
     a file of another program        StorageUnavailable  unchanged
     on a network file system         StorageUnavailable  unchanged, unless journal="truncate" is given
+    it has lost commits (`loss`)     CorruptRecord       unchanged
 
     journal "wal"        a commit is a synced append to FILE-wal; readers and a writer never wait for each other
             "truncate"   a rollback journal: slower, needs no shared memory
@@ -39,6 +40,8 @@ from ...errors import (
     brief,
 )
 from ..validation import Durability, check_opening
+from ..witness import WAY_OUT, Witness
+from .loss import behind, check_log, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
 
 Journal = Literal["wal", "truncate"]
@@ -55,11 +58,12 @@ _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse
 
 def open_file(
     path: str, durability: Durability, journal: Journal | None, busy_timeout_seconds: float, *, read_only: bool
-) -> apsw.Connection:
-    """Open the store at *path*, which is made if there is none and it is not *read_only*.
+) -> tuple[apsw.Connection, Witness]:
+    """Open the store at *path*, which is made if there is none and it is not *read_only*, and its witness.
 
     Raises:
         InvalidSetting: If an argument makes no sense.
+        CorruptRecord: If it has lost what was committed.
         SchemaTooNew: If a later memci wrote it.
         StorageError: If it can't be opened, or is not a store of memci.
     """
@@ -74,13 +78,17 @@ def open_file(
             f"with journal='truncate' and from one machine at a time"
         )
     try:
+        witness = Witness(witness_path(path), read_only=read_only)
+        if not read_only and not os.path.exists(path):  # noqa: PTH110 -- it was removed on purpose
+            witness.reset()
         connection = _connect(path, read_only=read_only)
     except (apsw.Error, UnicodeEncodeError, ValueError) as error:
         raise _unopened(error, path) from error
     try:
         connection.set_busy_timeout(round(busy_timeout_seconds * 1000))
-        _adopt(connection, path, _SYNCHRONOUS[durability], journal, busy_timeout_seconds)
+        _adopt(connection, path, witness, _SYNCHRONOUS[durability], journal, busy_timeout_seconds)
     except BaseException as error:
+        witness.close()
         full = connection.system_errno in FULL
         if not isinstance(error, apsw.NotADBError):
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused stays untouched
@@ -90,7 +98,7 @@ def open_file(
         if isinstance(error, apsw.Error):
             raise storage_error(error, path) from error
         raise
-    return connection
+    return connection, witness
 
 
 def network_file_system(path: str, mounts: str | None = None) -> str | None:
@@ -120,10 +128,8 @@ def network_file_system(path: str, mounts: str | None = None) -> str | None:
 
 def check_library(version: str) -> None:
     """Raise StorageUnavailable if this SQLite loses commits when two connections write (its WAL-reset bug)."""
-    numbers = tuple(int(each) for each in version.split(".")[:3])
-    if numbers >= (3, 51, 3) or (3, 50, 7) <= numbers < (3, 51, 0) or (3, 44, 6) <= numbers < (3, 45, 0):
-        return
-    raise StorageUnavailable(f"SQLite {version} can lose committed writes: install an apsw with SQLite 3.51.3 or later")
+    if tuple(int(each) for each in version.split(".")[:3]) < (3, 51, 3):
+        raise StorageUnavailable(f"SQLite {version} can lose commits: install an apsw with SQLite 3.51.3 or later")
 
 
 def damage(connection: apsw.Connection) -> list[str]:
@@ -238,10 +244,20 @@ def _unopened(error: Exception, path: str) -> MemciError:
 
 
 def _adopt(
-    connection: apsw.Connection, path: str, synchronous: str, journal: Journal | None, busy_timeout_seconds: float
+    connection: apsw.Connection,
+    path: str,
+    witness: Witness,
+    synchronous: str,
+    journal: Journal | None,
+    busy_timeout_seconds: float,
 ) -> None:
     writable = not connection.readonly("main")
     found = version(connection, path)
+    check_log(connection, path, witness)
+    lost = list(behind(connection, witness))
+    if lost and not damage(connection):  # else a page of the file is damaged, and opening the context says so
+        more = f" (and {len(lost) - 1:,} more)" if lost[1:] else ""
+        raise CorruptRecord("", 0, f"{path!r} is older than what was committed: {lost[0]}{more}: {WAY_OUT}")
     connection.pragma("trusted_schema", False)
     connection.pragma("foreign_keys", True)
     connection.pragma("cell_size_check", True)

@@ -31,6 +31,9 @@ _ENTRIES = """
 SELECT e.id, e.tokens, e.clip, quotes_page, quotes_entry, at, e.crc, codec, digest, body, v.tokens, v.clip, v.crc
 FROM entry AS e LEFT JOIN view AS v ON v.id = e.id + ? WHERE e.id >= ? AND e.id < ?"""
 
+CONTEXT_COLUMNS = """
+c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.parent, c.base, c.crc"""
+
 _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
 

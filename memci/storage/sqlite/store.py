@@ -13,7 +13,8 @@ This module knows nothing of tokens, windows or what a body says.
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from threading import RLock
 from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -44,18 +45,27 @@ from ..protocol import (
     Transition,
 )
 from ..validation import MAX_PAGE, Durability, check, check_text, checked_bytes
+from ..witness import Slot, key_of
 from .connection import FULL, Journal, damage, open_file, storage_error
-from .rows import BATCH_ROWS, MAX_REVISION, read_batch, read_compaction, read_context, read_op, read_page
+from .loss import SALT_AT, behind, log_path, revisions
+from .rows import (
+    BATCH_ROWS,
+    CONTEXT_COLUMNS,
+    MAX_REVISION,
+    read_batch,
+    read_compaction,
+    read_context,
+    read_op,
+    read_page,
+)
 from .schema import SCHEMA_VERSION
 from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 1000
 """pages in the write-ahead log after which it is copied into the file"""
 
-_CONTEXT_COLUMNS = """
-c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.parent, c.base, c.crc"""
-_SELECT_CONTEXT = f"SELECT c.nr, {_CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
-_SELECT_CONTEXTS = f"SELECT {_CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id"
+_SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
+_SELECT_CONTEXTS = f"SELECT {CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id"
 _SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
 _SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
@@ -115,7 +125,15 @@ class SQLiteStorage:
         self._log_pages = 0
         self._synced = False
         """whether a commit of this handle was synced, and all that it found in the file with it"""
-        self._connection = open_file(self._path, durability, journal, busy_timeout_seconds, read_only=read_only)
+        self._full = durability == "full"
+        self._seconds = busy_timeout_seconds
+        self._log: int | None = None
+        """the write-ahead log, to read its generation from"""
+        self._unsynced: set[int] = set()
+        """the numbers of the contexts that changed since the last sync; none with durability="full" """
+        self._connection, self._witness = open_file(
+            self._path, durability, journal, busy_timeout_seconds, read_only=read_only
+        )
         self._connection.wal_autocheckpoint(0)  # `_checkpoint` does it, and looks at the result
         self._connection.set_wal_hook(self._logged)
         self._inodes = self._stat()
@@ -125,11 +143,9 @@ class SQLiteStorage:
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context."""
         check_text("id", context)
-        found = self._run(context, 0, rows, _SELECT_CONTEXT, context)
-        if not found:
+        nr, record = self._run(context, 0, self._find, context)
+        if record is None:
             return None
-        nr, *columns = found[0]
-        record = read_context(columns)
         newest = next(self._scan_compactions(context, nr, record.revision, record.head), None)
         return record, None if newest is None else newest.text
 
@@ -143,10 +159,11 @@ class SQLiteStorage:
         """Apply *transition* and return None, or return the row of its op if that is known. O(rows), and a sync."""
         check(transition)
         op_id = None if transition.op is None else transition.op.op_id
-        known = self._run(transition.record.id, transition.head, self._write, op_id, apply, transition)
+        records = (transition.record,)
+        known = self._run(transition.record.id, transition.head, self._write, op_id, apply, transition, records)
         if self._log_pages >= _CHECKPOINT_PAGES:
             self._run("", 0, self._checkpoint)
-        return known
+        return known if isinstance(known, OpRow) else None
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
@@ -199,9 +216,11 @@ class SQLiteStorage:
         """Remove what *erasure* names, then empty the write-ahead log, which still holds it. O(rows, and the log)."""
         for transition in erasure.transitions:
             check(transition)
-        gone = self._run("", 0, self._write, None, erase, erasure)
+        records = [transition.record for transition in erasure.transitions]
+        gone = self._run("", 0, self._write, None, erase, erasure, records, erasure.contexts)
         try:
-            return gone._replace(scrubbed=self._run("", 0, scrub))
+            kept = os.path.exists(f"{log_path(self._path)}.damaged")  # noqa: PTH110
+            return gone._replace(scrubbed=self._run("", 0, scrub) and not kept)
         except StorageError:  # it is erased; what the disk still holds is scrubbed by the next one
             return gone
 
@@ -223,8 +242,8 @@ class SQLiteStorage:
         return Sidecar(self._path, shared=True, read_only=self._read_only, cache_bytes=self._cache_bytes)
 
     def damage(self) -> list[str]:
-        """Return what SQLite finds wrong with its file; [] is well. O(bytes)."""
-        return self._run("", 0, damage)
+        """Return what SQLite finds wrong with its file, and which contexts are behind their witness. O(bytes)."""
+        return [*self._run("", 0, damage), *self._run("", 0, lambda each: list(behind(each, self._witness)))]
 
     def close(self) -> None:
         """Close the file."""
@@ -233,7 +252,13 @@ class SQLiteStorage:
             return
         self._release_sidecar()
         with self._lock:
+            if self._unsynced and self._poison is None:
+                self._checkpoint(self._connection)
             self._poison = self._poison or f"{self._path!r} was closed: open the store again"
+            self._witness.close()
+            if self._log is not None:
+                os.close(self._log)
+                self._log = None
             try:
                 self._connection.close()
             except apsw.Error as error:
@@ -269,9 +294,24 @@ class SQLiteStorage:
                 raise CorruptRecord(context, seq, f"its text is not UTF-8: {error.reason}") from error
 
     def _write(
-        self, connection: apsw.Connection, op_id: str | None, work: Callable[[apsw.Connection, _T], _U], what: _T
+        self,
+        connection: apsw.Connection,
+        op_id: str | None,
+        work: Callable[[apsw.Connection, _T], _U],
+        what: _T,
+        records: Sequence[ContextRecord],
+        erased: Sequence[str] = (),
     ) -> _U:
-        """Return the result of *work*, which changes rows in one transaction; a known op changes nothing."""
+        """Return the result of *work*, which changes rows in one transaction; a known op changes nothing.
+
+        Args:
+            connection: What it is done by.
+            op_id: What is named if it is not known whether it was done.
+            work: `apply` or `erase`.
+            what: A transition or an erasure.
+            records: What the contexts are afterwards.
+            erased: The contexts that go.
+        """
         if self._read_only:
             raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
         if self._stat() != self._inodes:
@@ -282,10 +322,12 @@ class SQLiteStorage:
             made = work(connection, what)
             if isinstance(made, OpRow) and self._synced:
                 connection.execute("ROLLBACK")
-            else:
-                if isinstance(made, OpRow):  # its writer may have been killed before the sync: sync it now
-                    connection.pragma("user_version", SCHEMA_VERSION)
+            elif isinstance(made, OpRow):  # its writer may have been killed before the sync: sync it now
+                connection.pragma("user_version", SCHEMA_VERSION)
                 self._make_final(connection, op_id)
+            else:
+                places = [made if isinstance(made, int) else rows(connection, SELECT_HEAD, r.id)[0][0] for r in records]
+                self._make_witnessed(connection, op_id, dict(zip(places, records, strict=True)), erased)
         except BaseException:
             self._roll_back()
             raise
@@ -303,6 +345,33 @@ class SQLiteStorage:
             connection.pragma("synchronous", synchronous)
             self._synced = synced
 
+    def _make_witnessed(
+        self,
+        connection: apsw.Connection,
+        op_id: str | None,
+        records: Mapping[int, ContextRecord],
+        erased: Sequence[str],
+    ) -> None:
+        """Commit, and let the witness know of *records* by the numbers of their contexts, once they are synced."""
+        witness = self._witness
+        witness.make()
+        held = witness.lock(self._seconds if erased else None)
+        try:
+            for context in erased:
+                witness.forget(context)
+            salt = self._salt()  # before the commit: afterwards another process may begin the log again
+            self._make_final(connection, op_id)
+            frames = self._log_pages if salt else 0
+            for nr, record in records.items():
+                slot = Slot(key_of(record.id), record.revision, nr, frames, salt)
+                if not self._full:
+                    self._unsynced.add(nr)
+                elif held:
+                    witness.note(slot)
+        finally:
+            if held:
+                witness.unlock()
+
     def _make_final(self, connection: apsw.Connection, op_id: str | None) -> None:
         try:
             connection.execute("COMMIT")
@@ -310,6 +379,13 @@ class SQLiteStorage:
             self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
             raise CommitUnknown(op_id, str(error)) from error
         self._synced = True
+
+    def _salt(self) -> int:
+        """Return the generation of the log, 0 if there is none."""
+        if self._log is None:
+            with suppress(OSError):
+                self._log = os.open(f"{os.path.realpath(self._path)}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        return 0 if self._log is None else int.from_bytes(os.pread(self._log, 4, SALT_AT), "big")
 
     def _logged(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
@@ -322,12 +398,20 @@ class SQLiteStorage:
         can reset the log; the next handle that opens the file reads the log again.
         """
         self._log_pages = 0
+        held = bool(self._unsynced) and self._witness.lock()
         try:
+            synced = revisions(connection, self._unsynced) if held else {}
             connection.wal_checkpoint()
+            for nr, (context, revision) in synced.items():
+                self._witness.note(Slot(key_of(context), revision, nr))
+            self._unsynced.clear()
         except (apsw.BusyError, apsw.LockedError, apsw.FullError):
             return
         except apsw.Error as error:
             self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
+        finally:
+            if held:
+                self._witness.unlock()
 
     def _roll_back(self) -> None:
         try:
@@ -340,6 +424,13 @@ class SQLiteStorage:
     def _stat(self) -> tuple[tuple[int, int] | None, ...]:
         """Return the identity of the store's files: a file that replaced one of them must not be written."""
         return _inode(self._path), _inode(f"{self._path}-wal")
+
+    def _find(self, connection: apsw.Connection, context: str) -> tuple[int, ContextRecord | None]:
+        before = self._witness.slot(context)
+        [[nr, *columns]] = rows(connection, _SELECT_CONTEXT, context) or [(0,)]
+        record = read_context(columns) if nr else None
+        self._witness.check(context, before, 0 if record is None else record.revision)
+        return nr, record
 
     def _number(self, context: str) -> tuple[int, int, int, str | None, int]:
         check_text("id", context)

@@ -73,8 +73,8 @@ def rows(connection: apsw.Connection, statement: str, *bindings: int | str | byt
     return connection.execute(statement, bindings).fetchall()
 
 
-def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
-    """Write *transition*, or return the row of its op if that is known. O(rows)."""
+def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
+    """Write *transition* and return the number of its context, or the row of its op if that is known. O(rows)."""
     record, op = transition.record, transition.op
     if op is not None:
         known = rows(connection, _SELECT_OP, record.id, op.op_id)
@@ -103,7 +103,7 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | None:
         connection.executemany(_REPLACE_COMPACTION, [compaction_columns(nr, row) for row in compactions])
     if ops := all_ops(transition):
         connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in ops])
-    return None
+    return int(nr)
 
 
 def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:

@@ -1,0 +1,170 @@
+"""What a SQLite store has lost: committed frames of its write-ahead log, or whole commits.
+
+SQLite takes the frames of a log up to the first one that is damaged, and forgets the rest without a word. That is
+right for the torn tail that a power cut leaves, and wrong for a flipped bit:
+
+    FILE-wal   header | frame 1 | frame 2 | … frame 57, damaged | 58 | 59         SQLite takes 1 to 56
+
+    the witness     a commit had come to frame 59 of this log, and was synced      ──▶  3 frames are lost
+                    alice had come to revision 12, the file has 11                 ──▶  a commit is lost
+    no witness      frame 59 continues the check sum of 58, which ends a commit    ──▶  58 was no torn tail
+
+Each frame holds a check sum over itself and all frames before it, so a later transaction that continues an earlier one
+shows that the earlier one was whole once. What is found is a CorruptRecord, before anything is written; `accept` then
+keeps the log aside. This module knows nothing of how rows are written.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct, unpack
+from typing import Any, Final
+
+import apsw
+from orjson import dumps
+
+from ...errors import CorruptRecord, StorageUnavailable
+from ..witness import WAY_OUT, Witness, key_of
+from .rows import CONTEXT_COLUMNS, read_context
+
+_HEADER: Final = Struct(">8I")
+_FRAME: Final = Struct(">6I")
+_MAGIC: Final = 0x377F0682
+"""of a log whose check sums are over little-endian words; one more: big-endian"""
+SALT_AT: Final = 20
+"""where the header has the 4 bytes that are others whenever the log is begun again"""
+_TRIES: Final = 8
+_SELECT_NOTED: Final = "SELECT nr, id, revision FROM context WHERE nr IN (SELECT value FROM json_each(?))"
+_SELECT_RECORD: Final = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE nr = ?"
+
+
+def witness_path(path: str) -> str:
+    """Return where the witness of the store at *path* is: beside the file itself, by whatever link it was named."""
+    return f"{os.path.realpath(path)}-witness"
+
+
+def log_path(path: str) -> str:
+    """Return where the write-ahead log of the store at *path* is."""
+    return f"{os.path.realpath(path)}-wal"
+
+
+def _salt(log: int) -> int:
+    return int.from_bytes(os.pread(log, 4, SALT_AT), "big")
+
+
+def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
+    """Raise CorruptRecord if committed frames are lost from the log of *path*. O(frames) without a witness.
+
+    Other processes may write meanwhile: what they append is no loss, since SQLite is asked last, and a log that they
+    begin again is looked at again.
+    """
+    try:
+        log = os.open(log_path(path), os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        for _ in range(_TRIES):
+            salt, whole = _salt(log), b"" if witness.is_there else os.pread(log, os.fstat(log).st_size, 0)
+            ends = [slot.frames for slot in witness.slots() if slot.salt == salt]
+            taken = max(connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0], 0)
+            if salt != _salt(log):
+                continue
+            if max(ends, default=0) > taken or _continued(whole, taken, connection.pragma("page_size")):
+                where = f"the log {log_path(path)!r} is damaged at frame {taken + 1} or soon after"
+                raise CorruptRecord("", 0, f"{where}, and commits behind it would be lost: {WAY_OUT}")
+            return
+    except apsw.ReadOnlyError:  # the log can't be written, so SQLite does not say what it takes of it
+        return
+    finally:
+        os.close(log)
+
+
+def revisions(connection: apsw.Connection, places: Iterable[int]) -> dict[int, tuple[str, int]]:
+    """Return the id and the revision of the contexts with the numbers *places*, those that are there. O(places)."""
+    return {nr: (name, at) for nr, name, at in connection.execute(_SELECT_NOTED, (dumps(list(places)).decode(),))}
+
+
+def behind(connection: apsw.Connection, witness: Witness) -> Iterator[str]:
+    """Yield a sentence for each context that is older than its witness says. O(slots).
+
+    A row that is damaged is left out: reading it says so.
+    """
+    slots, found = witness.slots(), {}
+    with suppress(apsw.SQLError):  # there are no tables
+        found = revisions(connection, [slot.place for slot in slots])
+    for slot in slots:
+        name, revision = found.get(slot.place, ("", 0))
+        same = key_of(name) == slot.key
+        if (same and revision >= slot.revision) or _is_damaged(connection, slot.place) or slot not in witness.slots():
+            continue  # the last: it was erased, or went on, meanwhile
+        yield slot.sentence(name, revision if same else 0)
+
+
+def _is_damaged(connection: apsw.Connection, place: int) -> bool:
+    with suppress(apsw.SQLError):  # of an earlier memci, or no table
+        try:
+            for row in connection.execute(_SELECT_RECORD, (place,)):
+                read_context(row)
+        except CorruptRecord:
+            return True
+    return False
+
+
+def accept(path: str) -> str | None:
+    """Take the store at *path* as it is from now on; return the copy of its log that is kept, None if it has no log.
+
+    Raises:
+        StorageUnavailable: If there is such a copy already, or it can't be made.
+    """
+    log, kept = log_path(path), f"{log_path(path)}.damaged"
+    there = os.path.exists(log) and os.path.getsize(log) > 0  # noqa: PTH110, PTH202
+    if there:
+        try:
+            copy = os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with Path(log).open("rb") as source, os.fdopen(copy, "wb") as target:
+                shutil.copyfileobj(source, target)
+                target.flush()
+                os.fsync(copy)
+        except OSError as error:
+            raise StorageUnavailable(f"{kept!r} can't be made ({error.strerror}): move it away first") from error
+    witness = Witness(witness_path(path))
+    try:
+        witness.make()
+        witness.reset()
+    finally:
+        witness.close()
+    return kept if there else None
+
+
+def _continued(log: bytes, taken: int, page_size: int) -> bool:
+    """Return whether a commit behind the first *taken* frames of *log* is continued by another one. O(frames).
+
+    A frame continues the one before if its check sum does. Frames of another generation don't count. If the header is
+    damaged, the first frame says which generation it is.
+    """
+    if len(log) < _HEADER.size + _FRAME.size:
+        return False
+    magic, *_, first, second, one, two = _HEADER.unpack_from(log)
+    order = {_MAGIC: "<", _MAGIC + 1: ">"}.get(magic, "<" if sys.byteorder == "little" else ">")
+    if _sums(order, log[:24], 0, 0) != (one, two):
+        _, _, first, second, _, _ = _FRAME.unpack_from(log, _HEADER.size)
+    size, ended = _FRAME.size + page_size, None
+    for at in range(_HEADER.size + taken * size, len(log) - size + 1, size):
+        _, commit, *salts, one, two = _FRAME.unpack_from(log, at)
+        ours = salts == [first, second]
+        if ours and ended and _sums(order, log[at : at + 8] + log[at + _FRAME.size : at + size], *ended) == (one, two):
+            return True
+        ended = (one, two) if ours and commit else None
+    return False
+
+
+def _sums(order: str, content: bytes, one: int, two: int) -> tuple[int, int]:
+    """Return the check sums of SQLite's log over *content*, begun with *one* and *two*. O(bytes)."""
+    words: Any = unpack(f"{order}{len(content) // 4}I", content)
+    for first, second in zip(words[::2], words[1::2], strict=True):
+        one = (one + first + two) & 0xFFFFFFFF
+        two = (two + second + one) & 0xFFFFFFFF
+    return one, two

@@ -1,0 +1,213 @@
+"""The witness of a store: a small file beside it that says how far each context had come.
+
+    agent.db-witness       the mark, then 511 slots of 32 bytes; a context has one slot, by a digest of its id
+    a slot                 digest · revision · place · frames · salt · check sum          the rest is zeros
+
+A commit that has returned writes its slot, so the witness is never ahead of the store. Two contexts may share a slot:
+the newer commit takes it, so the newest commit of a store always has one. A store that is behind its witness has lost
+something: its log is damaged, or an older copy stands in its place.
+
+It holds no text, and a slot that is damaged counts as empty. A missing witness is no error: the next commit makes one.
+What can't be written is left out, for the commit itself is done. This module knows nothing of how a store keeps rows.
+"""
+
+import os
+from contextlib import suppress
+from hashlib import blake2b
+from struct import Struct
+from threading import Lock
+from time import monotonic, sleep
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from ..errors import CorruptRecord, StorageBusy, StorageUnavailable
+
+with suppress(ImportError):
+    import fcntl
+
+WAY_OUT: Final = (
+    "the store is damaged, or an older copy stands in its place; put the right one there, or take it as it is with "
+    "memci doctor STORE --accept"
+)
+"""what to do about a store that is behind its witness"""
+_MARK: Final = b"memci witness 1\n"
+_SIZE: Final = 32
+_SLOTS: Final = 511
+_EMPTY: Final = bytes(_SIZE)
+_WHOLE: Final = (1 + _SLOTS) * _SIZE
+_SLOT: Final = Struct("<8sQIII")
+_POSIX: Final = hasattr(os, "pwrite")
+"""whether a file can be used at a place of it; elsewhere there is no witness"""
+
+
+class Slot(NamedTuple):
+    """What is known of the last commit of one context."""
+
+    key: bytes
+    """8 bytes of a digest of its id"""
+    revision: int
+    place: int = 0
+    """where its store keeps it (SQLite: the number of its row); 0 if that follows from its id"""
+    frames: int = 0
+    """how many frames the write-ahead log had after it, 0 if there was none"""
+    salt: int = 0
+    """the generation of that log"""
+
+    def sentence(self, context: str, revision: int) -> str:
+        """Return what is wrong if *context* is at *revision* only, 0 if it is not there."""
+        now = f"context {context!r:.60} is at revision {revision}" if revision else "a context is not there"
+        return f"{now}, it was at revision {self.revision}"
+
+
+def key_of(context: str) -> bytes:
+    """Return the 8 bytes by which *context* is known."""
+    return blake2b(context.encode(), digest_size=16).digest()[:8]
+
+
+class Witness:
+    """The witness in the file *path*. Each handle of a store has its own, which threads may share."""
+
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
+        self._path = path
+        self._mutex = Lock()
+        self._file: int | None = None
+        self._marked = False
+        self._open(*(os.O_RDONLY,) if read_only else (os.O_RDWR, os.O_RDONLY))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a witness."""
+        self._marked = self._marked or self._read(0, len(_MARK)) == _MARK
+        return self._marked
+
+    def slots(self) -> list[Slot]:
+        """Return the slots that are in use."""
+        whole = self._read(0, _WHOLE) if self.is_there else b""
+        used = (found for at in range(_SIZE, len(whole), _SIZE) if (found := whole[at : at + _SIZE]) != _EMPTY)
+        return [slot for found in used if (slot := _slot(found)) is not None]
+
+    def slot(self, context: str) -> Slot | None:
+        """Return the slot of *context*, None if it has none now. Some microseconds."""
+        key = key_of(context)
+        found = _slot(self._read(_place(key), _SIZE)) if self.is_there else None
+        return found if found is not None and found.key == key else None
+
+    def check(self, context: str, before: Slot | None, revision: int) -> None:
+        """Raise CorruptRecord if *context* is at *revision* only, 0 if it is not there.
+
+        Args:
+            context: Its id.
+            before: Its slot, as it was before the revision was read: another handle may go on meanwhile.
+            revision: What the store says.
+        """
+        if before is not None and revision < before.revision and self.slot(context) == before:
+            raise CorruptRecord(context, 0, f"{before.sentence(context, revision)}: {WAY_OUT}")
+
+    def make(self) -> None:
+        """Make the file if there is none, and make it last: a commit relies on it. What can't be made is left out."""
+        if self.is_there or not _POSIX:
+            return
+        with suppress(OSError):
+            if self._file is None:
+                self._open(os.O_RDWR | os.O_CREAT)
+            if not self.is_there:  # another handle may have made it just now
+                self.reset()
+                folder = os.open(os.path.dirname(self._path), os.O_RDONLY)  # noqa: PTH120
+                try:
+                    os.fsync(folder)
+                finally:
+                    os.close(folder)
+
+    def reset(self) -> None:
+        """Forget all contexts, on the disk, or raise StorageUnavailable. O(its bytes)."""
+        self._write(0, _MARK.ljust(_WHOLE, b"\0"), lasts=True)
+
+    def note(self, slot: Slot) -> None:
+        """Write the slot of a commit that has returned. A few microseconds."""
+        body = _SLOT.pack(*slot)
+        with suppress(StorageUnavailable):
+            self._write(_place(slot.key), body + crc32(body).to_bytes(4, "little"))
+
+    def forget(self, context: str) -> None:
+        """Clear the slot of *context*, on the disk, before it is erased: afterwards it would count as lost.
+
+        Raises:
+            StorageUnavailable: If that fails.
+        """
+        if self.slot(context) is not None:
+            self._write(_place(key_of(context)), _EMPTY, lasts=True)
+
+    def lock(self, seconds: float | None = None) -> bool:
+        """Take the file's lock, and return whether `unlock` has to follow: a commit beside others, an erasure alone.
+
+        A commit notes its slot after it has returned; that must not be after its context was erased. So an erasure
+        waits, *seconds* at most, for the commits that are about to note. A commit (None) never waits: if an erasure is
+        just ending, it leaves its note out.
+
+        Raises:
+            StorageBusy: If another handle held it for *seconds*.
+        """
+        if self._file is None:
+            return False
+        way = fcntl.LOCK_SH if seconds is None else fcntl.LOCK_EX
+        until = monotonic() + (seconds or 0)
+        while True:
+            try:
+                fcntl.flock(self._file, way | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if seconds is None:
+                    return False
+                if monotonic() > until:
+                    raise StorageBusy(
+                        f"another handle held {self._path!r} for {seconds:g} s: try again later"
+                    ) from None
+                sleep(0.001)
+            except OSError:  # a file system without locks
+                return True
+            else:
+                return True
+
+    def unlock(self) -> None:
+        """Give the lock back."""
+        with suppress(OSError):
+            if self._file is not None:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._mutex:
+            file, self._file, self._marked = self._file, None, False
+            if file is not None:
+                os.close(file)
+
+    def _open(self, *ways: int) -> None:
+        for flags in ways if _POSIX else ():
+            with suppress(OSError):
+                self._file = os.open(self._path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                return
+
+    def _read(self, at: int, size: int) -> bytes:
+        with self._mutex, suppress(OSError):
+            return b"" if self._file is None else os.pread(self._file, size, at)
+        return b""
+
+    def _write(self, at: int, content: bytes, *, lasts: bool = False) -> None:
+        with self._mutex:
+            try:
+                if self._file is not None:
+                    os.pwrite(self._file, content, at)
+                    if lasts:
+                        os.fsync(self._file)
+            except OSError as error:
+                raise StorageUnavailable(f"{self._path!r} can't be written ({error.strerror}): try again") from error
+
+
+def _place(key: bytes) -> int:
+    return _SIZE * (1 + int.from_bytes(key[:4], "little") % _SLOTS)
+
+
+def _slot(found: bytes) -> Slot | None:
+    body = found[: _SLOT.size]
+    if len(found) < _SIZE or crc32(body) != int.from_bytes(found[_SLOT.size :], "little"):
+        return None
+    return Slot(*_SLOT.unpack(body))

@@ -251,12 +251,15 @@ class HandlePoisoned(StorageError):
 
 
 class CorruptRecord(StorageError):
-    """A record is not what was written: it is damaged or missing. *context* and *seq* say which, *reason* how."""
+    """A record is not what was written: it is damaged or missing. *context* and *seq* say which, *reason* how.
+
+    *context* is "" if it is not one record: a file of the store, or what is missing of it.
+    """
 
     data_safe = False
 
     def __init__(self, context: str, seq: int, reason: str) -> None:
-        super().__init__(f"context {context!r}, seq {seq}: {reason}")
+        super().__init__(f"context {context!r}, seq {seq}: {reason}" if context else reason)
         self.context = context
         self.seq = seq
         self.reason = reason

@@ -4,7 +4,8 @@
     ! write-ahead log   80 MiB are not in the file yet: close what reads it
     ✗ file system       nfs4: move the store to a local disk
 
-It writes nothing into a store. This module knows nothing of what a store holds: `memci verify` reads that.
+It writes nothing into a store, but for `--accept`. This module knows nothing of what a store holds: `memci verify`
+reads that.
 """
 
 import platform
@@ -18,20 +19,22 @@ from typing import Annotated, Final, Literal
 
 import apsw
 from rich.text import Text
-from typer import Argument
+from typer import Argument, Option
 
 from .. import __version__
-from ..errors import MemciError
+from ..errors import CorruptRecord, InvalidSetting, MemciError
 from ..memory.tiered_memory import TieredMemory
-from ..storage import Storage
+from ..storage import FilesystemStorage, Storage
 from ..storage.filesystem.erase import JOURNAL
 from ..storage.locks import holder, living
-from ..storage.protocol import ContextRecord, Ticket
+from ..storage.protocol import CheckedStorage, ContextRecord, Ticket
 from ..storage.sqlite.connection import check_library, network_file_system
+from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
+from ..storage.witness import WAY_OUT, WITNESS, forget_all
 from .app import Json, Str, command
 from .output import terminal
-from .stores import existing, is_folder, open_store
+from .stores import existing, is_folder, open_store, witnessed
 from .tables import cell
 
 _MIB: Final = 2**20
@@ -57,12 +60,18 @@ class Finding:
 
 @command("doctor")
 def run_doctor(
-    store: Annotated[Str, Argument(help="A store to look at, too: a file or a folder.")] = None, *, json: Json = False
+    store: Annotated[Str, Argument(help="A store to look at, too: a file or a folder.")] = None,
+    *,
+    accept: Annotated[bool, Option("--accept", help="Take a store that has lost commits as it is.")] = False,
+    json: Json = False,
 ) -> bool:
-    """Look at what memci runs on, and at how a store is kept here. Changes nothing."""
+    """Look at what memci runs on, and at how a store is kept here. Changes nothing, but for --accept."""
     output = terminal(json=json)
+    if accept and store is None:
+        raise InvalidSetting("--accept", "name the store that is to be taken as it is")
     findings = list(_machine())
     if store is not None:
+        findings += [_accepted(store)] if accept else []
         findings += _store(store)
     well = all(each.state != "problem" for each in findings)
     if output.json:
@@ -121,8 +130,35 @@ def _store(path: str) -> Iterator[Finding]:
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
     found = list(_folder(place) if is_folder(path) else _file(path))
     yield from found
+    yield _witness(path)
     if all(each.name != "schema" or each.state == "ok" for each in found):
         yield from _contents(path)
+
+
+def _accepted(path: str) -> Finding:
+    """Take the store at *path* as it is, if it has lost anything, and return what was done."""
+    place = existing(path, filled=False)
+    try:
+        with open_store(path) as storage:
+            lost = storage.damage() if isinstance(storage, CheckedStorage) else []
+    except CorruptRecord as error:
+        lost = [str(error)]
+    if not lost:
+        return Finding("accepted", "ok", "nothing: no commit is lost")
+    kept = None
+    if is_folder(path):
+        forget_all(str(place / WITNESS))
+    else:
+        kept = accept_loss(path)
+    reason = lost[0].removesuffix(f": {WAY_OUT}")
+    advice = f"its log is kept as {kept}: remove that when you need it no more" if kept else ""
+    return Finding("accepted", "warning", f"the store as it is, although {reason}", advice)
+
+
+def _witness(path: str) -> Finding:
+    known = witnessed(path)
+    none = "none: the loss of whole commits could not be seen; the next commit makes one"
+    return Finding("witness", "ok", none if known is None else f"knows of {known:,} contexts")
 
 
 def _file_system(network: str | None, *, folder: bool) -> Finding:
@@ -186,7 +222,7 @@ def _schema(application: int, schema: int) -> Finding:
 
 def _beside(path: str, size: int) -> Iterator[Finding]:
     """Yield what stands beside a SQLite file."""
-    log, journal = Path(f"{path}-wal"), Path(f"{path}-journal")
+    log, journal, kept = (Path(f"{path}{end}") for end in ("-wal", "-journal", "-wal.damaged"))
     pending = log.stat().st_size if log.exists() else 0
     if pending > max(_LONG_LOG, size):
         advice = "close what has read the store for long, then write once"
@@ -197,6 +233,9 @@ def _beside(path: str, size: int) -> Iterator[Finding]:
     if journal.exists() and journal.stat().st_size:
         advice = "leave it there: the next opening for writing rolls back with it"
         yield Finding("rollback journal", "warning", "a write was cut short, or is going on", advice)
+    if kept.exists():
+        advice = "remove it when you need it no more; until then no erasure is complete"
+        yield Finding("damaged log", "warning", f"{kept.name} is kept, from when its loss was accepted", advice)
 
 
 def _folder(place: Path) -> Iterator[Finding]:
@@ -229,9 +268,14 @@ def _contents(path: str) -> Iterator[Finding]:
                 yield Finding("lock", "ok", f"of {context!r:.60}: held by {holder(first)}{waiting}")
             yield Finding("locks", "ok", f"{len(queues):,} held now")
             records = storage.contexts()
+            lost = storage.damage() if isinstance(storage, FilesystemStorage) else []  # a file was checked when opened
+            if lost:
+                raise CorruptRecord("", 0, f"{lost[0]}: {WAY_OUT}")
             aside = sum(_set_aside(storage, each) for each in records)
     except MemciError as error:
-        yield Finding("contexts", "warning" if error.data_safe else "problem", str(error), "memci verify says more")
+        text, way_out, _ = str(error).partition(WAY_OUT)
+        advice = way_out or "memci verify says more"
+        yield Finding("contexts", "warning" if error.data_safe else "problem", text.removesuffix(": "), advice)
         return
     text = f"{len(records):,}, {sum(each.head for each in records):,} messages"
     forks = sum(each.parent is not None for each in records)

@@ -21,7 +21,7 @@ from ..storage.audit import AuditedStorage, mark
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, terminal, visible
-from .stores import choose_context, open_store, window_and_compactions
+from .stores import choose_context, open_store, window_and_compactions, witnessed
 from .tables import cell, contents_of, contexts_table, pages_table, report_tables, table, turns_of
 
 
@@ -64,18 +64,18 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
     """Read everything in a store and say what is wrong with it. Changes nothing."""
     output = terminal(json=json)
     found: dict[str, list[str]] = {}
+    damage: list[str] = []
     records: list[ContextRecord] = []
-    with open_store(store) as storage:
-        damage = storage.damage() if isinstance(storage, CheckedStorage) else []
-        try:
-            records = list(storage.contexts())
-        except CorruptRecord as error:
-            damage.append(str(error))
-        with output.progress() as progress:
+    try:
+        with open_store(store) as storage, output.progress() as progress:
+            damage += storage.damage() if isinstance(storage, CheckedStorage) else []
+            records += storage.contexts()
             task = progress.add_task("verify", total=sum(record.head for record in records), unit="messages")
             for record in records:
                 progress.update(task, description=visible(record.id)[:30])
                 found[record.id] = list(problems(storage, record.id, on_entry=lambda: progress.advance(task)))
+    except CorruptRecord as error:
+        damage.append(str(error))
     well = not damage and not any(found.values())
     if output.json:
         contexts = [{"id": each.id, "messages": each.head, "problems": found[each.id]} for each in records]
@@ -92,6 +92,8 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
             output.line(f"  {problem}")
     if not records and not damage:
         output.line(f"{Path(store).name} holds no contexts")
+    elif witnessed(store) is None:
+        output.line("no witness is beside it, so that the loss of whole commits can't be seen", "dim")
     return well
 
 

@@ -17,6 +17,8 @@ from ..errors import InvalidSetting
 from ..settings import settings
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..storage.protocol import ContextRecord
+from ..storage.sqlite.loss import witness_path
+from ..storage.witness import WITNESS, Witness
 from ..window.state import WindowState
 
 _NAMED = 5
@@ -49,6 +51,15 @@ def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterato
 def is_folder(path: str) -> bool:
     """Return whether the store at *path* is, or would become, a folder of plain files."""
     return Path(path).is_dir() or path.endswith(("/", os.sep))
+
+
+def witnessed(path: str) -> int | None:
+    """Return how many contexts the witness of the store at *path* knows of, None if there is no witness."""
+    witness = Witness(f"{path}/{WITNESS}" if is_folder(path) else witness_path(path), read_only=True)
+    try:
+        return len(witness.slots()) if witness.is_there else None
+    finally:
+        witness.close()
 
 
 def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, path: str) -> str:

@@ -30,6 +30,8 @@ WAY_OUT: Final = (
     "memci doctor STORE --accept"
 )
 """what to do about a store that is behind its witness"""
+WITNESS: Final = "witness"
+"""its name in a folder; beside a file it is FILE-witness"""
 _MARK: Final = b"memci witness 1\n"
 _SIZE: Final = 32
 _SLOTS: Final = 511
@@ -200,6 +202,20 @@ class Witness:
                         os.fsync(self._file)
             except OSError as error:
                 raise StorageUnavailable(f"{self._path!r} can't be written ({error.strerror}): try again") from error
+
+
+def forget_all(path: str) -> None:
+    """Make the witness in the file *path* one that knows of no context: its store is taken as it is.
+
+    Raises:
+        StorageUnavailable: If it can't be written.
+    """
+    witness = Witness(path)
+    try:
+        witness.make()
+        witness.reset()
+    finally:
+        witness.close()
 
 
 def _place(key: bytes) -> int:

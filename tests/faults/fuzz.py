@@ -109,7 +109,7 @@ Target = Callable[[Random], str | None]
 Targets = Mapping[str, tuple[Target, int]]
 
 TARGETS: Targets = {
-    "codec": (fuzz_targets.codec, 373),
+    "codec": (fuzz_targets.codec, 371),
     "lines": (fuzz_targets.lines, 200),
     "frames": (fuzz_targets.frames, 180),
     "replies": (fuzz_calls.replies, 160),
@@ -118,6 +118,7 @@ TARGETS: Targets = {
     "graphs": (fuzz_graphs.graphs, 20),
     "imports": (fuzz_imports.imports, 6),
     "sqlite": (fuzz_files.sqlite, 5),
+    "logs": (fuzz_files.logs, 2),
     "files": (fuzz_files.files, 1),
 }
 """each target, and how many of a thousand inputs go to it"""

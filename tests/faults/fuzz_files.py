@@ -2,8 +2,9 @@
 
     agent.db, bit 3 of byte 8123 flipped    ──▶  as it was · an error of ours · found by a check; never just different
 
-Everything is read that the public API gives: messages, pages, renderings, recalls, the past. Damage is done in a folder
-in RAM. This module knows nothing of how a store writes its files.
+Everything is read that the public API gives: messages, pages, renderings, recalls, the past. A live log is that of a
+program that was killed: nothing but the log has its newest commits. Damage is done in a folder in RAM. This module
+knows nothing of how a store writes its files.
 """
 
 import shutil
@@ -53,16 +54,29 @@ def files(rng: Random) -> str | None:
     return damaged(rng, "files")
 
 
+def logs(rng: Random) -> str | None:
+    """A flipped bit in a live log is harmless, or an error, or found by a check: at its header and its end, too."""
+    return damaged(rng, "sqlite", hurt=_flipped_log)
+
+
 def damaged(
-    rng: Random, store: str, read: Callable[[Storage], Seen] | None = None, check: Check = problems
+    rng: Random,
+    store: str,
+    read: Callable[[Storage], Seen] | None = None,
+    check: Check = problems,
+    hurt: Callable[[Random, Path], str] | None = None,
 ) -> str | None:
-    """Return what is read from a damaged copy of a *store* that is neither as it was, nor an error, nor found."""
+    """Return what is read from a damaged copy of a *store* that is neither as it was, nor an error, nor found.
+
+    With *hurt*, which damages it, it is the copy of a store that was killed.
+    """
     make, read = STORES[store], read or seen
-    whole, expected = _golden(store)
+    whole, expected = _golden(store, live=hurt is not None)
     with room() as made:
         folder = Path(made)
         shutil.copytree(whole, folder, dirs_exist_ok=True)
-        damage = _damage(rng, folder)
+        damage = (hurt or _damage)(rng, folder)
+        store = f"{store}, live" if hurt else store
         try:
             storage = make(folder)
         except MemciError:
@@ -80,7 +94,7 @@ def damaged(
                 return None
         finally:
             storage.close()
-        if not said and store == "sqlite" and _unsound(folder / "agent.db"):
+        if not said and store.startswith("sqlite") and _unsound(folder / "agent.db"):
             outcomes["sqlite: found by integrity_check"] += 1
             return None
         name = said[0] if said else next(iter(changed))
@@ -125,10 +139,10 @@ def _count(said: str) -> int:
 
 
 @cache
-def _golden(store: str) -> tuple[str, Seen]:
-    """Return a folder with a whole store in it, and what is read from it."""
-    kept = TemporaryDirectory()
-    _kept.append(kept)
+def _golden(store: str, *, live: bool = False) -> tuple[str, Seen]:
+    """Return a folder with a whole store in it, *live*: as a killed program left it, and what is read from it."""
+    kept, copy = TemporaryDirectory(), TemporaryDirectory()
+    _kept.extend((kept, copy))
     storage = STORES[store](Path(kept.name))
     context = opened(storage, 1_000)
     for at in range(8):
@@ -139,12 +153,14 @@ def _golden(store: str) -> tuple[str, Seen]:
     fork = context.fork(_FORK)
     fork.append_turn("And by train?", {"role": "assistant", "content": "Nineteen hours."}, op_id="fork")
     context.append_turn(*_turn(8))
+    if live:
+        shutil.copytree(kept.name, copy.name, dirs_exist_ok=True)
     storage.close()
     storage = STORES[store](Path(kept.name))
     expected = seen(storage)
     assert not any(any(problems(storage, name)) for name in (_MAIN, _FORK)), "a whole store has no problems"
     storage.close()
-    return kept.name, expected
+    return copy.name if live else kept.name, expected
 
 
 _kept: list[TemporaryDirectory[str]] = []
@@ -182,6 +198,26 @@ def _damage(rng: Random, folder: Path) -> str:
         told = f"cut to {at} bytes"
     path.write_bytes(body)
     return f"{path.relative_to(folder)} {told}"
+
+
+def _flipped_log(rng: Random, folder: Path) -> str:
+    """Flip a bit of the log: often in its header, its last frame, or the header of a frame."""
+    path = folder / "agent.db-wal"
+    body = bytearray(path.read_bytes())
+    frames = (len(body) - 32) // 4120
+    chance = rng.random()
+    if chance < 0.15:
+        at = rng.randrange(32)
+    elif chance < 0.4:
+        at = 32 + (frames - 1) * 4120 + rng.randrange(4120)
+    elif chance < 0.6:
+        at = 32 + rng.randrange(frames) * 4120 + rng.randrange(24)
+    else:
+        at = rng.randrange(len(body))
+    bit = rng.randrange(8)
+    body[at] ^= 1 << bit
+    path.write_bytes(body)
+    return f"bit {bit} of byte {at} of the log flipped"
 
 
 def _unsound(path: Path) -> bool:

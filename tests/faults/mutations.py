@@ -24,6 +24,7 @@ class Mutant(NamedTuple):
 _SQLITE = "memci/storage/sqlite/store.py"
 _WRITE = "memci/storage/sqlite/write.py"
 _FILE = "memci/storage/sqlite/connection.py"
+_LOSS = "memci/storage/sqlite/loss.py"
 _ROWS = "memci/storage/sqlite/rows.py"
 _WRITER = "memci/history/writer.py"
 _ERASING = "memci/history/erase.py"
@@ -68,6 +69,28 @@ MUTANTS: tuple[Mutant, ...] = (
         "if self._stat() != self._inodes:",
         "if False:",
         "tests/storage/test_sqlite.py -k swapped",
+    ),
+    # -- what was committed is not lost in silence
+    Mutant(
+        "a damaged log is no torn tail",
+        _LOSS,
+        "if max(ends, default=0) > taken or _continued(",
+        "if False and _continued(",
+        "tests/storage/test_loss.py",
+    ),
+    Mutant(
+        "a commit is witnessed",
+        "memci/storage/witness.py",
+        "            self._write(_place(slot.key), body + crc32(body).to_bytes(4, \"little\"))",
+        "            pass",
+        "tests/storage/test_loss.py",
+    ),
+    Mutant(
+        "an erased context is forgotten by the witness",
+        "memci/storage/witness.py",
+        "        if self.slot(context) is not None:",
+        "        if False:",
+        "tests/storage/test_loss.py",
     ),
     # -- one writer after the other
     Mutant(

@@ -52,7 +52,7 @@ from ..protocol import (
     Transition,
 )
 from ..validation import Durability, check, check_opening, check_text, checked_bytes
-from ..witness import Slot, Witness, key_of
+from ..witness import WITNESS, Slot, Witness, key_of
 from .context_file import SCHEMA_VERSION, ContextFile, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, Staging, dumps, finish, involved, loads, scrub
 from .files import FULL, Files
@@ -63,7 +63,6 @@ from .write import commit, make_final
 _FIRST_LINE: Final = 4096
 QUEUES: Final = "queues"
 MARK: Final = "memci.json"
-WITNESS: Final = "witness"
 _FORMAT: Final = "memci folder"
 _ABOUT: Final = "The memory of agents, kept by memci. Read it as you like; a line that is edited is no longer trusted."
 

@@ -10,8 +10,8 @@ right for the torn tail that a power cut leaves, and wrong for a flipped bit:
     no witness      frame 59 continues the check sum of 58, which ends a commit    ──▶  58 was no torn tail
 
 Each frame holds a check sum over itself and all frames before it, so a later transaction that continues an earlier one
-shows that the earlier one was whole once. What is found is a CorruptRecord, before anything is written; `accept` then
-keeps the log aside. This module knows nothing of how rows are written.
+shows that the earlier one was whole once. What is found is a CorruptRecord, before anything is written, and
+`accept_loss` keeps the log aside. This module knows nothing of how rows are written.
 """
 
 import os
@@ -27,7 +27,7 @@ import apsw
 from orjson import dumps
 
 from ...errors import CorruptRecord, StorageUnavailable
-from ..witness import WAY_OUT, Witness, key_of
+from ..witness import WAY_OUT, WITNESS, Witness, forget_all, key_of
 from .rows import CONTEXT_COLUMNS, read_context
 
 _HEADER: Final = Struct(">8I")
@@ -37,13 +37,14 @@ _MAGIC: Final = 0x377F0682
 SALT_AT: Final = 20
 """where the header has the 4 bytes that are others whenever the log is begun again"""
 _TRIES: Final = 8
-_SELECT_NOTED: Final = "SELECT nr, id, revision FROM context WHERE nr IN (SELECT value FROM json_each(?))"
+_SELECT_NOTED: Final = """
+SELECT nr, CAST(id AS BLOB), CAST(revision AS INTEGER) FROM context WHERE nr IN (SELECT value FROM json_each(?))"""
 _SELECT_RECORD: Final = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE nr = ?"
 
 
 def witness_path(path: str) -> str:
     """Return where the witness of the store at *path* is: beside the file itself, by whatever link it was named."""
-    return f"{os.path.realpath(path)}-witness"
+    return f"{os.path.realpath(path)}-{WITNESS}"
 
 
 def log_path(path: str) -> str:
@@ -83,8 +84,9 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
 
 
 def revisions(connection: apsw.Connection, places: Iterable[int]) -> dict[int, tuple[str, int]]:
-    """Return the id and the revision of the contexts with the numbers *places*, those that are there. O(places)."""
-    return {nr: (name, at) for nr, name, at in connection.execute(_SELECT_NOTED, (dumps(list(places)).decode(),))}
+    """Return the id and the revision of the contexts with the numbers *places*, as far as they are there. O(places)."""
+    found = connection.execute(_SELECT_NOTED, (dumps(list(places)).decode(),))
+    return {nr: (bytes(name or b"").decode(errors="replace"), int(revision or 0)) for nr, name, revision in found}
 
 
 def behind(connection: apsw.Connection, witness: Witness) -> Iterator[str]:
@@ -93,7 +95,7 @@ def behind(connection: apsw.Connection, witness: Witness) -> Iterator[str]:
     A row that is damaged is left out: reading it says so.
     """
     slots, found = witness.slots(), {}
-    with suppress(apsw.SQLError):  # there are no tables
+    with suppress(apsw.SQLError, apsw.CorruptError):  # there are no tables, or they can't be read
         found = revisions(connection, [slot.place for slot in slots])
     for slot in slots:
         name, revision = found.get(slot.place, ("", 0))
@@ -104,16 +106,17 @@ def behind(connection: apsw.Connection, witness: Witness) -> Iterator[str]:
 
 
 def _is_damaged(connection: apsw.Connection, place: int) -> bool:
-    with suppress(apsw.SQLError):  # of an earlier memci, or no table
-        try:
-            for row in connection.execute(_SELECT_RECORD, (place,)):
-                read_context(row)
-        except CorruptRecord:
-            return True
+    try:
+        for row in connection.execute(_SELECT_RECORD, (place,)):
+            read_context(row)
+    except (CorruptRecord, apsw.CorruptError, UnicodeDecodeError):
+        return True
+    except apsw.SQLError:  # of an earlier memci, or there is no table
+        return False
     return False
 
 
-def accept(path: str) -> str | None:
+def accept_loss(path: str) -> str | None:
     """Take the store at *path* as it is from now on; return the copy of its log that is kept, None if it has no log.
 
     Raises:
@@ -130,12 +133,7 @@ def accept(path: str) -> str | None:
                 os.fsync(copy)
         except OSError as error:
             raise StorageUnavailable(f"{kept!r} can't be made ({error.strerror}): move it away first") from error
-    witness = Witness(witness_path(path))
-    try:
-        witness.make()
-        witness.reset()
-    finally:
-        witness.close()
+    forget_all(witness_path(path))
     return kept if there else None
 
 

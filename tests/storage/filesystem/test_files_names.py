@@ -59,7 +59,8 @@ def test_ids_never_become_names(tmp_path: Path, unsynced: None) -> None:
     assert len({unicodedata.normalize("NFC", each) for each in ids}) < len(ids), "there are twins among them"
     assert [*tmp_path.iterdir(), *path.parent.iterdir()] == [path.parent, path]
     names = {re.sub("[0-9a-f]{32}", "H", str(each.relative_to(path))) for each in path.rglob("*")}
-    assert names == {"memci.json", "contexts", "contexts/H", "contexts/H/context.jsonl", "locks", "locks/H.lock", "witness"}
+    known = {"memci.json", "contexts", "contexts/H", "contexts/H/context.jsonl", "locks", "locks/H.lock", "witness"}
+    assert names == known
     storage.close()
 
 

@@ -1,0 +1,294 @@
+"""A store that has lost what was committed says so when it is opened: by its log, or by its witness."""
+
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import apsw
+import pytest
+
+from memci import Context, SQLiteStorage
+from memci.errors import CorruptRecord, MemciError
+from memci.storage import FilesystemStorage
+from memci.storage.filesystem.context_file import folder_name
+from memci.storage.protocol import Erasure, Storage
+from memci.storage.sqlite.loss import accept_loss
+from memci.storage.witness import Witness
+from memci.testing.storage.rows import append, bodies_of
+
+FRAME = 4096 + 24
+BODIES = [b"%d" % at for at in range(8)]
+OPENERS = {
+    "sqlite": lambda folder: SQLiteStorage(folder / "agent.db"),
+    "files": lambda folder: FilesystemStorage(folder / "agent"),
+}
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A store as a killed program leaves it: its newest commits are in the log only."""
+    storage = SQLiteStorage(tmp_path / "live.db")
+    for body in BODIES:
+        append(storage, "a", body)
+    (tmp_path / "killed").mkdir()
+    for end in ("", "-wal", "-witness"):
+        shutil.copy(tmp_path / f"live.db{end}", tmp_path / "killed" / f"agent.db{end}")
+    storage.close()
+    return tmp_path / "killed" / "agent.db"
+
+
+def beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
+def flip(path: Path, at: int, bit: int = 0) -> None:
+    body = bytearray(path.read_bytes())
+    body[at] ^= 1 << bit
+    path.write_bytes(body)
+
+
+def read(path: Path, *, read_only: bool = True) -> list[bytes]:
+    storage = SQLiteStorage(path, read_only=read_only)
+    try:
+        return bodies_of(storage, "a")
+    finally:
+        storage.close()
+
+
+def test_killed_program_has_lost_nothing(killed: Path) -> None:
+    """What was committed is there, although only the log has it."""
+    assert read(killed) == BODIES
+    assert read(killed, read_only=False) == BODIES
+
+
+def test_flipped_bit_of_a_live_log_is_an_error_and_nothing_is_written(killed: Path) -> None:
+    """Wherever a bit of the log is flipped, its header and its last frame included, opening says so."""
+    log = beside(killed, "-wal")
+    whole = log.read_bytes()
+    end = len(whole)
+    places = [*range(0, 32, 3), *range(32, 56), *range(end - FRAME, end - FRAME + 24), end - 1, *range(40, end, 3001)]
+
+    for at in places:
+        log.write_bytes(whole)
+        flip(log, at, at % 8)
+        damaged = log.read_bytes()
+        for read_only in (True, False):
+            with pytest.raises(CorruptRecord, match="memci doctor STORE --accept"):
+                read(killed, read_only=read_only)
+        assert log.read_bytes() == damaged, f"byte {at}"
+
+    log.write_bytes(whole)
+    assert read(killed) == BODIES
+
+
+def test_flipped_bit_before_later_commits_is_an_error_without_a_witness(killed: Path) -> None:
+    """A log shows by itself that a commit was whole once, if a later one continues it; a torn tail is none."""
+    beside(killed, "-witness").unlink()
+    log = beside(killed, "-wal")
+    whole = log.read_bytes()
+    for at in (0, 20, 30, 33, 60, 32 + 5 * FRAME + 1, 32 + 9 * FRAME + 200):
+        log.write_bytes(whole)
+        flip(log, at)
+        with pytest.raises(CorruptRecord, match="commits behind it"):
+            read(killed)
+
+    log.write_bytes(whole)
+    assert read(killed) == BODIES
+
+
+def test_torn_tail_of_a_power_cut_opens(tmp_path: Path) -> None:
+    """A commit that had not returned may be torn anywhere: the one before it is the newest then."""
+    storage = SQLiteStorage(tmp_path / "live.db")
+    append(storage, "a", *BODIES)
+    witness, before = (tmp_path / "live.db-witness").read_bytes(), (tmp_path / "live.db-wal").stat().st_size
+    append(storage, "a", b"more" * 3_000)
+    log = (tmp_path / "live.db-wal").read_bytes()
+    path = tmp_path / "cut.db"
+    shutil.copy(tmp_path / "live.db", path)
+    storage.close()
+
+    for known in (witness, b""):
+        for torn in range(before, len(log) - 512, 2048):
+            beside(path, "-witness").write_bytes(known)
+            beside(path, "-wal").write_bytes(log[:torn] + b"\xa5" * 512 + log[torn + 512 :])
+            assert read(path) == BODIES
+
+
+@pytest.mark.parametrize("kind", OPENERS)
+def test_context_that_is_lost_is_an_error_and_can_be_accepted(tmp_path: Path, kind: str) -> None:
+    """An older copy in the place of a store is an error at open or load, and a finding; accepted, it goes on."""
+    make: Callable[[Path], Storage] = OPENERS[kind]
+    folder, copy = tmp_path / "now", tmp_path / "copy"
+    folder.mkdir()
+    storage = make(folder)
+    append(storage, "a", b"1")
+    storage.close()
+    shutil.copytree(folder, copy)
+    storage = make(folder)
+    append(storage, "a", b"2")
+    storage.close()
+    for path in copy.rglob("*"):
+        if path.is_file() and "witness" not in path.name:
+            shutil.copy(path, folder / path.relative_to(copy))
+
+    with pytest.raises(CorruptRecord, match="at revision 1, it was at revision 2"):
+        make(folder).load("a")
+
+    if kind == "sqlite":
+        assert accept_loss(str(folder / "agent.db")) is None, "there is no log to keep"
+    else:
+        storage = make(folder)
+        assert "at revision 1" in storage.damage()[0]
+        storage.close()
+        Witness(str(folder / "agent" / "witness")).reset()
+    storage = make(folder)
+    assert bodies_of(storage, "a") == [b"1"]
+    append(storage, "a", b"3")
+    assert storage.damage() == []
+    storage.close()
+
+
+def test_folder_of_a_context_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    """A context whose folder is missing is no new one."""
+    storage = FilesystemStorage(tmp_path / "agent")
+    append(storage, "a", b"1")
+    shutil.rmtree(tmp_path / "agent" / "contexts" / folder_name("a"))
+
+    with pytest.raises(CorruptRecord, match="not there"):
+        storage.load("a")
+    assert storage.damage() == ["a context is not there, it was at revision 1"]
+    storage.close()
+
+
+def test_damaged_log_is_kept_when_its_loss_is_accepted(killed: Path) -> None:
+    """The copy has every byte, is private, keeps an erasure from being complete, and is never replaced."""
+    log, kept = beside(killed, "-wal"), beside(killed, "-wal.damaged")
+    flip(log, log.stat().st_size - 1)
+    damaged = log.read_bytes()
+
+    assert accept_loss(str(killed)) == str(kept)
+
+    assert kept.read_bytes() == damaged
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    with pytest.raises(MemciError, match="move it away"):
+        accept_loss(str(killed))
+    storage = SQLiteStorage(killed)
+    assert bodies_of(storage, "a") == BODIES[:-1]
+    append(storage, "a", b"on")
+    assert not storage.erase(Erasure()).scrubbed
+    kept.unlink()
+    assert storage.erase(Erasure()).scrubbed
+    storage.close()
+
+
+def test_flipped_bits_of_the_index_of_ids_make_no_new_context(tmp_path: Path) -> None:
+    """A context that looks absent, since a page of the tree is damaged, is an error; the others open."""
+    path = tmp_path / "agent.db"
+    for name in ("a", "b"):
+        with Context.open(path, name, window=2000) as context:
+            context.append_turn(f"question of {name}", "answer")
+    whole = path.read_bytes()
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    [[root]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_context_1'")
+    connection.close()
+
+    refused = 0
+    for at in (*range((root - 1) * 4096, (root - 1) * 4096 + 10, 2), *range(root * 4096 - 8, root * 4096, 2)):
+        path.write_bytes(whole)
+        flip(path, at, at % 8)
+        for name in ("a", "b"):
+            try:
+                with Context.open(path, name, window=2000) as context:
+                    assert len(list(context.messages())) == 2, f"byte {at}"
+            except MemciError:
+                refused += 1
+    assert refused
+
+
+def test_erased_context_is_not_lost(tmp_path: Path) -> None:
+    """What was erased may be made again, also beside a handle that has yet to tell the witness of it."""
+    path = tmp_path / "agent.db"
+    fast, full = SQLiteStorage(path, durability="fast"), SQLiteStorage(path)
+    append(fast, "a", b"1")
+    append(full, "b", b"1")
+    full.erase(Erasure(contexts=("a", "b")))
+    fast.close()
+    full.close()
+
+    storage = SQLiteStorage(path)
+
+    assert storage.load("a") is storage.load("b") is None
+    append(storage, "b", b"2")
+    storage.close()
+
+
+def test_witness_is_private_made_by_a_commit_and_may_be_missing(tmp_path: Path) -> None:
+    """Opening makes none, the next commit does, and a file that was deleted takes what was known of it along."""
+    path = tmp_path / "agent.db"
+    witness = beside(path, "-witness")
+    storage = SQLiteStorage(path)
+    assert not witness.exists()
+    append(storage, "a", b"1")
+    assert stat.S_IMODE(witness.stat().st_mode) == 0o600
+    storage.close()
+
+    witness.unlink()
+    storage = SQLiteStorage(path)
+    append(storage, "a", b"2")
+    storage.close()
+    assert [slot.revision for slot in Witness(str(witness)).slots()] == [2]
+
+    path.unlink()
+    storage = SQLiteStorage(path)
+    assert storage.load("a") is None
+    storage.close()
+
+
+def test_file_that_was_emptied_is_no_new_store(tmp_path: Path) -> None:
+    """An empty file beside a witness was emptied by somebody."""
+    path = tmp_path / "agent.db"
+    storage = SQLiteStorage(path)
+    append(storage, "a", b"1")
+    storage.close()
+    path.write_bytes(b"")
+
+    with pytest.raises(CorruptRecord, match="not there"):
+        SQLiteStorage(path)
+    assert path.read_bytes() == b""
+
+
+@pytest.fixture
+def writers(tmp_path: Path) -> Iterator[Path]:
+    """A store that is written to all the time, its log begun again and again."""
+    path, done = tmp_path / "agent.db", Event()
+
+    def work(name: str) -> None:
+        storage = SQLiteStorage(path, durability="fast" if name == "a" else "full")
+        while not done.is_set():
+            append(storage, name, b"x" * 9_000)
+            if name == "b":
+                storage.erase(Erasure())
+        storage.close()
+
+    SQLiteStorage(path).close()
+    threads = [Thread(target=work, args=(name,)) for name in ("a", "b")]
+    for thread in threads:
+        thread.start()
+    yield path
+    done.set()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_log_that_others_write_is_no_loss(writers: Path, known: bool) -> None:
+    """Whatever others append, copy or begin again meanwhile: opening and loading find nothing lost."""
+    for _ in range(60):
+        if not known:
+            beside(writers, "-witness").unlink(missing_ok=True)
+        storage = SQLiteStorage(writers, read_only=True)
+        storage.load("a")
+        storage.load("b")
+        storage.close()

@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a commit is witnessed",
         "memci/storage/witness.py",
-        "            self._write(_place(slot.key), body + crc32(body).to_bytes(4, \"little\"))",
+        '            self._write(_place(slot.key), body + crc32(body).to_bytes(4, "little"))',
         "            pass",
         "tests/storage/test_loss.py",
     ),

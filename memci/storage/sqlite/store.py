@@ -299,18 +299,12 @@ class SQLiteStorage:
         op_id: str | None,
         work: Callable[[apsw.Connection, _T], _U],
         what: _T,
-        records: Sequence[ContextRecord],
+        records: Sequence[ContextRecord] = (),
         erased: Sequence[str] = (),
     ) -> _U:
-        """Return the result of *work*, which changes rows in one transaction; a known op changes nothing.
+        """Return the result of *work* on *what*, in one transaction; a known op changes nothing.
 
-        Args:
-            connection: What it is done by.
-            op_id: What is named if it is not known whether it was done.
-            work: `apply` or `erase`.
-            what: A transition or an erasure.
-            records: What the contexts are afterwards.
-            erased: The contexts that go.
+        Afterwards its contexts are as *records* say, and those of *erased* are gone.
         """
         if self._read_only:
             raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
@@ -325,9 +319,11 @@ class SQLiteStorage:
             elif isinstance(made, OpRow):  # its writer may have been killed before the sync: sync it now
                 connection.pragma("user_version", SCHEMA_VERSION)
                 self._make_final(connection, op_id)
-            else:
+            elif records or erased:
                 places = [made if isinstance(made, int) else rows(connection, SELECT_HEAD, r.id)[0][0] for r in records]
                 self._make_witnessed(connection, op_id, dict(zip(places, records, strict=True)), erased)
+            else:
+                self._make_final(connection, op_id)
         except BaseException:
             self._roll_back()
             raise

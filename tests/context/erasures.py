@@ -26,6 +26,7 @@ def secret(number=1):
 def well(*contexts):
     """Check what must hold of every context, whatever was erased."""
     for context in contexts:
-        assert context.verify() == []
+        found = context.verify()
+        assert found == [], found
         context._parts.window._check()
         assert problems(context.render()) == []

@@ -1,9 +1,9 @@
 """The door: whatever is offered to memci is taken and can be used, or is refused with an error that says what it is.
 
-    seed 7 ──▶ seed 7000000, messages   20 messages of any form ──▶ taken: rendered, found, exported, erased; or refused
-               seed 7000001, replies    20 replies of any form  ──▶ answered, or refused
+    seed 7 ──▶ seed 7000000, messages   40 messages of any form ──▶ taken: rendered, found, exported, erased; or refused
+               seed 7000001, replies    40 replies of any form  ──▶ answered, or refused
 
-Every error that reaches a caller is a `MemciError`. One run is one case; a seed makes twenty. `Door.again(7000001)` is
+Every error that reaches a caller is a `MemciError`. One run is one case; a seed makes forty. `Door.again(7000001)` is
 that seed again. This module knows nothing of what is offered (`door_values`) and to what (`door_targets`).
 """
 
@@ -13,10 +13,10 @@ from .fuzz import Fuzz, Targets, Tried, tried, tried_all
 from .tally import Order, Tally, Tell
 
 TARGETS: Targets = {
-    "messages": (door_targets.messages, 300),
-    "replies": (door_targets.replies, 450),
-    "arguments": (door_targets.arguments, 230),
-    "exports": (door_targets.exports, 20),
+    "messages": (door_targets.messages, 200),
+    "replies": (door_targets.replies, 500),
+    "arguments": (door_targets.arguments, 290),
+    "exports": (door_targets.exports, 10),
 }
 """each target, and how many of a thousand seeds go to it"""
 
@@ -26,7 +26,7 @@ class Door(Fuzz):
 
     name = "door"
     unit = "offered values"
-    short = 10_000
+    short = 20_000
     long = 1_000_000
     size = 40
 

@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -41,7 +41,7 @@ from .door_values import call, changed, completion, message, odd
 from .fuzz_texts import NONCE, outcomes, text
 from .worker import room
 
-CASES = 20
+CASES = 40
 """cases of one seed"""
 _SEARCHES = 0.04
 """the share of conversations that are kept on disk, with a memory"""
@@ -160,31 +160,43 @@ def _desk() -> Context:
 def replies(rng: Random, read: Callable[[bytes], Reply] = reply_of) -> str | None:
     """Whatever a model, its server or its stream says is read, or refused; what is read is accepted."""
     for _ in range(CASES):
-        said = message(rng)
-        whole = completion(rng, said)
-        while rng.random() < 0.5:
-            whole = changed(rng, whole, json_only=True)
-        reply = tried(lambda whole=whole: read(_body(whole)), "completions")
-        if reply is not None:
-            Ledger().add("x", _spent(reply.usage))
-            tried(lambda reply=reply: _desk().render(reply.message, strict=False), "replies")
-        tried(lambda: _streamed(rng), "streams")
-        vectors = {"data": [{"index": 0, "embedding": [0.1]}, {"index": 1, "embedding": "AAAAAA=="}], "usage": {}}
-        body = _body(changed(rng, vectors, json_only=True))
-        tried(lambda body=body: embedding_answers._rows(body, 2), "embeddings")
-        title = json.dumps(changed(rng, {"title": "x", "number": 1}, json_only=True))
-        own = rng.choice((odd(rng), Reply(said), Reply({"role": "assistant", "content": title}, odd(rng), odd(rng))))
-        tried(lambda own=own: ask(lambda *_, **__: own, [], _Title, step="x", tries=1), "answers")
-        if isinstance(said, dict):
-            tried(lambda said=said: tidy(said), "companion")
-        asked = changed(rng, call(rng)) if rng.random() < 0.5 else call(rng)
-        for act in (_desk().handles, _desk().answer, lambda each: _desk().answers({"tool_calls": each})):
-            tried(lambda act=act, asked=asked: act(asked), "calls")
-        written = odd(rng)
-        tried(lambda written=written: attp.run(attp.parse(written), {"f": lambda: odd(rng)}), "text protocol")
-        coded = f"[tool_call]\ncode = '''\n__result__ = f({text(rng, 3)})\n'''"
-        tried(lambda coded=coded: attp.run(coded, {"f": lambda *_: odd(rng)}), "text protocol")
+        way = rng.choice((_whole, _whole, _streamed, _embedded, _own, _own, _called, _called, _written))
+        tried(partial(way, rng, read), way.__name__[1:])
     return None
+
+
+def _whole(rng: Random, read: Callable[[bytes], Reply]) -> object:
+    completed = completion(rng, message(rng))
+    while rng.random() < 0.5:
+        completed = changed(rng, completed, json_only=True)
+    reply = read(_body(completed))
+    Ledger().add("x", _spent(reply.usage))
+    return _desk().render(reply.message, strict=False)
+
+
+def _embedded(rng: Random, _: object) -> object:
+    vectors = {"data": [{"index": 0, "embedding": [0.1]}, {"index": 1, "embedding": "AAAAAA=="}], "usage": {}}
+    return embedding_answers._rows(_body(changed(rng, vectors, json_only=True)), 2)
+
+
+def _own(rng: Random, _: object) -> object:
+    """Let a model of the caller's own answer, and a companion take its message."""
+    said = message(rng)
+    if isinstance(said, dict) and rng.random() < 0.5:
+        return tidy(said)
+    title = json.dumps(changed(rng, {"title": "x", "number": 1}, json_only=True))
+    own = rng.choice((odd(rng), Reply(said), Reply({"role": "assistant", "content": title}, odd(rng), odd(rng))))
+    return ask(lambda *_, **__: own, [], _Title, step="x", tries=1)
+
+
+def _called(rng: Random, _: object) -> object:
+    asked = changed(rng, call(rng)) if rng.random() < 0.5 else call(rng)
+    return rng.choice((_desk().handles, _desk().answer, lambda each: _desk().answers({"tool_calls": each})))(asked)
+
+
+def _written(rng: Random, _: object) -> object:
+    written = odd(rng) if rng.random() < 0.5 else f"[tool_call]\ncode = '''\n__result__ = f({text(rng, 3)})\n'''"
+    return attp.run(attp.parse(written), {"f": lambda *_: odd(rng)})
 
 
 def _spent(usage: Usage) -> Any:
@@ -193,7 +205,7 @@ def _spent(usage: Usage) -> Any:
     return Spent(1, usage.prompt, usage.completion, cached=usage.cached)
 
 
-def _streamed(rng: Random) -> Reply:
+def _streamed(rng: Random, _: object) -> Reply:
     events = []
     for _ in range(rng.randrange(1, 4)):
         delta = {"role": "assistant", "content": text(rng, 3), "tool_calls": [{**call(rng), "index": 0}]}

@@ -17,7 +17,7 @@ from typing import Any
 from .fuzz_texts import text
 
 IDS = ("c1", "c2", "c3", "", "c1~2", "\ud83d", "x" * 300)
-_DEEP: Any = json.loads("[" * 300 + "]" * 300)
+_DEEP = "[" * 300 + "]" * 300
 _LIGHT = (
     *(None, True, False, 0, 1, -1, 7, 1.5, -0.0, 2**31, 2**53, 2**63, 10**18, 10**400, 10**700, 1e308, float("nan")),
     *(float("inf"), -float("inf"), "", " ", "\x00", "\ud83d", "\u202e", "c1", "user", "tool", "9" * 40, "1e999"),
@@ -56,12 +56,13 @@ def odd(rng: Random, *, json_only: bool = False) -> Any:
     """Return a value that nobody expects; *json_only*: one that stands in JSON."""
     chance = rng.random()
     if chance < 0.7:
-        return copy.deepcopy(rng.choice(_LIGHT))
+        value = rng.choice(_LIGHT)
+        return copy.deepcopy(value) if isinstance(value, list | dict) else value
     if chance < 0.85:
         return text(rng)
+    if chance < 0.86:
+        return json.loads(_DEEP)
     if chance < 0.88:
-        return copy.deepcopy(_DEEP)
-    if chance < 0.9:
         return text(rng) * 200
     if chance < 0.95 or json_only:
         return {text(rng, 3): odd(rng, json_only=True), "type": odd(rng, json_only=True)}

@@ -55,7 +55,7 @@ SLOTS = {
     "consolidations": Slot("consolidating", "Consolidations", 0.04),
     "nemesis": Slot("nemesis", "Nemesis", 0.08),
     "fuzz": Slot("fuzz", "Fuzz", 0.07),
-    "door": Slot("door", "Door", 0.12),
+    "door": Slot("door", "Door", 0.14),
     "machine": Slot("steps", "MachineSteps", 0.15),
 }
 """in the order in which they run; shares of the box of time"""

@@ -7,6 +7,7 @@ Between two compactions each rendering extends the one before, byte for byte: on
 starts here only when the pending messages or the tools no longer fit. This module knows nothing of storage.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import InvalidMessage, OpenToolGroup
@@ -133,12 +134,17 @@ class Renderer:
         """Count *tools* from now on; each set is weighed once."""
         tokens = 0
         if tools:
-            key = repr(tools)
+            for position, tool in enumerate(tools):
+                if not isinstance(tool, Mapping):
+                    raise InvalidMessage(f"tools[{position}]", f"expected a schema, got {type(tool).__name__}")
+            try:
+                key = repr(tools)
+                if key not in self._tools:
+                    json.dumps([dict(tool) for tool in tools], default=str)
+            except (TypeError, ValueError, RecursionError) as error:
+                raise InvalidMessage("tools", f"they are no JSON ({type(error).__name__})") from error
             if key not in self._tools:
                 offered = self._window.tools if self._window.settings.notice else frozenset()
-                for position, tool in enumerate(tools):
-                    if not isinstance(tool, Mapping):
-                        raise InvalidMessage(f"tools[{position}]", f"expected a schema, got {type(tool).__name__}")
                 own = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
             tokens = self._tools[key]

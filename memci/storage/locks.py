@@ -19,12 +19,11 @@ from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache
-from math import isfinite
 from pathlib import Path
 from threading import Event, Lock, main_thread
 from typing import Final, NoReturn
 
-from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict
+from ..errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict, brief
 from ..workers import lock_worker
 from .audit import audit
 from .protocol import Storage, Ticket, Transition
@@ -151,9 +150,9 @@ def living(queue: Iterable[Ticket]) -> list[Ticket]:
 
 
 def check_seconds(seconds: float) -> None:
-    """Raise InvalidSetting unless *seconds* is a finite number from 0."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not isfinite(seconds) or seconds < 0:
-        raise InvalidSetting("wait", f"expected seconds (a number from 0), got {seconds!r:.60}")
+    """Raise InvalidSetting unless *seconds* is a number from 0 that a thread can wait."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**31:
+        raise InvalidSetting("wait", f"expected seconds (a number from 0 to 68 years), got {brief(seconds)}")
 
 
 def holder(ticket: Ticket) -> str:

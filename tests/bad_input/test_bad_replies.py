@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from memci.companion.tool_runner import tidy
 from memci.errors import AnswerRejected, InvalidMessage, InvalidSetting
-from memci.llm import ask
+from memci.llm import Ledger, ask
 from memci.llm.model import Reply
 from memci.llm.replies import reply_of
 from memci.tools import attp
@@ -58,9 +58,19 @@ def test_wrong_arguments_of_a_context_are_refused(refused, context):
         "usage": lambda: context.append_turn("x", usage={"prompt_tokens": HUGE}),
         "id": lambda: type(context).view(context._storage, {}, at=0),
         "file": lambda: type(context).import_(context._storage, 7),
+        "wait": lambda: type(context).open(context._storage, "x", wait=HUGE),
+        "period_seconds": lambda: Ledger(period_seconds="x"),
     }.items():
         error = refused(act, InvalidSetting)
         assert error.name == name
+
+
+def test_schemas_of_tools_that_are_no_json_are_refused(refused, context):
+    """They are named as such, whatever Python makes of them."""
+    loop = {}
+    loop["x"] = loop
+    for schema in ({("a",): 1}, loop, {"x": 10**5_000}):
+        refused(lambda schema=schema: context.render(tools=[schema]), InvalidMessage)
 
 
 def test_usage_that_is_no_number_counts_as_none():

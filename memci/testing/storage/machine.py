@@ -9,16 +9,17 @@ Each run uses ids that no run before it used, so that one store serves all runs,
 This module knows nothing of how a store keeps its rows.
 """
 
+from contextlib import suppress
 from itertools import count
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ...errors import InvalidSetting, WriteConflict
-from ...storage.protocol import CompactionRow, OpRow, PageState, Storage, Transition
+from ...errors import InvalidSetting, StorageError, WriteConflict
+from ...storage.protocol import CheckedStorage, CompactionRow, Erasure, OpRow, PageState, Storage, Transition
 from .model import Model, ModelledStore
-from .rows import Reread, appended, forked, with_op
+from .rows import Reread, appended, forked, tombstone, with_op
 
 _runs = count()
 _names = st.sampled_from(["a", "A", "a%", "fork", "fork of a fork"])
@@ -85,25 +86,24 @@ class StorageMachine(RuleBasedStateMachine):
         record = model.following._replace(state=state)
         self.pair.commit(Transition(record.head, record, (), pages, self._views(data, model), compaction))
 
-    @precondition(lambda self: self.pair.models)
     @rule(data=st.data(), name=_names, bodies=_bodies, op_id=_ops, compaction=_compactions)
     def fork(
         self, data: st.DataObject, name: str, bodies: list[bytes], op_id: str | None, compaction: str | None
     ) -> None:
-        """Make a fork, or try to: by an id that is taken, or beyond the head."""
-        parent = data.draw(st.sampled_from(list(self.pair.models.values())))
-        taken = self.pair.models.get(self._id(name))
-        base = data.draw(st.integers(0, parent.record.head + 1))
-        transition = forked(parent.record.id, self._id(name), base, *bodies)._replace(compaction=compaction)
+        """Make a fork, or try to: by an id that is taken, of itself, of what is not there, or beyond the head."""
+        parent = data.draw(st.sampled_from([*self.pair.models, "nobody", self._id(name)]))
+        model, taken = self.pair.models.get(parent), self.pair.models.get(self._id(name))
+        base = data.draw(st.integers(0, (model.record.head if model else 0) + 1))
+        transition = forked(parent, self._id(name), base, *bodies)._replace(compaction=compaction)
         transition = with_op(transition, op_id)
         if taken is not None and op_id not in taken.ops:
             with pytest.raises(WriteConflict):
                 self.store.commit(transition)
-        elif taken is None and base > parent.record.head:
+        elif taken is None and (model is None or base > model.record.head):
             with pytest.raises(InvalidSetting):
                 self.store.commit(transition)
         else:
-            self.pair.commit(transition._replace(views=self._views(data, parent, base)))
+            self.pair.commit(transition._replace(views=self._views(data, model, base) if model else ()))
 
     @precondition(lambda self: any(model.record.head for model in self.pair.models.values()))
     @rule(data=st.data(), compaction=_compactions, stale=st.booleans())
@@ -122,6 +122,13 @@ class StorageMachine(RuleBasedStateMachine):
                 self.store.erase(erasure._replace(transitions=(*others, last)))
         else:
             self.pair.erase(erasure._replace(transitions=(*others, last)))
+
+    @rule(name=st.just("nobody") | _names, beyond=st.sampled_from([0, 900]))
+    def erase_what_never_was(self, name: str, beyond: int) -> None:
+        """Erase an entry that is not there: that is fine or a StorageError, and changes nothing."""
+        seq = self.pair.following(self._id(name)).head + beyond
+        with suppress(StorageError):
+            self.store.erase(Erasure(entries=((self._id(name), tombstone(seq)),)))
 
     @precondition(lambda self: self.pair.models)
     @rule(data=st.data())
@@ -171,6 +178,11 @@ class StorageMachine(RuleBasedStateMachine):
     def reads_alike(self) -> None:
         """All of the store's answers are the model's."""
         self.pair.check()
+
+    def teardown(self) -> None:
+        """Let a store that can check its files do so."""
+        if isinstance(self.store, CheckedStorage):
+            assert self.store.damage() == [], "a store finds nothing wrong with what it wrote"
 
     def _id(self, name: str) -> str:
         return f"{name} {self.run}"

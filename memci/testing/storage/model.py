@@ -10,8 +10,6 @@ This module knows nothing of how a store keeps its rows.
 
 from dataclasses import dataclass, field
 
-import pytest
-
 from ...storage.protocol import (
     CompactionRow,
     ContextRecord,
@@ -26,8 +24,6 @@ from ...storage.protocol import (
 )
 from .rows import appended, everything, forked, tombstone, with_op
 
-NOTHING: tuple[object, ...] = (None, 0, [], [], [], [])
-"""all that can be read of a context that is not there"""
 ERASED_DIGEST = bytes(16)
 """the digest of an op that appended an entry that was erased"""
 
@@ -104,7 +100,8 @@ class ModelledStore:
     def __init__(self, store: Storage) -> None:
         self.store = store
         self.models: dict[str, Model] = {}
-        self.removed: set[str] = set()
+        self.removed = {"nobody"}
+        """contexts that are not there"""
 
     def following(self, context: str) -> ContextRecord:
         """Return the record of *context* as the next transition carries it, or a new one."""
@@ -130,13 +127,6 @@ class ModelledStore:
         self.commit(transition)
         return transition
 
-    def edit(self, context: str, compaction: str | None, *views: tuple[int, int, int]) -> Transition:
-        """Commit a compaction of *context*, or only *views*, and return the transition. O(views)."""
-        record = self.following(context)
-        transition = Transition(record.head, record, views=views, compaction=compaction)
-        self.commit(transition)
-        return transition
-
     def fork(
         self, parent: str, context: str, base: int, *bodies: bytes, op: str | None = None, compaction: str | None = None
     ) -> Transition:
@@ -144,18 +134,6 @@ class ModelledStore:
         transition = with_op(forked(parent, context, base, *bodies)._replace(compaction=compaction), op)
         self.commit(transition)
         return transition
-
-    def family(self) -> None:
-        """Make a context a, its fork b, c of that, and x that is no kin; all with views, compactions and ops."""
-        for name in "ax":
-            self.append(name, b"zero", b"one", op="first")
-            self.edit(name, f"{name} 1")
-            self.append(name, b"two", b"three", op="second")
-            self.edit(name, f"{name} 2")
-        self.fork("a", "b", 3, b"b three", op="third", compaction="b 1")
-        self.fork("b", "c", 4, b"c four", op="fourth", compaction="c 1")
-        for name in "abcx":
-            self.edit(name, f"{name} with a view", (2, 99, 64))
 
     def erasure(self, *entries: tuple[str, int], contexts: tuple[str, ...] = ()) -> Erasure:
         """Return the erasure of *entries* (context, seq) and of whole *contexts*, with the transitions it needs."""
@@ -190,12 +168,6 @@ class ModelledStore:
             self.removed.add(model.record.id)
         return erased
 
-    def refused(self, kind: type[Exception], change: Transition | Erasure, match: str | None = None) -> None:
-        """Check that *change* raises *kind* and leaves no trace."""
-        with pytest.raises(kind, match=match):
-            self.store.erase(change) if isinstance(change, Erasure) else self.store.commit(change)
-        self.check()
-
     def check(self, store: Storage | None = None) -> None:
         """Check that all that can be read is what the models say, in *store* if it is given, which is used from now on.
 
@@ -205,7 +177,9 @@ class ModelledStore:
         known = [record for record in self.store.contexts() if record.id in self.models or record.id in self.removed]
         assert known == [model.record for _, model in sorted(self.models.items())], "contexts are there, by id"
         for context in self.removed:
-            assert everything(self.store, context) == [NOTHING], "a context that was removed was never there"
+            assert everything(self.store, context) == [(None, 0, [], [], [], [])], (
+                "nothing is read of what is not there"
+            )
         for context, model in self.models.items():
             assert self.store.load(context) == (model.record, model.compaction), "the record and the last compaction"
             assert self.store.revision(context) == model.record.revision, "the revision is the record's"

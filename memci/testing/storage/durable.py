@@ -26,7 +26,7 @@ class StorageDurability:
     """What was acknowledged is there, what was erased is not."""
 
     def test_handles_see_each_other(self, storage: Storage, reopen: Reread) -> None:
-        """What one handle committed, another one sees at its next call; one that is behind gets WriteConflict first."""
+        """What one commits, another sees at the next call, or gets WriteConflict if behind; locks exclude both."""
         other = reopen()
         append(storage, "a", b"1")
         mine, theirs = appended(current(storage, "a"), b"mine"), appended(current(other, "a"), b"theirs")
@@ -39,6 +39,11 @@ class StorageDurability:
         append(storage, "a", b"mine")
         assert bodies_of(other, "a") == [b"1", b"theirs", b"mine"]
         assert everything(storage, "a") == everything(other, "a")
+        for one, another in ((storage, other), (other, storage)):
+            lock = hold(one, "a", 0)
+            with pytest.raises(StorageBusy):
+                hold(another, "a", 0)
+            lock.release()
         other.close()
 
     def test_changed_byte_is_corrupt(self, storage: Storage, corrupt: Callable[[str, int], None]) -> None:
@@ -64,21 +69,6 @@ class StorageDurability:
             list(storage.entries("a"))
 
         assert caught.value.seq == seq
-
-    def test_lock_is_exclusive_among_handles(self, storage: Storage, reopen: Reread) -> None:
-        """A lock that one handle holds excludes all other handles, until it is released."""
-        other = reopen()
-        mine = hold(storage, "a", 0)
-
-        with pytest.raises(StorageBusy):
-            hold(other, "a", 0)
-
-        mine.release()
-        theirs = hold(other, "a", 0)
-        with pytest.raises(StorageBusy):
-            hold(storage, "a", 0)
-        theirs.release()
-        other.close()
 
     @pytest.mark.parametrize("whole", [True, False], ids=["a context", "an entry"])
     def test_no_byte_is_left_in_the_files(

@@ -2,6 +2,7 @@
 
     commit an append, a compaction, a fork, a stale or a repeated one   ──▶  the store and the model answer alike
     erase entries, remove contexts                                      ──▶  and count alike
+    put tickets into queues, change and remove them                     ──▶  if they are exactly so
     close and open it again, if it can be                               ──▶  and nothing is lost
     after every step                                                    ──▶  all that can be read of them is alike
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ...errors import InvalidSetting, StorageError, WriteConflict
-from ...storage.protocol import CheckedStorage, CompactionRow, Erasure, OpRow, PageState, Storage, Transition
+from ...storage.protocol import CheckedStorage, CompactionRow, Erasure, OpRow, PageState, Storage, Ticket, Transition
 from .model import Model, ModelledStore
 from .rows import Reread, appended, forked, tombstone, with_op
 
@@ -38,6 +39,10 @@ class StorageMachine(RuleBasedStateMachine):
         super().__init__()
         self.run = next(_runs)
         self.pair = ModelledStore(self.store)
+        self.tickets: list[Ticket] = []
+        """all that were asked for"""
+        self.waiting: list[Ticket] = []
+        """those that are there"""
 
     @initialize(sizes=st.lists(st.integers(1, 4), min_size=3, max_size=3), bases=st.tuples(*[st.integers(0, 7)] * 2))
     def begin(self, sizes: list[int], bases: tuple[int, int]) -> None:
@@ -142,6 +147,7 @@ class StorageMachine(RuleBasedStateMachine):
                 self.store.erase(erasure)
         else:
             self.pair.erase(erasure)
+            self.waiting = [each for each in self.waiting if each.context not in names]
 
     @precondition(lambda self: self.reopen is not None)
     @rule()
@@ -174,13 +180,35 @@ class StorageMachine(RuleBasedStateMachine):
         compactions = [row for row in reversed(model.compactions) if row.head <= first]
         assert list(self.store.compactions(context, head=first)) == compactions
 
+    @rule(data=st.data(), name=_names, goes=st.booleans(), expires=st.floats(0, 9e9))
+    def queue(self, data: st.DataObject, name: str, goes: bool, expires: float) -> None:
+        """Put a ticket behind all others; change or remove one, or try to: one that is not there, or not so."""
+        old = data.draw(st.sampled_from([None, *self.tickets]))
+        new = (old or Ticket(self._id(name), f"{self.run} {len(self.tickets)}", "ü", "", 0.5, 1.0))._replace(
+            expires=expires
+        )
+        there = old is None or old in self.waiting
+        assert self.store.replace_ticket(old, None if old and goes else new) == there, "a ticket is replaced as it was"
+        if there:
+            place = self.waiting.index(old) if old else len(self.waiting)
+            self.waiting[place : place + 1] = [] if old and goes else [new]
+            self.tickets.append(new)
+
     @invariant()
     def reads_alike(self) -> None:
         """All of the store's answers are the model's."""
         self.pair.check()
+        tokens = {each.token for each in self.tickets}
+        found = [each for each in self.store.tickets() if each.token in tokens]
+        assert sorted(found) == sorted(self.waiting), "tickets of all contexts are there"
+        for context in {each.context for each in self.tickets}:
+            expected = [each for each in self.waiting if each.context == context]
+            assert list(self.store.tickets(context)) == expected, "tickets of a context are in order"
 
     def teardown(self) -> None:
-        """Let a store that can check its files do so."""
+        """Empty the queues, and let a store that can check its files do so."""
+        for each in self.waiting:
+            assert self.store.replace_ticket(each, None)
         if isinstance(self.store, CheckedStorage):
             assert self.store.damage() == [], "a store finds nothing wrong with what it wrote"
 

@@ -43,8 +43,7 @@ _NO_SPACE: Final = 16 * _MIB
 _LONG_LOG: Final = 64 * _MIB
 _WIDTH: Final = 18
 _MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
-_PACKAGES: Final = ("apsw", "orjson", "pydantic", "tiktoken")
-_EXTRAS: Final = {"cli": ("typer", "rich")}
+_PACKAGES: Final = ("apsw", "orjson", "pydantic", "tiktoken", "typer", "rich")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +90,7 @@ def _machine() -> Iterator[Finding]:
     yield _library(apsw.sqlite_lib_version())
     yield _full_text()
     for name in _PACKAGES:
-        yield _package(name, "problem", f"pip install {name}")
-    for extra, names in _EXTRAS.items():
-        for name in names:
-            yield _package(name, "warning", f"pip install 'memci[{extra}]'")
+        yield Finding(name, "ok", metadata.version(name))
 
 
 def _library(version: str) -> Finding:
@@ -115,13 +111,6 @@ def _full_text() -> Finding:
     finally:
         connection.close()
     return Finding("text search", "ok", "FTS5, which deletes securely")
-
-
-def _package(name: str, missing: Literal["warning", "problem"], advice: str) -> Finding:
-    try:
-        return Finding(name, "ok", metadata.version(name))
-    except metadata.PackageNotFoundError:
-        return Finding(name, missing, "is not installed", advice)
 
 
 def _store(path: str) -> Iterator[Finding]:

@@ -33,15 +33,13 @@ def run_inspect(
     pages: Annotated[bool, Option("--pages", help="With --context: list all its pages.")] = False,
     memory: Annotated[bool, Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
     owner: Annotated[Str, Option(metavar="NAME", help="With --memory: whose; default: the only one, or all.")] = None,
-    concept: Annotated[Str, Option(metavar="NAME", help="With --memory: the graph around this concept.")] = None,
     audit: Annotated[bool, Option("--audit", help="Show what was erased, imported, exported, and when.")] = False,
     json: Json = False,
 ) -> None:
     """List the contexts in a store, or show one of them, or its memory. Changes nothing."""
     output = terminal(json=json)
-    for name, value in (("--owner", owner), ("--concept", concept)):
-        if value is not None and not memory:
-            raise InvalidSetting(name, "belongs to the memory: add --memory")
+    if owner is not None and not memory:
+        raise InvalidSetting("--owner", "belongs to the memory: add --memory")
     if memory and pages:
         raise InvalidSetting("--pages", "lists the pages of a context: leave out --memory")
     if audit and (memory or context is not None):
@@ -52,7 +50,7 @@ def run_inspect(
         elif memory:
             from .memory.inspect import inspect_memory
 
-            inspect_memory(output, storage, store, context=context, owner=owner, concept_name=concept)
+            inspect_memory(output, storage, store, context=context, owner=owner)
         elif context is None:
             _print_contexts(output, store, list(storage.contexts()))
         else:

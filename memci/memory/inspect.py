@@ -12,19 +12,18 @@ from dataclasses import dataclass
 
 from ..storage import Storage
 from ..storage.protocol import ContextRecord, PageRow, PageState
-from .backend import Concept, PageKey, Work
+from .backend import PageKey, Work
 from .consolidation.page_notes import plainly
 from .owner import Session, Tiers
 from .repository.pages import EVICTED, MID, OBSERVED, SHORT, KnownPage
 from .repository.store import MemoryStore
-from .retrieval.knowledge import concepts
 from .tiered_memory import TieredMemory
 from .tiers.events import DailySummary, LifeEvent
 from .tiers.facts import Knowledge
 from .tiers.profile import Profile
 
 MOST_CONCEPTS = 10
-"""that are shown, in all and around a name"""
+"""that are shown"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +179,6 @@ def counts(memory: TieredMemory) -> Counts:
         kinds += [tiers.graph, owner.items.bodies("relation")]
         in_tiers = [pages.get(tier, 0) for tier in (OBSERVED, SHORT, MID, EVICTED)]
         return Counts(*in_tiers, *[len(kind) for kind in kinds])
-
-
-def concept(memory: TieredMemory, name: str) -> tuple[Concept, ...]:
-    """Return what is known around the concepts that *name* names, most active first; () if it names none. O(1)."""
-    with memory.session.store.lock:
-        memory.session.tiers()
-        return tuple(concepts(memory.session.owner, name, MOST_CONCEPTS))
 
 
 def owners(storage: Storage) -> list[str]:

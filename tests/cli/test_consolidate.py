@@ -8,10 +8,9 @@ import apsw
 import pytest
 from memory_kit import used
 from model_kit import obliging
-from rich.progress import Progress
 
 from memci import Context, SQLiteStorage
-from memci.cli.memory.consolidate import _feed, _Jobs
+from memci.cli.memory.consolidate import _feed
 from memci.errors import WriteConflict
 from memci.memory import TieredMemory
 from memci.memory.inspect import counts
@@ -112,7 +111,7 @@ def test_consolidate_when_another_writer_has_it(untold):
             raise WriteConflict("at revision 9, not 8")
 
     with closing(SQLiteStorage(untold)) as storage, closing(Taken(storage, owner="ada")) as memory:
-        problem = _feed(storage, "alice", memory, _Jobs(Progress(disable=True)))
+        problem = _feed(storage, "alice", memory)
 
     assert problem == "another process writes it: at revision 9, not 8"
 

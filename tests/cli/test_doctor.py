@@ -10,7 +10,6 @@ import pytest
 
 from memci import SQLiteStorage
 from memci.cli import doctor
-from memci.cli.doctor import Finding
 from memci.storage.filesystem.erase import JOURNAL
 from memci.storage.locks import hold
 
@@ -159,10 +158,3 @@ def test_doctor_when_sqlite_is_not_safe():
 
     assert finding.state == "problem"
     assert "3.51.3" in finding.advice
-
-
-def test_doctor_when_a_package_is_missing():
-    """A missing package is told with what installs it."""
-    assert doctor._package("no-such-package", "problem", "pip install it") == Finding(
-        "no-such-package", "problem", "is not installed", "pip install it"
-    )

@@ -11,7 +11,7 @@ from memci.cli.memory.search import MARKED, marked
 from memci.history.export import exported
 from memci.history.import_ import imported
 from memci.memory import TieredMemory
-from memci.memory.inspect import concept, overview, waiting
+from memci.memory.inspect import overview, waiting
 from memci.memory.tiers.heat import PAPER, heat
 from memci.storage import FilesystemStorage
 from memci.testing.llm import ScriptedChat
@@ -104,29 +104,11 @@ def test_inspect_memory_when_there_are_several_owners(run, told, store):
     assert told("inspect", store, "--memory", "--context", "alice-work")["owner"] == "ada"
 
 
-def test_inspect_memory_when_a_concept_is_named(run, told, store):
-    """The concepts around it are shown with their relations, itself first; one that is not there is a clear line."""
-    used(store)
-
-    found = told("inspect", store, "--memory", "--owner", "ada", "--concept", "mel")["concepts"]
-
-    assert (found[0]["name"], found[0]["activation"]) == ("Mel", 1.0)
-    assert "Mel — play → violin" in found[0]["relations"]
-    assert "violin" in {each["name"] for each in found}
-    assert ["alice", 5] in found[0]["pages"]
-    assert "Mel — play → violin" in run("inspect", store, "--memory", "--owner", "ada", "--concept", "Mel").stdout
-    none = run("inspect", store, "--memory", "--owner", "ada", "--concept", "Zanzibar")
-    assert none.exit_code == 0
-    assert "has no concept 'Zanzibar'" in none.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--owner", "ada"], "--owner: belongs to the memory"),
-        (["--concept", "Mel"], "--concept: belongs to the memory"),
         (["--memory", "--pages"], "--pages: lists the pages of a context"),
-        (["--memory", "--concept", "Mel"], "--owner: name one"),
         (["--memory", "--owner", "ada", "--context", "alice"], "--owner: name one of"),
     ],
 )
@@ -152,7 +134,9 @@ def test_overview_when_pages_were_erased(store):
         left = next(each for each in overview(memory).chains if each.id == chain.id)
         assert left.pages == (chain.pages[0], *chain.pages[2:])
         assert all((context, gone) not in each.pages for each in overview(memory).episodes)
-        assert all((context, gone) not in each.pages for each in concept(memory, "Mel"))
+        found = memory.search("Mel").concepts
+        assert found
+        assert all((context, gone) not in each.pages for each in found)
 
 
 def test_waiting_when_pages_are_shared_undone_or_open(untold):

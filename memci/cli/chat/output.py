@@ -1,6 +1,6 @@
 """How a conversation is shown: streamed on a terminal, as text in a pipe, or as a line of JSON for each turn.
 
-    TerminalDisplay       streamed and wrapped, calls of tools in grey, errors in one line
+    TerminalDisplay       streamed, calls of tools in grey, errors in one line
     PlainDisplay          the answers on standard output, errors on the error output
     JsonDisplay           {"text": "Hi", "answer": "Hello.", "page": 1, "calls": 2, …}
 
@@ -28,7 +28,6 @@ from ..output import Output, visible
 from ..tables import arguments_of
 from .input import end_whole
 from .slash_commands import Talk
-from .wrap import Wrapped
 
 Run = Callable[[Talk, str], bool]
 
@@ -39,10 +38,11 @@ class TerminalDisplay:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._console = output.console
-        self._wrapped = Wrapped(self._write, lambda: self._console.width)
         self._status: Status | None = None
         self._begins = True
         """whether the answer has no text yet: blank lines are left out there"""
+        self._in_line = False
+        """whether the line of the answer is to be ended"""
 
     def welcome(self, path: str, context: Context, model: str) -> None:
         """Print which conversation is open."""
@@ -65,9 +65,7 @@ class TerminalDisplay:
                 self._wait()
                 for piece in stream:
                     self._go_on()
-                    self._wrapped.feed(visible(piece.lstrip("\n") if self._begins else piece))
-                    self._begins = self._begins and not piece.strip("\n")
-                    self._console.file.flush()
+                    self._write(piece.lstrip("\n") if self._begins else piece)
         except KeyboardInterrupt:
             self._end()
             self._dim("stopped: the text so far is kept")
@@ -103,7 +101,11 @@ class TerminalDisplay:
         return goes_on
 
     def _write(self, text: str) -> None:
-        self._console.file.write(text)
+        """Write *text*; the terminal wraps it."""
+        if text:
+            self._console.file.write(visible(text))
+            self._console.file.flush()
+            self._begins, self._in_line = False, not text.endswith("\n")
 
     def _dim(self, text: str) -> None:
         self._output.line(text, "dim")
@@ -121,8 +123,8 @@ class TerminalDisplay:
 
     def _end(self) -> None:
         self._go_on()
-        self._wrapped.end()
-        self._console.file.flush()
+        if self._in_line:
+            self._write("\n")
 
 
 class PlainDisplay:

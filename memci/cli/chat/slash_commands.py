@@ -19,12 +19,11 @@ from ...errors import InvalidSetting, PageNotFound
 from ...history.reader import PageInfo
 from ...llm import Ledger
 from ...memory import TieredMemory
-from ...memory.backend import Work
 from ...memory.inspect import overview
 from ...messages import text_of
 from ...storage import Storage
 from ..memory.search import found_lines
-from ..memory.tables import memory_tables
+from ..memory.tables import memory_tables, work_lines
 from ..output import Output, visible
 from ..tables import add_footer, cell, numbers, pages_table, print_messages, report_tables, table
 from ..transfer import write_export
@@ -120,7 +119,8 @@ def _memory(talk: Talk, _: str) -> None:
     else:
         output.console.print(memory_tables(seen, brief=True))
     if work is not None:
-        output.console.print(Text(_summary(work)))
+        for line in work_lines(work):
+            output.console.print(line)
     output.line(f"all of it: memci inspect {talk.path} --memory", "dim")
 
 
@@ -213,13 +213,3 @@ def _number(rest: str, name: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 15):
         raise InvalidSetting(name, f"which page? {name} 42")
     return int(digits)
-
-
-def _summary(work: Work) -> str:
-    """Return a line on the work of the memory's model."""
-    calls = sum(each.calls for each in work.spent.values())
-    rejected = sum(each.rejected for each in work.spent.values())
-    parts = [f"{work.waiting:,} jobs wait", f"{calls:,} calls so far"]
-    parts += [f"{rejected:,} answers rejected"] * bool(rejected)
-    parts += [f"{work.set_aside:,} jobs set aside"] * bool(work.set_aside)
-    return f"\nthe memory's model: {', '.join(parts)}"

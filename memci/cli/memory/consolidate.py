@@ -12,7 +12,6 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from rich.progress import Progress
 from rich.text import Text
 from typer import Option
 
@@ -126,39 +125,26 @@ def _feed_all(
     fed = []
     with output.progress() as progress:
         task = progress.add_task("consolidate", total=sum(waits.values()), unit="pages")
-        jobs = _Jobs(progress)
         for record in records:
             progress.update(task, description=visible(record.id)[:30])
             memory = memories[record.owner]
-            problem = _feed(storage, record.id, memory, jobs)
+            problem = _feed(storage, record.id, memory)
             left = waiting(memory, record.id)
             fed.append(FedContext(record.id, record.owner, max(0, waits[record.id] - left), left, problem))
             progress.advance(task, waits[record.id])
     return fed
 
 
-class _Jobs:
-    """Lets a memory do what is due, and shows how many jobs its model has done."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("model", total=0, unit="jobs", visible=False)
-        self._done = 0
-
-    def run(self, memory: TieredMemory) -> None:
-        """Let *memory* do what is due, with its model if it has one, until nothing is due."""
+def _finish(memory: TieredMemory) -> None:
+    """Let *memory* do what is due, with its model if it has one, until nothing is due."""
+    memory.maintain()
+    while memory.has_model and memory.work().waiting > 0 and memory.run_job():
+        pass
+    if memory.has_model:
         memory.maintain()
-        due = memory.has_model and memory.work().waiting > 0
-        while due:
-            due = memory.run_job()
-            self._done += 1
-            total = self._done + memory.work().waiting
-            self._progress.update(self._task, visible=True, completed=self._done, total=total)
-        if memory.has_model:
-            memory.maintain()
 
 
-def _feed(storage: Storage, context: str, memory: TieredMemory, jobs: _Jobs) -> str:
+def _feed(storage: Storage, context: str, memory: TieredMemory) -> str:
     """Feed *memory* the pages of *context*, and return what went wrong, "" if nothing did.
 
     `Context.flush` would commit a cursor to the context, and its writer would get a `WriteConflict` for it.
@@ -169,10 +155,10 @@ def _feed(storage: Storage, context: str, memory: TieredMemory, jobs: _Jobs) -> 
             feed = MemoryFeed(storage, window, memory)
             feed.retry()
             while feed.send(BATCH if memory.has_model else _ALL) and memory.has_model:
-                jobs.run(memory)
+                _finish(memory)
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile
                 break
-        jobs.run(memory)
+        _finish(memory)
     except WriteConflict as error:
         return f"another process writes it: {error}"
     except MemciError as error:

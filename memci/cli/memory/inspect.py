@@ -1,4 +1,4 @@
-"""What `memci inspect --memory` prints: what a memory holds, or what it knows around a concept.
+"""What `memci inspect --memory` prints: what a memory holds.
 
     memory of ada: 96 pages; 8 still in a window or listed, 9 short-term, 79 in 6 episodes
     episodes, hottest first …
@@ -14,29 +14,23 @@ from typing import Any
 
 from ...errors import InvalidSetting
 from ...memory import TieredMemory
-from ...memory.backend import Concept
-from ...memory.inspect import Overview, concept, overview, owners, waiting
+from ...memory.inspect import Overview, overview, owners, waiting
 from ...storage import Storage
 from ..output import Output
 from ..stores import choose, choose_context
 from ..tables import cell, numbers, table
-from .tables import concepts_table, memory_tables
+from .tables import memory_tables
 
 
-def inspect_memory(
-    output: Output, storage: Storage, path: str, *, context: str | None, owner: str | None, concept_name: str | None
-) -> None:
+def inspect_memory(output: Output, storage: Storage, path: str, *, context: str | None, owner: str | None) -> None:
     """Print what the memory of an owner holds; if none is named and there are several, how much each of them holds."""
     names = owners_of(storage)
-    if context is None and owner is None and concept_name is None and len(names) != 1:
+    if context is None and owner is None and len(names) != 1:
         _print_owners(output, path, storage, names)
         return
     name = choose_owner(storage, path, context=context, owner=owner)
     with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
-        if concept_name is None:
-            _print_memory(output, path, overview(memory), waiting_pages(storage, memory))
-        else:
-            _print_concept(output, path, name, concept_name, concept(memory, concept_name))
+        _print_memory(output, path, overview(memory), waiting_pages(storage, memory))
 
 
 def owners_of(storage: Storage) -> list[str]:
@@ -100,16 +94,6 @@ def _print_memory(output: Output, path: str, seen: Overview, waits: int) -> None
         output.console.print(memory_tables(seen))
         if waits:
             output.line(f"\n{waits:,} pages wait: memci consolidate feeds them", "yellow")
-
-
-def _print_concept(output: Output, path: str, owner: str, name: str, found: tuple[Concept, ...]) -> None:
-    if output.json:
-        concepts = [asdict(each) for each in found]
-        output.print_json({"store": path, "owner": owner, "concept": name, "concepts": concepts})
-    elif not found:
-        output.line(f"the graph of {owner} has no concept {name!r}; memci inspect --memory names some")
-    else:
-        output.console.print(concepts_table(found))
 
 
 def _figures(seen: Overview, waits: int) -> dict[str, Any]:

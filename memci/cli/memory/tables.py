@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...memory.backend import Concept, PageKey, Work
+from ...memory.backend import PageKey, Work
 from ...memory.inspect import HeldFact, LinkedPages, Overview, QueuedPage, WarmEpisode
 from ...memory.tiers.events import DailySummary, LifeEvent
 from ...memory.tiers.profile import Profile
@@ -50,7 +50,6 @@ def memory_tables(seen: Overview, *, brief: bool = False) -> RenderableType:
         names = ", ".join(f"{name} {count:,}" for name, count in seen.concepts)
         figures = f"{seen.counts.concepts:,} concepts in {seen.counts.statements:,} statements"
         parts += [Text("\ngraph", style="bold"), cell(f"{figures}; most statements: {names}")]
-        parts.append(Text("around one of them: --concept NAME", style="dim"))
     return Group(*parts)
 
 
@@ -166,15 +165,6 @@ def work_lines(work: Work) -> Iterator[RenderableType]:
 def indented(text: Text, columns: int = 2) -> Padding:
     """Return *text* with space to its left, on all its lines."""
     return Padding(text, (0, 0, 0, columns), expand=False)
-
-
-def concepts_table(rows: Iterable[Concept]) -> Table:
-    """Return a line per concept that is active."""
-    made = table("concept", "activation", "pages", "relations", figures=("activation",), fills="relations")
-    for each in rows:
-        pages, relations = Text(", ".join(_short(each.pages[:4]))), cell("\n".join(each.relations))
-        made.add_row(cell(each.name), f"{each.activation:.2f}", pages, relations)
-    return made
 
 
 def page_name(page: PageKey) -> str:

@@ -33,15 +33,16 @@ from .reach import ONLY, OUT
 from .sites import Site, sites
 
 CORE = (
-    *("memci/window", "memci/chapters", "memci/segments", "memci/history", "memci/context", "memci/tools"),
-    *("memci/storage", "memci/memory/tiers/heat.py", "memci/memory/tiers/rules.py", "memci/memory/tiers/episodes.py"),
+    *("memci/window", "memci/chapters", "memci/segments", "memci/history", "memci/context", "memci/storage"),
+    *("memci/tools/recall_page.py", "memci/tools/search_memory.py"),
+    *("memci/memory/tiers/heat.py", "memci/memory/tiers/rules.py", "memci/memory/tiers/episodes.py"),
 )
 TESTS = (
     *("tests/chapters", "tests/segments", "tests/window", "tests/tools", "tests/storage", "tests/context"),
     *("tests/async_context", "tests/bad_input", "tests/trust", "tests/memory", "tests/golden", "tests/machine"),
     *("tests/peers", "tests/test_context_regressions.py", "tests/test_messages.py", "tests/test_settings.py"),
 )
-TEST_SECONDS = 40.0
+TEST_SECONDS = 15.0
 """what the tests of one mistake may take, as they took without it: the quickest are chosen"""
 MEMORY_BYTES = 4 * 2**30
 """of a process: a mistake may be a loop that fills it"""

@@ -363,6 +363,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "power",
     ),
     Mutant(
+        "a new context lasts when its first commit returns",
+        "memci/storage/filesystem/write.py",
+        '        make_final(files.make_last, f"{CONTEXTS}/{kept.folder}", op_id)',
+        "        pass",
+        "power",
+    ),
+    Mutant(
         "who commits first syncs the folders above",
         "memci/storage/filesystem/files.py",
         "        if path in self._lasting:",

@@ -230,7 +230,8 @@ def rows_of(path: Path) -> dict[str, str]:
     with sqlite3.connect(path) as connection:
         names = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").fetchall()
         for (name,) in names:
-            if name.startswith(("memory_words", "memory_postings", "sqlite_")):  # an index of SQLite's own, packed
+            # an index of SQLite's own, packed; the queues for the locks, which hold nothing that is said
+            if name.startswith(("memory_words", "memory_postings", "sqlite_", "ticket")):
                 continue
             cursor = connection.execute(f"SELECT * FROM {name}")
             columns = [each[0] for each in cursor.description]
@@ -253,6 +254,6 @@ def files_of(folder: Path) -> dict[str, str]:
     """Return a digest of the files of a folder, by what they are called."""
     found: dict[str, list] = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and "lock" not in path.name and not path.name.startswith("memory"):
+        if path.is_file() and "lock" not in path.name and not path.name.startswith(("memory", "audit")):
             found.setdefault(path.name, []).append([str(path.relative_to(folder)), path.read_bytes().hex()])
     return {name: digest(parts) for name, parts in found.items()}

@@ -251,6 +251,17 @@ def test_check_limits(code: str, recorder: Recorder) -> None:
     assert recorder.calls == []
 
 
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ("{'a': ", "}"), ("(", ",)")])
+def test_check_nesting_limit(opened: str, closed: str, recorder: Recorder) -> None:
+    """Twenty levels are taken, written at once or by names, and one more is not."""
+    code = f"a = {opened * 20}1{closed * 20}\n__result__ = "
+
+    assert check(f"{code}a", recorder.tools, call_limit=8)
+    for deeper in (f"{code}[a]", f"__result__ = {opened * 21}1{closed * 21}"):
+        with pytest.raises(InvalidMessage, match="deeper than 20 levels"):
+            check(deeper, recorder.tools, call_limit=8)
+
+
 def test_check_call_limit(recorder: Recorder) -> None:
     """As many calls as the limit says are made, and not one more."""
     code = "recall_page(1)\n" * 3 + "__result__ = 1"

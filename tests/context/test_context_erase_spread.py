@@ -53,6 +53,21 @@ def test_answers_that_quoted_it_are_erased_too(entry, storage):
         well(each)
 
 
+def test_answer_to_a_recall_of_no_page_is_in_no_way(storage):
+    """A recall of a page that never was quotes nothing: it stays, and what is to be erased goes."""
+    context = opened(storage)
+    context.append_turn(*secret())
+    reply = calling(call("r1", "recall_page", {"index": 99, "entry": None}))
+    context.append_turn("What was it?", reply)
+    context.append_turn(*context.answers(reply))
+    before = len(list(context.messages()))
+
+    receipt = context.erase(1)
+
+    assert receipt.entries == before - 3
+    assert [message["role"] for message in context.messages()][-3:] == ["user", "assistant", "tool"]
+
+
 def test_late_answer_that_quoted_it_is_erased_too(storage):
     """An answer to a recall that was appended when its group was over goes like any other."""
     context = opened(storage)

@@ -365,8 +365,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a new context lasts when its first commit returns",
         "memci/storage/filesystem/write.py",
-        '        make_final(files.make_last, f"{CONTEXTS}/{kept.folder}", op_id)',
-        "        pass",
+        '        make_final(files.make_last, f"{CONTEXTS}/{kept.folder}", op_id)\n\n\ndef _spilled',
+        "        pass\n\n\ndef _spilled",
         "power",
     ),
     Mutant(

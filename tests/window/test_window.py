@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from memci import EphemeralStorage
-from memci.window.state import WAITING
+from memci.window.state import WAITING, WindowState
 from tests.context.kit import again, calling, opened, talked, turn, where
 
 
@@ -54,6 +54,14 @@ def test_latest_calls_that_wait_are_remembered_and_no_more():
 
     assert stored_state(storage)["waiting"] == made[40:]
     context.append_turn({"role": "tool", "tool_call_id": "c0", "content": "late"})
+
+
+def test_state_keeps_the_marks_of_pages_that_are_left():
+    """What was undone or erased loses its pin, its place in the queue and its part as the task; others keep theirs."""
+    state = WindowState("00000000", pins=(1, 2), relist=(2, 3), task=1)
+
+    assert state.without({2}) == WindowState("00000000", pins=(1,), relist=(3,), task=1)
+    assert state.without({1, 3}) == WindowState("00000000", pins=(2,), relist=(2,), task=None)
 
 
 def test_late_result_is_clipped_as_far_as_it_goes():

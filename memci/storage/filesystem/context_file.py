@@ -204,4 +204,4 @@ def _pages_of(transition: Transition) -> dict[int, int]:
     """Return the page that each new entry is on, as far as its page is among those that changed. O(entries, pages)."""
     spans = [(a, b, page.index) for page in transition.pages for a, b in page.spans(transition.record.head)]
     first = transition.entries[0].seq
-    return {seq: index for a, b, index in spans for seq in range(max(a, first), min(b, transition.record.head))}
+    return {seq: index for a, b, index in spans for seq in range(max(a, first), b)}

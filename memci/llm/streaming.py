@@ -153,7 +153,9 @@ class IncomingMessage:
                         body[name] = f"{body.get(name, '')}{piece}"
                     elif piece:
                         body[name] = piece
-            elif key != "index" and value:  # an id or a type that is null or empty was sent before
+            elif (
+                key not in {"index", "function", "custom"} and value
+            ):  # an id or a type that is null or empty was sent before
                 call[key] = value
 
     def _whole(self) -> dict[str, Any]:

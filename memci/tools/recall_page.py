@@ -251,7 +251,7 @@ def _without_media(value: Any) -> Any:
         return [_without_media(each) for each in value]
     if not isinstance(value, dict):
         return value
-    if value.get("type") in _MEDIA:
+    if isinstance(kind := value.get("type"), str) and kind in _MEDIA:
         return {key: _told(each) for key, each in value.items()}
     return {key: _without_media(each) for key, each in value.items()}
 

@@ -14,6 +14,7 @@ from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
 from ..messages import Message, call_name, check, plain, tool_calls
 from ..storage.codec import encode
+from ..storage.validation import MAX_PAGE
 from .draft import Draft
 from .window import Window
 
@@ -184,6 +185,6 @@ def _quotes(call: Message) -> tuple[int, int | None] | None:
         index, entry = arguments["index"], arguments.get("entry")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    if type(index) is not int or not (entry is None or type(entry) is int):
-        return None
+    if any(type(number) is not int or not 1 <= number < MAX_PAGE for number in (index, 1 if entry is None else entry)):
+        return None  # no page has it, so nothing is quoted
     return index, entry

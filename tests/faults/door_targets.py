@@ -81,7 +81,8 @@ def messages(rng: Random, append: Callable[..., Any] = Context.append_turn, sear
                 "messages",
             )
             if receipt is not None:
-                kept.append(offered if isinstance(offered, dict) else {"role": "user", "content": offered})
+                several = offered if isinstance(offered, list) else [offered]
+                kept += [each if isinstance(each, dict) else {"role": "user", "content": each} for each in several]
             _use(rng, context)
         return _ended(rng, context, kept)
 
@@ -294,7 +295,9 @@ def exports(rng: Random, take: Callable[..., Context] = Context.import_) -> str 
 def _forged(rng: Random, line: str) -> str:
     """Return *line* with a field changed, in a text within it perhaps, and with the digest that fits."""
     fields = json.loads(line)
-    inner = {"entry": ("message",), "edition": ("text",), "context": ("state", "settings")}.get(fields.get("kind"), ())
+    inner = {"entry": ("message",), "edition": ("text",), "context": ("state", "settings")}.get(
+        str(fields.get("kind")), ()
+    )
     key = rng.choice((*inner, None))
     whole = key is None or not isinstance(fields.get(key), dict)
     inside = changed(rng, fields if whole else fields[key], json_only=True)

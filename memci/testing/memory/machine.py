@@ -3,8 +3,8 @@
     observe, admit, replace, erase a page, a context, all, maintain   ──▶  each page that is left is found by its word
     after every step                                                  ──▶  no word is found that no page says (any more)
 
-Every page gets a word that no other page has, and another one when it is replaced. Each run takes contexts that no run
-before had, so that one memory serves all runs. This module knows nothing of how a memory finds things.
+Every page gets a word that no other page has, and another one when it is replaced. Each run ends by erasing all, so
+that one memory serves all runs. This module knows nothing of how a memory finds things.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from ...memory.backend import MemoryBackend, PageRecord, Scope
 
-_runs = count()
 _words = count(1)
 _contexts = st.sampled_from(["one", "two"])
 _indexes = st.integers(1, 6)
-_topics = st.sampled_from(["a flight to Oslo", "the dog is ill", "订一张机票", "a violin and its strings"])
+_ordinals = st.integers(1, 4)
+_texts = ["a flight to Oslo", "the dog is ill", "订一张机票", "a violin and its strings", "", " \n"]
+_others = st.dictionaries(_ordinals, st.sampled_from(_texts), max_size=3)
 
 
 class MemoryMachine(RuleBasedStateMachine):
@@ -31,26 +32,33 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.run = next(_runs)
         self.pages: dict[tuple[str, int], tuple[PageRecord, str]] = {}
         """what is to be found: the page, and its word"""
         self.gone: list[str] = []
         """words that no page has any more"""
+        self.highest: dict[str, int] = {}
+        """the highest page that it was shown of each context"""
         self.now = 1_000_000.0
 
-    @rule(context=_contexts, index=_indexes, topic=_topics, admits=st.booleans(), dated=st.booleans())
-    def tell(self, context: str, index: int, topic: str, admits: bool, dated: bool) -> None:
-        """Tell of a page, a new one or another text for one that is known."""
+    @rule(
+        context=_contexts, index=_indexes, ordinal=_ordinals, others=_others, admits=st.booleans(), dated=st.booleans()
+    )
+    def tell(self, context: str, index: int, ordinal: int, others: dict[int, str], admits: bool, dated: bool) -> None:
+        """Tell of a page, a new one or another text for one that is known, perhaps with fewer or empty entries."""
         self.now += 600
         word = f"quokka{next(_words):06}"
-        said = ({"role": "user", "content": f"{topic} {word}"}, {"role": "assistant", "content": f"Yes: {topic}."})
-        at = self.now if dated else None
-        page = PageRecord(f"{context} {self.run}", index, index - 1, tuple(enumerate(said, 1)), at)
+        texts = {**others, ordinal: f"{others.get(ordinal, '')} {word}"}
+        said = tuple(
+            (place, {"role": ("assistant", "user")[place % 2], "content": text})
+            for place, text in sorted(texts.items())
+        )
+        page = PageRecord(context, index, index - 1, said, self.now if dated else None)
         self.kept(page)
         if page.key in self.pages:
             self.gone.append(self.pages[page.key][1])
         (self.backend.admit if admits else self.backend.observe)(page)
         self.pages[page.key] = page, word
+        self.highest[context] = max(index, self.highest.get(context, 0))
         self._finds(page, word)
 
     @precondition(lambda self: self.pages)
@@ -64,17 +72,17 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(context=_contexts, indexes=st.sets(_indexes, max_size=3))
     def erase(self, context: str, indexes: set[int]) -> None:
         """Erase pages, some of which may not be there."""
-        named = {(f"{context} {self.run}", index) for index in indexes} & self.pages.keys()
-        assert self.backend.erase(Scope(f"{context} {self.run}", indexes)).pages == len(named), "what went is counted"
+        named = {(context, index) for index in indexes} & self.pages.keys()
+        assert self.backend.erase(Scope(context, indexes)).pages == len(named), "what went is counted"
         self._drop(named)
 
     @rule(context=_contexts)
     def erase_context(self, context: str) -> None:
         """Erase a context, which may not be there."""
-        name = f"{context} {self.run}"
-        named = {key for key in self.pages if key[0] == name}
-        assert self.backend.erase(Scope(name)).pages == len(named), "what went is counted"
-        assert self.backend.acknowledged(name) == 0, "it is as if it had never been observed"
+        named = {key for key in self.pages if key[0] == context}
+        assert self.backend.erase(Scope(context)).pages == len(named), "what went is counted"
+        assert self.backend.acknowledged(context) == 0, "it is as if it had never been observed"
+        self.highest.pop(context, None)
         self._drop(named)
 
     @rule(hours=st.integers(0, 2_000))
@@ -94,17 +102,18 @@ class MemoryMachine(RuleBasedStateMachine):
             self._finds_not(data.draw(st.sampled_from(self.gone)))
 
     def teardown(self) -> None:
-        """See that everything is as it should be, at the end."""
+        """See that everything is as it should be, at the end, and erase all, for the next run."""
         for page, word in self.pages.values():
             self._finds(page, word)
         for word in self.gone[-9:]:
             self._finds_not(word)
-        for name in {context for context, _ in self.pages}:
-            highest = max(index for context, index in self.pages if context == name)
-            acknowledged = self.backend.acknowledged(name)
-            assert acknowledged == 0 or acknowledged >= highest, "what is there was acknowledged"
-        for name in ("one", "two"):
-            self.backend.erase(Scope(f"{name} {self.run}"))
+        for name, told in self.highest.items():
+            there = max((index for context, index in self.pages if context == name), default=0)
+            assert self.backend.acknowledged(name) in {0, *range(there, told + 1)}, "what is there was acknowledged"
+        assert self.backend.erase(Scope()).pages == len(self.pages), "what went is counted"
+        for _, word in self.pages.values():
+            assert not self.backend.search(word).pages
+        assert not any(map(self.backend.acknowledged, ("one", "two", "three")))
 
     def _drop(self, keys: set[tuple[str, int]]) -> None:
         for key in keys:
@@ -115,6 +124,7 @@ class MemoryMachine(RuleBasedStateMachine):
         assert pages, f"a page is found by its word: {page.key}"
         assert (pages[0].context, pages[0].index) == page.key, "and before all others"
         assert word in pages[0].text, "and the text says it"
+        assert word in dict(page.entries)[pages[0].entry]["content"], "and the entry that says it is named"
         assert [each.index for each in pages if (each.context, each.index) == page.key] == [page.index], "and once"
         assert len(pages[0].pieces) == len({(each.entry, each.start) for each in pages[0].pieces}), "each piece once"
         assert (pages[0].turn, pages[0].at) == (page.turn, page.at), "and it is told when that was"

@@ -10,7 +10,7 @@ import pytest
 
 from ...memory.backend import MemoryBackend, PageRecord
 from ...messages import text_of
-from .pages import DAY, Keep, Tell, found, saying
+from .pages import DAY, Keep, Tell, found
 
 LANGUAGES = {
     "Chinese": ("我下个月搬到上海的静安区住。", "上海"),
@@ -40,13 +40,6 @@ class MemorySearch:
         assert 0 < page.score <= 1
         assert found(memory, "submarines")[0] == ("alice", 2)
 
-    def test_every_entry_of_a_page_is_found(self, memory: MemoryBackend, tell: Tell) -> None:
-        """Whatever entry says it, the page is found, and the entry is named by its ordinal."""
-        tell(1, "quokka one", "wombat two", "numbat three", "bilby four")
-
-        for ordinal, word in enumerate(("quokka", "wombat", "numbat", "bilby"), 1):
-            assert memory.search(word).pages[0].entry == ordinal
-
     def test_call_and_its_result_are_found(self, memory: MemoryBackend, keep: Keep) -> None:
         """The arguments of a tool call and the tool's answer are found, as well as what people said."""
         call = {"id": "c1", "type": "function", "function": {"name": "fares", "arguments": '{"to": "Ouagadougou"}'}}
@@ -62,17 +55,6 @@ class MemorySearch:
         assert memory.search("Ouagadougou").pages[0].entry == 2
         assert (memory.search("HXQ77").pages[0].entry, memory.search("HXQ77").pages[0].role) == (3, "tool")
 
-    def test_k_bounds_the_pages(self, memory: MemoryBackend, tell: Tell) -> None:
-        """A search gives k pages at most, each once, best first."""
-        for index in range(1, 9):
-            tell(index, f"zeppelin number {index}", f"a zeppelin, zeppelin {index}")
-
-        for k in (1, 3, 8, 50):
-            pages = memory.search("zeppelin", k=k).pages
-            assert len(pages) == min(k, 8)
-            assert len({page.index for page in pages}) == len(pages)
-            assert [page.score for page in pages] == sorted((page.score for page in pages), reverse=True)
-
     def test_budget_bounds_the_text(self, memory: MemoryBackend, tell: Tell) -> None:
         """The texts of a search cost no more than its budget; a token is a character at least."""
         for index in range(1, 6):
@@ -83,54 +65,45 @@ class MemorySearch:
             assert sum(len(piece.text.split()) for page in pages for piece in page.pieces) <= budget
         assert memory.search("zeppelin", budget=1_000).pages
 
-    def test_since_and_until_bound_the_time(self, memory: MemoryBackend, tell: Tell) -> None:
-        """Only pages of the time are found, both ends among them; one without a time is in no span."""
-        for index in (1, 2, 3):
-            tell(index, f"zeppelin {index}", at=index * DAY)
-        tell(4, "zeppelin 4")
-
-        def within(since: float | None, until: float | None) -> list[int]:
-            return sorted(page.index for page in memory.search("zeppelin", k=9, since=since, until=until).pages)
-
-        assert within(None, None) == [1, 2, 3, 4]
-        assert within(2 * DAY, None) == [2, 3]
-        assert within(None, 2 * DAY) == [1, 2]
-        assert within(2 * DAY, 2 * DAY) == [2]
-        assert within(2.5 * DAY, 2.6 * DAY) == []
-        assert within(3 * DAY, 1 * DAY) == []
-
-    def test_excluded_pages_are_not_found(self, memory: MemoryBackend, tell: Tell) -> None:
-        """What is excluded is not given, nor does it take the place of others; unknown ones are excluded, too."""
-        for index in range(1, 6):
-            tell(index, f"zeppelin {index}")
+    def test_search_is_bounded(self, memory: MemoryBackend, tell: Tell) -> None:
+        """At most k pages of the time are found, both ends among them, best first, in no place of one excluded."""
+        for index in range(1, 7):
+            tell(index, f"zeppelin {index}", f"a zeppelin, zeppelin {index}", at=index * DAY if index < 4 else None)
         tell(1, "zeppelin of another", context="bob")
-
         unwanted = {("alice", 1), ("alice", 2), ("alice", 99), ("nobody", 1)}
-        pages = memory.search("zeppelin", k=4, exclude=unwanted).pages
 
-        assert sorted((page.context, page.index) for page in pages) == [
-            ("alice", 3), ("alice", 4), ("alice", 5), ("bob", 1)]  # fmt: skip
+        for bounds, expected in (
+            ({"k": 50}, [1, 1, 2, 3, 4, 5, 6]),
+            ({"since": 2 * DAY}, [2, 3]),
+            ({"until": 2 * DAY}, [1, 2]),
+            ({"since": 2 * DAY, "until": 2 * DAY}, [2]),
+            ({"since": 2.5 * DAY, "until": 2.6 * DAY}, []),
+            ({"since": 3 * DAY, "until": DAY}, []),
+            ({"k": 5, "exclude": unwanted}, [1, 3, 4, 5, 6]),
+        ):
+            pages = memory.search("zeppelin", **bounds).pages
+            assert sorted(page.index for page in pages) == expected, bounds
+        for k in (1, 3, 7):
+            pages = memory.search("zeppelin", k=k).pages
+            assert len({(page.context, page.index) for page in pages}) == len(pages) == k
+            assert [page.score for page in pages] == sorted((page.score for page in pages), reverse=True)
 
     def test_text_is_exact(self, memory: MemoryBackend, tell: Tell) -> None:
-        """Each piece is what its entry says from its start on, character by character."""
+        """Each piece is what its entry says from its start on, by character, to the end of a very long one."""
         texts = (
             "  Zeppelins \t are   slow.\n\n\nVery slow — “zeppelins” 🙂 " + "and then some words. " * 200 + "zeppelin",
             "齐柏林飞艇zeppelin很慢。" * 300 + "\r\nzeppelin e\u0301",
+            "lorem ipsum dolor sit amet. " * 4_000 + "the quagga is last",
         )
         page = tell(1, *texts)
         said = {ordinal: text_of(message) for ordinal, message in page.entries}
 
-        (hit, *_) = memory.search("zeppelin").pages
-
-        for piece in hit.pieces:
-            assert piece.text
-            assert said[piece.entry][piece.start : piece.start + len(piece.text)] == piece.text
-
-    def test_long_entry_is_found_to_its_end(self, memory: MemoryBackend, tell: Tell) -> None:
-        """What stands last in a very long message is found, and the piece that is given says it."""
-        tell(1, "lorem ipsum dolor sit amet. " * 4_000 + "the quagga is last")
-
-        assert saying(memory, "quagga") == [("alice", 1)]
+        for word in ("zeppelin", "quagga"):
+            (hit, *_) = memory.search(word).pages
+            assert any(word in piece.text for piece in hit.pieces)
+            for piece in hit.pieces:
+                assert piece.text
+                assert said[piece.entry][piece.start : piece.start + len(piece.text)] == piece.text
 
     @pytest.mark.parametrize("language", LANGUAGES)
     def test_every_language_is_found(self, memory: MemoryBackend, tell: Tell, language: str) -> None:

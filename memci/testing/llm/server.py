@@ -18,11 +18,11 @@ import json
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any
 
@@ -31,6 +31,7 @@ from . import wire
 from .faults import Cut, Fault, Hang, Raw, Reset, Status
 from .scripted import ScriptedAnswer, reply_of
 
+_JSON = "application/json"
 _CHUNKED = {"Transfer-Encoding": "chunked"}
 
 Answer = ScriptedAnswer | Fault
@@ -56,6 +57,11 @@ class Request:
         return text_of(self.messages[-1]) if self.messages else ""
 
     @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return str(self.body.get("model", ""))
+
+    @property
     def streams(self) -> bool:
         """Whether the answer is to be streamed."""
         return bool(self.body.get("stream"))
@@ -74,8 +80,6 @@ class ModelServer:
         self,
         answers: Iterable[Answer] | Callable[[Request], Answer] = (),
         *,
-        dimension: int = 16,
-        models: Sequence[str] = ("scripted",),
         api_key: str | None = None,
         usage: bool = True,
         chunk: int | None = None,
@@ -84,26 +88,22 @@ class ModelServer:
 
         Args:
             answers: See the method `answers`.
-            dimension: How many numbers an embedding has.
-            models: The models that it lists; requests may name any other one.
             api_key: The only key that it accepts; None: any.
             usage: Whether it reports what a call cost.
             chunk: Bytes of a stream that are sent at a time, so that characters are split; None: one event.
         """
         self.requests: list[Request] = []
         """all requests, in order"""
-        self.vector: wire.Vector = lambda text: wire.word_vector(text, dimension)
+        self.vector: wire.Vector = wire.word_vector
         """returns the embedding of a text"""
-        self.models = tuple(models)
         self.api_key = api_key
         self.usage = usage
         self.chunk = chunk
         self._script: deque[Answer] | Callable[[Request], Answer] = deque()
         self._faults: deque[Fault] = deque()
         self._refused: tuple[str, ...] = ()
-        self._hangs: list[Hang] = []
         self._mistakes: list[BaseException] = []
-        self._stopped = False
+        self._stopped = Event()
         self._lock = Lock()
         self._http: _Server | None = None
         self._thread: Thread | None = None
@@ -139,7 +139,7 @@ class ModelServer:
 
     def start(self) -> "ModelServer":
         """Begin to serve; a `with` block does it, too."""
-        self._stopped = False
+        self._stopped.clear()
         self._http = _Server(self)
         self._thread = Thread(target=self._http.serve_forever, args=(0.01,), name="memci-model-server", daemon=True)
         self._thread.start()
@@ -148,11 +148,7 @@ class ModelServer:
     def close(self) -> None:
         """Stop: hanging requests are released, connections are closed, threads end."""
         assert self._http is not None and self._thread is not None, "the server was started"
-        with self._lock:
-            self._stopped = True
-            hangs = list(self._hangs)
-        for hang in hangs:
-            hang.release()
+        self._stopped.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
@@ -173,7 +169,7 @@ class ModelServer:
         if request.path == "/v1/embeddings":
             return Raw(wire.written(wire.embeddings(request.body, self.vector)))
         if request.path == "/v1/models":
-            return Raw(wire.written(wire.models(self.models)))
+            return Raw(wire.written(wire.models()))
         if request.path != "/v1/chat/completions":
             return Status(404, message=f"no {request.path} here")
         if callable(self._script):
@@ -233,48 +229,39 @@ class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def do_GET(self) -> None:
-        self._answered({})
-
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length") or 0)
         try:
-            body = json.loads(self.rfile.read(length))
+            body = {} if self.command == "GET" else json.loads(self.rfile.read(length))
         except ValueError:
             body = None
-        self._answered(body if isinstance(body, dict) else None)
+        script = self.server.script
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.path.partition("?")[0], body if isinstance(body, dict) else {}, headers)
+        with script._lock:
+            script.requests.append(request)
+        if isinstance(body, dict):
+            self._send(script._refusal(request) or script._next(request), request)
+        else:
+            self._send(Status(400, message="the request is no JSON object"), request)
+
+    do_GET = do_POST  # noqa: N815 -- the standard library's name
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the standard library's name
         """Print nothing."""
 
-    def _answered(self, body: dict[str, Any] | None) -> None:
-        script = self.server.script
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        request = Request(self.path.partition("?")[0], body or {}, headers)
-        with script._lock:
-            script.requests.append(request)
-        if body is None:
-            self._send(Status(400, message="the request is no JSON object"), request)
-            return
-        fault = script._refusal(request)
-        self._send(script._next(request) if fault is None else fault, request)
-
     def _hang(self, hang: Hang, request: Request) -> None:
         script = self.server.script
-        with script._lock:
-            script._hangs.append(hang)
-            stopped = script._stopped
-        if stopped:
-            hang.release()
+        if hang.blanks:
+            self._head(200, "text/event-stream" if request.streams else _JSON, _CHUNKED)
         hang.reached.set()
-        if not hang.blanks:
-            hang.released.wait()
+        while not (hang.released.wait(0.02) or script._stopped.is_set()):
+            if hang.blanks:
+                self._part(b"\n")
+        if hang.blanks:
+            self.close_connection = True
+        else:
             self._send(script._next(request), request)
-            return
-        self._head(200, "text/event-stream" if request.streams else "application/json", _CHUNKED)
-        while not hang.released.wait(0.02):
-            self._part(b"\n")
-        self.close_connection = True
 
     def _send(self, answer: Answer, request: Request) -> None:
         if isinstance(answer, Hang):
@@ -284,39 +271,46 @@ class _Connection(BaseHTTPRequestHandler):
             self.connection.close()
             self.close_connection = True
         elif isinstance(answer, Status):
-            body = wire.written(wire.error(answer.message, answer.error, answer.parameter))
+            error = {"type": "error", "code": answer.error or None, "param": answer.parameter}
+            body = wire.written({"error": {"message": answer.message, **error}})
             wait = ("Retry-After-Ms", 1) if answer.retry_after is None else ("Retry-After", answer.retry_after)
-            self._whole(answer.code, "application/json", body, {**answer.headers, wait[0]: wait[1]})
+            self._whole(answer.code, _JSON, body, {**answer.headers, wait[0]: wait[1]})
         elif isinstance(answer, Raw):
             body = answer.body.encode("utf-8", "surrogatepass") if isinstance(answer.body, str) else answer.body
             self._whole(answer.status, answer.content_type, body)
-        elif isinstance(answer, Cut):
-            self._complete(answer.text, request, cut=answer.after)
+        elif request.streams:
+            self._stream(answer, request)
         else:
-            self._complete(answer, request)
+            given = answer.text if isinstance(answer, Cut) else answer
+            reply = reply_of(given, request.messages)
+            body = wire.written(wire.completion(reply, request.model, usage=self.server.script.usage))
+            self._whole(200, _JSON, body, sent=len(body) // 2 if isinstance(answer, Cut) else None)
 
-    def _whole(self, status: int, kind: str, body: bytes, headers: Mapping[str, object] | None = None) -> None:
+    def _whole(
+        self, status: int, kind: str, body: bytes, headers: Mapping[str, object] | None = None, sent: int | None = None
+    ) -> None:
         self._head(status, kind, {"Content-Length": len(body), **(headers or {})})
-        self.wfile.write(body)
+        self.wfile.write(body[:sent])
+        self.close_connection |= sent is not None
 
-    def _complete(self, answer: ScriptedAnswer, request: Request, cut: int | None = None) -> None:
-        reply = reply_of(answer, request.messages)
-        model = str(request.body.get("model", ""))
-        script = self.server.script
-        if not request.streams:
-            body = wire.written(wire.completion(reply, model, usage=script.usage))
-            self._head(200, "application/json", {"Content-Length": len(body)})
-            self.wfile.write(body if cut is None else body[: len(body) // 2])
-            self.close_connection |= cut is not None
-            return
-        wanted = script.usage and bool((request.body.get("stream_options") or {}).get("include_usage"))
+    def _stream(self, answer: ScriptedAnswer | Cut, request: Request) -> None:
+        script, cut = self.server.script, isinstance(answer, Cut)
+        reply = reply_of(answer.text[: answer.after] if isinstance(answer, Cut) else answer, request.messages)
+        usage = script.usage and bool((request.body.get("stream_options") or {}).get("include_usage"))
+        pieces = wire.stream(reply, request.model, usage=usage and not cut)
+        parts = [*(b"data: %b\n\n" % wire.written(piece) for piece in pieces), b"data: [DONE]\n\n"]
+        if cut:
+            del parts[-2:]  # why it ended, and that it did
+        if script.chunk is not None:
+            whole = b"".join(parts)
+            parts = [whole[start : start + script.chunk] for start in range(0, len(whole), script.chunk)]
         self._head(200, "text/event-stream; charset=utf-8", _CHUNKED)
-        for part in _events(wire.stream(reply, model, usage=wanted), cut, script.chunk):
+        for part in parts:
             self._part(part)
-        if cut is None:
-            self._part(b"")
-        else:
+        if cut:
             self.close_connection = True
+        else:
+            self._part(b"")
 
     def _head(self, status: int, kind: str, headers: Mapping[str, object]) -> None:
         self.send_response_only(status)
@@ -326,30 +320,3 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _part(self, part: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
-
-
-def _events(pieces: Iterator[dict[str, Any]], cut: int | None, size: int | None) -> Iterator[bytes]:
-    """Yield the bytes of a stream, up to *cut* characters of its text, *size* bytes at a time."""
-    events = _written(pieces, cut)
-    if size is None:
-        yield from events
-        return
-    whole = b"".join(events)
-    yield from (whole[start : start + size] for start in range(0, len(whole), size))
-
-
-def _written(pieces: Iterator[dict[str, Any]], cut: int | None) -> Iterator[bytes]:
-    left = cut
-    for piece in pieces:
-        if left is not None:
-            delta = piece["choices"][0]["delta"] if piece["choices"] else {}
-            text = delta.get("content", "")
-            if text:
-                delta["content"] = text[:left]
-                left -= len(delta["content"])
-            if piece["choices"] and piece["choices"][0]["finish_reason"]:
-                return
-        yield b"data: " + wire.written(piece) + b"\n\n"
-        if left is not None and left <= 0:
-            return
-    yield b"data: [DONE]\n\n"

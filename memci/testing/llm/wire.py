@@ -22,6 +22,9 @@ from .scripted import words
 _MADE = 1_700_000_000
 """the creation time of every object, in seconds since 1970 UTC: tests see the same bytes each time"""
 
+_DIMENSION = 16
+"""how many numbers a vector has"""
+
 Vector = Callable[[str], Sequence[float]]
 
 
@@ -83,26 +86,20 @@ def embeddings(body: dict[str, Any], vector: Vector) -> dict[str, Any]:
     return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
 
 
-def word_vector(text: str, dimension: int) -> list[float]:
+def word_vector(text: str) -> list[float]:
     """Return a vector of length 1. Texts with the same words have the same one; texts that share words are near."""
-    row = [0.0] * dimension
+    row = [0.0] * _DIMENSION
     for word in re.findall(r"\w+", text.lower()) or [text]:
         digest = hashlib.sha256(word.encode("utf-8", "replace")).digest()
         for place in range(0, 8, 2):
-            row[int.from_bytes(digest[place * 2 : place * 2 + 3], "big") % dimension] += 1 if digest[place] & 1 else -1
+            row[int.from_bytes(digest[place * 2 : place * 2 + 3], "big") % _DIMENSION] += 1 if digest[place] & 1 else -1
     length = math.sqrt(sum(number * number for number in row))
     return [number / length for number in row] if length else [1.0, *row[1:]]
 
 
-def models(names: Sequence[str]) -> dict[str, Any]:
-    """Return the list of models."""
-    each = [{"id": name, "object": "model", "created": _MADE, "owned_by": "memci"} for name in names]
-    return {"object": "list", "data": each}
-
-
-def error(message: str, code: str, parameter: str | None) -> dict[str, Any]:
-    """Return the body of an error."""
-    return {"error": {"message": message, "type": "error", "code": code or None, "param": parameter}}
+def models() -> dict[str, Any]:
+    """Return the list of models: requests may name any other one, too."""
+    return {"object": "list", "data": [{"id": "scripted", "object": "model", "created": _MADE, "owned_by": "memci"}]}
 
 
 def written(value: object) -> bytes:

@@ -4,6 +4,8 @@ This is the part of `memci.testing.storage.StorageConformance` that is about val
 This module knows nothing of how a store keeps its rows.
 """
 
+from typing import Any
+
 import pytest
 
 from ...errors import InvalidSetting
@@ -64,20 +66,16 @@ class StorageExactness:
     @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "compaction", "op_id", "at"])
     def test_text_with_half_a_surrogate_pair_is_refused(self, storage: Storage, name: str) -> None:
         """A text that has no UTF-8 form is refused by its name, and nothing is kept."""
-        half = "a\ud83d"
-        transition = appended(current(storage, "a"), b"1")
-        if name == "compaction":
-            transition = transition._replace(compaction=half)
-        elif name == "op_id":
-            transition = transition._replace(op=OpRow(half, b"", 0, ()))
-        elif name == "at":
-            transition = transition._replace(entries=(entry(0, b"1", at=half),))
-        else:
-            fields = {each: getattr(transition.record, each) for each in ("id", "owner", "settings", "state")}
-            transition = transition._replace(record=ContextRecord(**{**fields, name: half}, head=1))
+        half, good = "a\ud83d", appended(current(storage, "a"), b"1")
+        named: dict[str, Any] = {name: half}
+        changes: dict[str, dict[str, Any]] = {
+            "compaction": named,
+            "op_id": {"op": OpRow(half, b"", 0, ())},
+            "at": {"entries": (entry(0, b"1", at=half),)},
+        }
 
         with pytest.raises(InvalidSetting) as caught:
-            storage.commit(transition)
+            storage.commit(good._replace(**changes.get(name) or {"record": good.record._replace(**named)}))
 
         assert caught.value.name == name
         assert storage.contexts() == []

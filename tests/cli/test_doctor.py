@@ -12,6 +12,7 @@ from memci import SQLiteStorage
 from memci.cli import doctor
 from memci.storage.filesystem.erase import JOURNAL
 from memci.storage.locks import hold
+from memci.testing.storage.rows import append
 
 GOLDEN = Path(__file__).parent.parent / "storage" / "golden" / "schema1.db"
 
@@ -95,6 +96,24 @@ def test_doctor_when_a_store_is_not_well(run, store, statement, name):
     assert findings[name]["state"] == "problem"
     assert findings[name]["advice"]
     assert "✗" in run("doctor", store).stdout
+
+
+def test_doctor_when_commits_are_lost_and_that_is_accepted(run, store, tmp_path):
+    """An older copy in the place of a store is a problem, for verify too; with --accept it is taken as it is."""
+    older = shutil.copy(store, tmp_path / "older.db")
+    with closing(SQLiteStorage(store)) as storage:
+        append(storage, "new", b"1")
+    shutil.copy(older, store)
+
+    findings, code = found(run, store)
+    assert (code, findings["contexts"]["state"]) == (1, "problem")
+    assert "--accept" in findings["contexts"]["advice"]
+    assert run("verify", store).exit_code == 1
+
+    assert found(run, store, "--accept")[0]["accepted"]["state"] == "warning"
+    findings, code = found(run, store, "--accept")
+    assert (code, findings["accepted"]["state"], findings["witness"]["text"]) == (0, "ok", "knows of 0 contexts")
+    assert run("doctor", "--accept").exit_code == 2
 
 
 def test_doctor_when_it_is_no_store(run, tmp_path):

@@ -22,7 +22,7 @@ folder, shim = sys.argv[1], Shim()
 file = f"{folder}/agent.db"
 
 def log_fills(store):
-    for _ in range(7):
+    for _ in range(2):
         append(store, "a", b"x" * 600_000)
 """
 CHECKPOINT = """
@@ -86,7 +86,7 @@ def test_checkpoint_that_fails_loses_nothing(ran, fault, goes_on):
 
     assert fired
     assert went_on is goes_on
-    assert sizes == [600_000] * 14 + [1] * goes_on
+    assert sizes == [600_000] * 4 + [1] * goes_on
 
 
 def test_op_that_is_known_is_synced_once(ran):

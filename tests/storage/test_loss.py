@@ -259,6 +259,18 @@ def test_file_that_was_emptied_is_no_new_store(tmp_path: Path) -> None:
     assert path.read_bytes() == b""
 
 
+def test_log_stays_small(tmp_path: Path) -> None:
+    """The log is copied into the file after about a MiB, and one large commit does not leave it long."""
+    storage = SQLiteStorage(tmp_path / "agent.db", durability="fast")
+    append(storage, "a", b"x" * 4_000_000)
+    assert (tmp_path / "agent.db-wal").stat().st_size > 4_000_000
+    for _ in range(60):
+        append(storage, "a", b"x" * 20_000)
+
+    assert (tmp_path / "agent.db-wal").stat().st_size <= 2**21
+    storage.close()
+
+
 @pytest.fixture
 def writers(tmp_path: Path) -> Iterator[Path]:
     """A store that is written to all the time, its log begun again and again."""

@@ -50,6 +50,8 @@ _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """what the operating system says when there is no space"""
+_LOG_BYTES = 2**21
+"""what the file of the log keeps when it is begun again, however long it was"""
 _PROBLEMS = 20
 """problems that a check reports, at most"""
 _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "fuse.sshfs", "fuse.glusterfs", "lustre"})
@@ -267,6 +269,7 @@ def _adopt(
         _switch(connection, path, journal or ("wal" if not found else None), busy_timeout_seconds)
         connection.pragma("synchronous", synchronous)
         connection.pragma("secure_delete", True)
+        connection.pragma("journal_size_limit", _LOG_BYTES)
     prepare(connection, path, writable=writable)
     if writable and synchronous == "FULL":
         _settle(connection)

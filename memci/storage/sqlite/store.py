@@ -61,7 +61,7 @@ from .rows import (
 from .schema import SCHEMA_VERSION
 from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, replace_ticket, rows, scrub
 
-_CHECKPOINT_PAGES = 1000
+_CHECKPOINT_PAGES = 250
 """pages in the write-ahead log after which it is copied into the file"""
 
 _SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"

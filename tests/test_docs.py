@@ -301,7 +301,7 @@ def known_command(words: list[str]) -> bool:
     options = {word.partition("=")[0] for word in words if word.startswith("-") and word != "-"}
     match words:
         case ["make", *targets]:
-            return set(targets) <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+            return set(targets) <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
         case ["memci", command, *_]:
             return command in COMMANDS and options <= COMMANDS[command]
         case ["python", "-m", module, *_]:

@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memci import Context, SQLiteStorage
+from memci import Context, Policy, SQLiteStorage
 from memci.companion import Companion
 from memci.errors import ModelError
 from memci.llm import Call, Chat
@@ -53,7 +53,7 @@ SLOWEST_SECONDS = 0.5
 """of an append: a call of the model takes seconds"""
 _SAMPLING = {"repeat_penalty": 1.15, "repeat_last_n": 256}
 """else it says one thing over and over, up to the bound"""
-_RULES = Rules(capacity=4, batch=3, promoted=0.5, accesses=2)
+_RULES = Rules(capacity=3, batch=3, promoted=0.5, accesses=2)
 """so that every step is due within few turns"""
 _BEGAN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 _SUBJECTS = (
@@ -108,10 +108,18 @@ class _Run:
         memory = TieredMemory(self._store, owner="ada", rules=_RULES, chat=self._memory_chat)
         self._memory = memory
         opened = {"owner": "ada", "memory": memory, "system": "You are a kind assistant."}
-        self._main = Context.open(self._store, id="main", window=32_000, **opened)
+        # pages of the first one leave its contents page, and enter the tiers
+        policies = {"past": Policy(never_recalled=1), "main": None}
+        self._kept = [
+            Context.open(self._store, id=id_, window=32_000, policy=policy, **opened)
+            for id_, policy in policies.items()
+        ]
         self._talk = Context.open(self._store, id="talk", window=4_000, **opened)
         plain = stack.enter_context(closing(SQLiteStorage(folder / "b.db", durability="fast")))
-        self._plain = stack.enter_context(Context.open(plain, id="main", window=32_000, system=opened["system"]))
+        self._plain = [
+            stack.enter_context(Context.open(plain, id=id_, window=32_000, policy=policy, system=opened["system"]))
+            for id_, policy in policies.items()
+        ]
         self._appends: list[float] = []
         self._attp: Counter[str] = Counter()
         self._pieces = 0
@@ -132,22 +140,27 @@ class _Run:
                 self._protocol(asked, at)
             else:
                 self._answered(companion, kind, asked, at)
-            self._main.search_memory(asked, k=3)
+            self._talk.search_memory(asked, k=3)
             CONSOLE.print(f"turn {number + 1}: {kind}, {len(self._calls)} calls so far", highlight=False)
-        worker = threading.Thread(target=self._main.flush, daemon=True)
+        worker = threading.Thread(target=self._flushed, daemon=True)
         worker.start()
         worker.join(max(1.0, until - time.monotonic()))
-        self._plain.flush()
-        work = self._main.report().work
+        work = self._talk.report().work
         assert work is not None, "the memory has a model"
         found = self._found(work.spent)
         began = time.perf_counter()
-        for each in (self._main, self._talk):
+        for each in (*self._kept, self._talk):
             each.close()
         self._memory.close()
         found["close_seconds"] = round(time.perf_counter() - began, 3)
         found["waiting"], found["set_aside"] = work.waiting, work.set_aside
         return found
+
+    def _flushed(self) -> None:
+        for each in (*self._kept, self._talk) * 2:
+            each.flush()
+            for what, who, *_ in _SUBJECTS:  # what is found becomes hot
+                self._talk.search_memory(f"{what} {who}", k=8)
 
     def _called(self, call: Call) -> None:
         self._calls.append(call)
@@ -161,11 +174,16 @@ class _Run:
             if len(self._appends) % 2 == 0
             else [done, {"role": "assistant", "content": told}]
         )
+        which = int(len(self._appends) >= 2 * round(self._options.turns * 0.175))
+        ours, plain = self._kept[which], self._plain[which]
         began = time.perf_counter()
-        self._main.append_turn(*messages, at=at)
-        self._main.render(strict=False)
+        ours.append_turn(*messages, at=at)
+        ours.render(strict=False)
         self._appends.append(time.perf_counter() - began)
-        self._plain.append_turn(*messages, at=at)
+        plain.append_turn(*messages, at=at)
+        if len(self._appends) % 2 == 0:
+            ours.archive(keep=0)
+            plain.archive(keep=0)
 
     def _answered(self, companion: Companion, kind: str, asked: str, at: datetime) -> None:
         try:
@@ -201,14 +219,21 @@ class _Run:
 
     def _found(self, spent: Mapping[str, Spent]) -> dict[str, Any]:
         """Compare what is stored with what was said, and return the figures and the checks."""
-        same = [*self._main.messages()] == [*self._plain.messages()]
-        noted = {*self._memory.summaries("main", [each.index for each in self._main.pages()])}
-        ours, theirs = (_blocks(context) for context in (self._main, self._plain))
-        unharmed = ours.keys() == theirs.keys() and all(
-            all(piece in block for line in theirs[index] for piece in ids(line))
-            if (block := "\n".join(ours[index])) and index in noted
-            else ours[index] == theirs[index]
-            for index in ours
+        pairs = [*zip(self._kept, self._plain, strict=True)]
+        same = all([*ours.messages()] == [*plain.messages()] for ours, plain in pairs)
+        noted = {
+            (each.id, index)
+            for each in self._kept
+            for index in self._memory.summaries(each.id, [page.index for page in each.pages()])
+        }
+        ours, theirs = (
+            {key: block for each in side for key, block in _blocks(each).items()} for side in (self._kept, self._plain)
+        )
+        unharmed = any(ours) and all(
+            all(piece in "\n".join(ours[key]) for line in theirs[key] for piece in ids(line))
+            if key in noted
+            else ours[key] == theirs[key]
+            for key in ours.keys() & theirs.keys()
         )
         landed = _landed(self._file)
         steps = {name: _shares(each) for name, each in sorted(spent.items())}
@@ -221,7 +246,7 @@ class _Run:
             "pieces": self._pieces,
             "tokens_a_second": round(tokens / max(1.0, sum(call.seconds for call in self._calls)), 1),
             "append_ms": {"median": _ms(self._appends, 0.5), "largest": _ms(self._appends, 1.0)},
-            "pages": {"archived": len(ours), "described by the model": len(noted)},
+            "pages": {"in the contents": len(ours), "described by the model": len(noted)},
             "failures": dict(Counter(call.error for call in self._calls if call.error)),
             "checks": {
                 "no text of a prompt landed": not landed,
@@ -255,16 +280,17 @@ def _turns(count: int) -> Iterator[tuple[datetime, str, str]]:
         yield at, asked, told
 
 
-def _blocks(context: Context) -> dict[int, list[str]]:
+def _blocks(context: Context) -> dict[tuple[str, int], list[str]]:
     """Return the lines of each page of the contents, after everything that can leave the window has left it."""
     context.archive(keep=0)
     text = "\n".join(
         str(message["content"]) for message in context.render(strict=False) if message["role"] != "assistant"
     )
-    found: dict[int, list[str]] = {}
-    for line in re.search(r"<memci:contents [^>]*>\n(.*?)\n</memci:contents", text, re.DOTALL)[1].splitlines():
+    found: dict[tuple[str, int], list[str]] = {}
+    blocks = re.findall(r"<memci:contents [^>]*>\n(.*?)\n</memci:contents", text, re.DOTALL)
+    for line in "\n".join(blocks).splitlines():
         if head := re.match(r"#(\d+) ", line):
-            found[int(head[1])] = []
+            found[context.id, int(head[1])] = []
         if found:
             found[[*found][-1]].append(line)
     return found

@@ -29,7 +29,7 @@ def serving(threads: int) -> Iterator[str]:
         try:
             yield f"{address}/v1"
         finally:
-            process.stdin.close()
+            process.terminate()  # it may still answer a request that nobody waits for
             process.wait()
 
 

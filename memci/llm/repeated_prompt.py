@@ -3,8 +3,8 @@
     prompt      {"title": "what it is about, at most 10 words", …}
     refused     "What it is about"        "Oslo: what it is about, at most 10 words"        "Describe this page of it"
 
-Refused is what stands in a quotation of the prompt, and what has five words of the prompt in a row that the texts which
-the model was shown do not have. This module knows nothing of what is asked.
+Refused is what stands in a quotation of the prompt, and what has four words of a quotation, or five of the prompt, in a
+row that the texts which the model was shown do not have. This module knows nothing of what is asked.
 """
 
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="BaseModel")
 
 _RUN = 5
-"""words in a row that nobody writes by chance; a quotation up to its comma may have one fewer"""
+"""words in a row that nobody writes by chance; in a quotation, one fewer"""
 _FEW = 2
 """words that many texts may have in common with a quotation; only a whole one is refused then"""
 _SCANNED = 4_000
@@ -33,7 +33,7 @@ def repeats(text: str, prompt: str, shown: str) -> bool:
     """Return whether *text* repeats *prompt*, and not what the model was *shown*. O(characters)."""
     quotations, runs = _phrases(prompt)
     words = _words(text[:_SCANNED])
-    found = {" ".join(words[at : at + count]) for count in (_RUN - 1, _RUN) for at in range(len(words) - count + 1)}
+    found = _runs(words, _RUN - 1) | _runs(words, _RUN)
     whole = " ".join(words)
     if whole in quotations or (len(words) > _FEW and any(f" {whole} " in f" {each} " for each in quotations)):
         return True
@@ -53,9 +53,12 @@ def _phrases(prompt: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the quotations of *prompt* with their parts, of two words or more, and its runs of words."""
     parts = {part for text in _QUOTED.findall(prompt) for part in (text, *re.split("[,:;]", text))}
     quotations = frozenset(" ".join(words) for words in map(_words, parts) if len(words) > 1)
-    words = _words(prompt)
-    runs = {" ".join(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
-    return quotations, frozenset(runs | {each for each in quotations if each.count(" ") == _RUN - 2})
+    runs = _runs(_words(prompt), _RUN).union(*(_runs(each.split(), _RUN - 1) for each in quotations))
+    return quotations, frozenset(runs)
+
+
+def _runs(words: list[str], count: int) -> set[str]:
+    return {" ".join(words[at : at + count]) for at in range(len(words) - count + 1)}
 
 
 def _words(text: str) -> list[str]:

@@ -291,7 +291,8 @@ def test_step_when_the_model_repeats_the_prompt(step: Step) -> None:
 
     for placeholder in placeholders:
         long = len(placeholder.split()) > 3
-        more = (f"Oslo: {placeholder}", f"{placeholder}, and Oslo") if long else ()
+        head = " ".join(placeholder.split()[:4])
+        more = (f"Oslo: {placeholder}", f"{placeholder}, and Oslo", f"Oslo, {head} of Anna") if long else ()
         parts = [each.strip() for each in placeholder.split(",") if " " in each.strip()]
         for text in (placeholder, placeholder.upper(), f"*{placeholder}*.", *more, *parts):
             given = Reply({"content": json.dumps(filled(schema, schema, text))})

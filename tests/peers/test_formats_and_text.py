@@ -8,6 +8,7 @@ import pytest
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import LimitExceeded, SchemaTooNew
+from memci.storage.sqlite.schema import SCHEMA_VERSION
 from tests.context.kit import again, opened, talked, turn
 
 GOLDEN = Path(__file__).parent.parent / "storage" / "golden"
@@ -25,7 +26,7 @@ def test_upgrade_deletes_no_history(tmp_path):
     assert sum(len(list(store.entries(record.id))) for record in store.contexts()) == held > 0
 
 
-@pytest.mark.parametrize("version", [3, 99])
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 99])
 def test_other_version_is_not_deleted(tmp_path, version):
     """maka#2357: a version that did not match made the file be unlinked: 40 sessions gone. Here no byte changes."""
     path = tmp_path / "agent.db"

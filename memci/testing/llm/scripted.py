@@ -11,7 +11,7 @@
 """
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -56,8 +56,7 @@ class ScriptedChat:
         self.calls: list[Asked] = []
         """its calls, in order"""
         self.ledger = Ledger()
-        self._function: Callable[[Asked], ScriptedAnswer] | None = answers if callable(answers) else None
-        self._answers: Iterator[ScriptedAnswer] = iter(()) if callable(answers) else iter(answers)
+        self._answers = answers if callable(answers) else iter(answers)
         self._lock = Lock()
 
     def __call__(
@@ -75,9 +74,9 @@ class ScriptedChat:
         asked = Asked(tuple(messages), step, tuple(tools), answer, attempt, max_tokens)
         with self._lock:
             self.calls.append(asked)
-            given = next(self._answers, None) if self._function is None else None
-        if self._function is not None:
-            given = self._function(asked)
+            given = None if callable(self._answers) else next(self._answers, None)
+        if callable(self._answers):
+            given = self._answers(asked)
         if given is None:
             given = ModelUnavailable(step, "the script has no more answers")
         if isinstance(given, Exception):

@@ -58,10 +58,10 @@ EMPTY = ("", " ", "\n", "the of and", "?!", "的", "x" * 20_000, "word " * 5_000
 class MemoryUnderAttack:
     """Texts break nothing."""
 
-    @pytest.mark.parametrize("text", HOSTILE)
+    @pytest.mark.parametrize("text", [*HOSTILE, "x" * 5_000])
     def test_hostile_text_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, text: str) -> None:
-        """Whatever a page says, it is taken, found by a word beside it, given exactly, and moved on like any other."""
-        page = tell(1, f"{text} zeppelin {text}", text)
+        """Whatever a page says, or its speaker is called, it is found by a word beside it, exactly, and moved on."""
+        page = tell(1, f"{text} zeppelin {text}", text, names=[text, text])
         tell(2, "another one")
 
         (hit, *_) = memory.search("zeppelin").pages
@@ -69,19 +69,9 @@ class MemoryUnderAttack:
         memory.maintain(9.0)
         memory.search(text or "x")
 
-        assert (hit.index, hit.entry) == (1, 1)
+        assert (hit.index, hit.entry, hit.speaker) == (1, 1, text)
         assert f"{text} zeppelin {text}"[hit.start :].startswith(hit.text)
         assert found(memory, "another")[0] == ("alice", 2)
-
-    @pytest.mark.parametrize("name", ["\ud83d half an emoji", "a\x00b\x01", "' \" -- terms:*", "李雷", "x" * 5_000])
-    def test_hostile_name_is_kept_as_it_is(self, memory: MemoryBackend, tell: Tell, name: str) -> None:
-        """Whatever the `name` of a message is, it is accepted, and shown as the speaker."""
-        memory.admit(tell(1, "the zeppelin lands", "it starts", names=[name, name]))
-        memory.maintain(9.0)
-
-        (hit, *_) = memory.search("zeppelin").pages
-
-        assert (hit.index, hit.entry, hit.speaker) == (1, 1, name)
 
     @pytest.mark.parametrize("query", [*SYNTAX, *EMPTY])
     def test_query_is_words_and_no_language(self, memory: MemoryBackend, tell: Tell, query: str) -> None:

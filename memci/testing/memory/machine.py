@@ -69,21 +69,15 @@ class MemoryMachine(RuleBasedStateMachine):
         (self.backend.admit if admits else self.backend.observe)(replace(page))
         self._finds(page, word)
 
-    @rule(context=_contexts, indexes=st.sets(_indexes, max_size=3))
-    def erase(self, context: str, indexes: set[int]) -> None:
-        """Erase pages, some of which may not be there."""
-        named = {(context, index) for index in indexes} & self.pages.keys()
+    @rule(context=_contexts, indexes=st.none() | st.sets(_indexes, max_size=3))
+    def erase(self, context: str, indexes: set[int] | None) -> None:
+        """Erase pages, or a whole context, which may not be there."""
+        named = [key for key in self.pages if key[0] == context and (indexes is None or key[1] in indexes)]
         assert self.backend.erase(Scope(context, indexes)).pages == len(named), "what went is counted"
-        self._drop(named)
-
-    @rule(context=_contexts)
-    def erase_context(self, context: str) -> None:
-        """Erase a context, which may not be there."""
-        named = {key for key in self.pages if key[0] == context}
-        assert self.backend.erase(Scope(context)).pages == len(named), "what went is counted"
-        assert self.backend.acknowledged(context) == 0, "it is as if it had never been observed"
-        self.highest.pop(context, None)
-        self._drop(named)
+        if indexes is None:
+            assert self.backend.acknowledged(context) == 0, "it is as if it had never been observed"
+            self.highest.pop(context, None)
+        self.gone += [self.pages.pop(key)[1] for key in named]
 
     @rule(hours=st.integers(0, 2_000))
     def maintain(self, hours: int) -> None:
@@ -114,10 +108,6 @@ class MemoryMachine(RuleBasedStateMachine):
         for _, word in self.pages.values():
             assert not self.backend.search(word).pages
         assert not any(map(self.backend.acknowledged, ("one", "two", "three")))
-
-    def _drop(self, keys: set[tuple[str, int]]) -> None:
-        for key in keys:
-            self.gone.append(self.pages.pop(key)[1])
 
     def _finds(self, page: PageRecord, word: str) -> None:
         pages = self.backend.search(word, k=3).pages

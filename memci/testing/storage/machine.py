@@ -170,13 +170,15 @@ class StorageMachine(RuleBasedStateMachine):
 
     @rule(name=_names, first=st.integers(0, 30), length=st.integers(0, 9), containing=st.none() | st.binary(max_size=2))
     def read_a_part(self, name: str, first: int, length: int, containing: bytes | None) -> None:
-        """Read some entries, some pages and some compactions."""
+        """Read some entries, some pages, of each state, and some compactions."""
         context, end = self._id(name), first + length
         model = self.pair.models.get(context) or Model(self.pair.following(context))
         expected = [row for row in model.entries[first:end] if containing is None or containing in row.body]
         assert list(self.store.entries(context, first, end, containing=containing)) == expected
-        pages = [page for index, page in sorted(model.pages.items()) if first <= index <= end]
-        assert list(self.store.pages(context, first=first, last=end)) == pages
+        for state in (None, *PageState):
+            pages = [page for _, page in sorted(model.pages.items()) if state in (None, page.state)]
+            pages = [page for page in pages if first <= page.index <= end]
+            assert list(self.store.pages(context, first=first, last=end, state=state)) == pages
         compactions = [row for row in reversed(model.compactions) if row.head <= first]
         assert list(self.store.compactions(context, head=first)) == compactions
 

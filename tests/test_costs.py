@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 
-APPEND = 16
+APPEND = 15
 """modules that an append may enter: lower it when it enters fewer"""
-COMPACTION = 31
+COMPACTION = 30
 """modules that a rendering may enter that compacts: lower it when it enters fewer"""
 
 ROUTE = [

@@ -8,8 +8,11 @@ that a context that works in a test works in production. Bodies are bytes and ha
 This module knows nothing of how rows are kept.
 """
 
+import zlib
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
+
+import orjson
 
 from ..errors import InvalidSetting, WriteConflict, brief
 from .protocol import CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Transition
@@ -144,3 +147,13 @@ def check_text(name: str, text: str) -> None:
         raise InvalidSetting(
             name, f"character {error.start} is half of a surrogate pair: it can't be kept exactly"
         ) from None
+
+
+def crc(*columns: object) -> int:
+    """Return the check sum of *columns*. O(characters)."""
+    return zlib.crc32(orjson.dumps(columns))
+
+
+def compaction_crc(key: int, head: int, turn: int, packed: bytes) -> int:
+    """Return the check sum of a compaction's row. O(bytes)."""
+    return zlib.crc32(packed, crc(key, head, turn))

@@ -1,4 +1,4 @@
-"""The rows of the protocol as columns of SQLite, and back, checked.
+"""Columns of SQLite as rows of the protocol, checked; `write` has the way there.
 
     columns                      their crc32, kept beside them
     (4294967297, 0, None, 1, …)  0x5d1e…     what is read must give the same again, or it is a CorruptRecord
@@ -19,7 +19,7 @@ import orjson
 from ...errors import CorruptRecord
 from ..codec import digest
 from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
-from ..validation import MAX_PAGE
+from ..validation import MAX_PAGE, compaction_crc, crc
 
 MAX_REVISION: Final = 2**40 - 1
 
@@ -41,29 +41,12 @@ Row = tuple[Any, ...]
 """columns as SQLite has them; the crc covers their types"""
 
 
-def crc(*columns: object) -> int:
-    """Return the check sum of *columns*. O(characters)."""
-    return zlib.crc32(orjson.dumps(columns))
-
-
-def context_columns(record: ContextRecord) -> Row:
-    """Return the columns of *record*: the id first, the crc last."""
-    return *record, crc(*record)
-
-
 def read_context(row: Sequence[Any]) -> ContextRecord:
     """Return the record in *row*, or raise CorruptRecord."""
     *columns, written = row
     if not _matches(written, columns):
         raise CorruptRecord(str(columns[0]), 0, "the context's record is not what was written")
     return ContextRecord(*columns)
-
-
-def entry_columns(nr: int, row: EntryRow) -> Row:
-    """Return the columns of *row* in context *nr*."""
-    page, entry = row.quotes or (None, None)
-    small = (nr << 40 | row.seq, row.tokens, row.clip, page, entry, row.at)
-    return *small, crc(*small), row.codec, row.digest, row.body
 
 
 def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> EntryRow:
@@ -117,23 +100,6 @@ def read_batch(
     return entries, None
 
 
-def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
-    """Return the columns of what context *nr* shows of entry *seq*."""
-    columns = (nr << 40 | seq, tokens, clip)
-    return *columns, crc(*columns)
-
-
-def compaction_columns(nr: int, row: CompactionRow) -> Row:
-    """Return the columns of *row*. O(characters)."""
-    key, packed = nr << 40 | row.revision, zlib.compress(row.text.encode())
-    return key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed
-
-
-def compaction_crc(key: int, head: int, turn: int, packed: bytes) -> int:
-    """Return the check sum of a compaction's row. O(bytes)."""
-    return zlib.crc32(packed, crc(key, head, turn))
-
-
 def read_compaction(context: str, row: Row) -> CompactionRow:
     """Return the compaction in *row*, or raise CorruptRecord."""
     key, head, turn, written, packed = row
@@ -142,13 +108,6 @@ def read_compaction(context: str, row: Row) -> CompactionRow:
     if compaction_crc(key, head, turn, packed) != written:
         raise CorruptRecord(context, head, "a compaction is not what was written")
     return CompactionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
-
-
-def page_columns(nr: int, page: PageRow) -> Row:
-    """Return the columns of *page* in context *nr*."""
-    index, first, end, turn, state, cut, *use = page
-    columns = (nr << 32 | index, first, end, turn, int(state), *(cut or (None, None)), *use)
-    return *columns, crc(*columns)
 
 
 def read_page(context: str, row: Row) -> PageRow:
@@ -160,12 +119,6 @@ def read_page(context: str, row: Row) -> PageRow:
         raise CorruptRecord(context, first, f"page #{index} is not what was written")
     cut = None if cut_first is None else (cut_first, cut_end)
     return PageRow(index, first, end, turn, PageState(state), cut, *use)
-
-
-def op_columns(nr: int, op: OpRow) -> Row:
-    """Return the columns of *op* in context *nr*."""
-    written = crc(op.op_id, op.digest.hex(), op.first, op.entries)
-    return nr, op.op_id, op.digest, op.first, orjson.dumps(op.entries), written
 
 
 def read_op(context: str, row: Row) -> OpRow:

@@ -24,7 +24,8 @@ from typing import Final
 import apsw
 
 from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
-from .rows import Row, compaction_crc, crc
+from ..validation import compaction_crc, crc
+from .rows import Row
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
 SCHEMA_VERSION: Final = 3

@@ -9,21 +9,24 @@
 This module knows nothing of connections, locks or files.
 """
 
+import zlib
+
 import apsw
+import orjson
 
 from ...errors import CorruptRecord, LimitExceeded
-from ..protocol import ErasedRows, Erasure, OpRow, Ticket, Transition
-from ..validation import all_compactions, all_ops, check_forks, check_parent, check_revision, without_digests
-from .rows import (
-    Row,
-    compaction_columns,
-    context_columns,
-    entry_columns,
-    op_columns,
-    page_columns,
-    read_op,
-    view_columns,
+from ..protocol import CompactionRow, ContextRecord, EntryRow, ErasedRows, Erasure, OpRow, PageRow, Ticket, Transition
+from ..validation import (
+    all_compactions,
+    all_ops,
+    check_forks,
+    check_parent,
+    check_revision,
+    compaction_crc,
+    crc,
+    without_digests,
 )
+from .rows import Row, read_op
 
 _MAX_CONTEXTS = 2**23 - 1
 
@@ -71,6 +74,43 @@ _WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40}
 def rows(connection: apsw.Connection, statement: str, *bindings: int | str | bytes | None) -> list[Row]:
     """Return all rows of *statement*."""
     return connection.execute(statement, bindings).fetchall()
+
+
+def context_columns(record: ContextRecord) -> Row:
+    """Return the columns of *record*: the id first, the crc last."""
+    return *record, crc(*record)
+
+
+def entry_columns(nr: int, row: EntryRow) -> Row:
+    """Return the columns of *row* in context *nr*."""
+    page, entry = row.quotes or (None, None)
+    small = (nr << 40 | row.seq, row.tokens, row.clip, page, entry, row.at)
+    return *small, crc(*small), row.codec, row.digest, row.body
+
+
+def view_columns(nr: int, seq: int, tokens: int, clip: int) -> Row:
+    """Return the columns of what context *nr* shows of entry *seq*."""
+    columns = (nr << 40 | seq, tokens, clip)
+    return *columns, crc(*columns)
+
+
+def compaction_columns(nr: int, row: CompactionRow) -> Row:
+    """Return the columns of *row*. O(characters)."""
+    key, packed = nr << 40 | row.revision, zlib.compress(row.text.encode())
+    return key, row.head, row.turn, compaction_crc(key, row.head, row.turn, packed), packed
+
+
+def page_columns(nr: int, page: PageRow) -> Row:
+    """Return the columns of *page* in context *nr*."""
+    index, first, end, turn, state, cut, *use = page
+    columns = (nr << 32 | index, first, end, turn, int(state), *(cut or (None, None)), *use)
+    return *columns, crc(*columns)
+
+
+def op_columns(nr: int, op: OpRow) -> Row:
+    """Return the columns of *op* in context *nr*."""
+    written = crc(op.op_id, op.digest.hex(), op.first, op.entries)
+    return nr, op.op_id, op.digest, op.first, orjson.dumps(op.entries), written
 
 
 def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:

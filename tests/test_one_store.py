@@ -94,7 +94,7 @@ def test_requests_leave_nothing_behind(store, statements):
         sizes.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
 
-    assert open_files() == files
+    assert open_files() <= files
     assert threading.active_count() == threads
     growth = [after - before for before, after in pairwise(sizes)]  # a table of the interpreter may grow once
     assert median(growth) / CYCLES < 512

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from ..errors import InvalidMessage, InvalidSetting, brief
+from ..errors import InvalidMessage, InvalidSetting
 from ..messages import Message, MessageLike, check, text_of
 from ..storage import EphemeralStorage, Storage
 from .export import exported
@@ -170,7 +170,7 @@ def _messages(where: str, value: Any) -> Iterator[Placed]:
         yield where, value
         return
     if not isinstance(value, dict):
-        raise InvalidMessage(where or "file", f"expected a message (an object with a role), got {brief(value)}")
+        raise InvalidMessage(where or "file", f"expected a message (an object with a role), got {type(value).__name__}")
     if isinstance(value.get("conversation"), dict):
         yield from _dialogue(_under(where, "conversation"), value["conversation"])
         return
@@ -191,8 +191,8 @@ def _dialogue(where: str, value: Message) -> Iterator[Placed]:
             place = f"{where}.session_{number}[{position}]"
             speaker = str(part.get("speaker")) if isinstance(part, dict) else ""
             if speaker not in roles or not isinstance(part.get("text"), str):
-                names = " or ".join(repr(name) for name in roles)
-                raise InvalidMessage(place, f"expected a text of the speaker {names}, got {brief(part)}")
+                names = " or ".join(repr(name)[:40] for name in roles)
+                raise InvalidMessage(place, f"expected a text of the speaker {names}, got {type(part).__name__}")
             image = f" [shares {part['blip_caption']}]" if isinstance(part.get("blip_caption"), str) else ""
             begin = f"[{date}] " if position == 0 and date else ""
             yield place, {"role": roles[speaker], "content": f"{begin}{part['text']}{image}"}
@@ -200,7 +200,7 @@ def _dialogue(where: str, value: Message) -> Iterator[Placed]:
 
 def _checked(where: str, message: Any) -> tuple[str, Message]:
     if not _is_message(message):
-        raise InvalidMessage(where, f"expected a message (an object with a role), got {brief(message)}")
+        raise InvalidMessage(where, f"expected a message (an object with a role), got {type(message).__name__}")
     check({**message, "role": "user"} if message["role"] in _SYSTEM else message, where or "file")
     return where, message
 

@@ -11,7 +11,9 @@ It holds no text, and a slot that is damaged counts as empty. A missing witness 
 What can't be written is left out, for the commit itself is done. This module knows nothing of how a store keeps rows.
 """
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from hashlib import blake2b
 from struct import Struct
@@ -182,11 +184,26 @@ class Witness:
             if file is not None:
                 os.close(file)
 
+    def __del__(self) -> None:
+        self.close()
+
     def _open(self, *ways: int) -> None:
+        """Open the file, if there is one that can be opened; raise StorageUnavailable if it is no plain file."""
         for flags in ways if _POSIX else ():
-            with suppress(OSError):
-                self._file = os.open(self._path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                return
+            try:
+                file = os.open(self._path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                if error.errno in {errno.ELOOP, errno.EISDIR}:
+                    raise self._not_ours() from error
+                continue
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                os.close(file)
+                raise self._not_ours()
+            self._file = file
+            return
+
+    def _not_ours(self) -> StorageUnavailable:
+        return StorageUnavailable(f"{self._path!r} is a link, or no file: it was not touched; remove it")
 
     def _read(self, at: int, size: int) -> bytes:
         with self._mutex, suppress(OSError):

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct, unpack
+from time import sleep
 from typing import Any, Final
 
 import apsw
@@ -37,6 +38,7 @@ _MAGIC: Final = 0x377F0682
 SALT_AT: Final = 20
 """where the header has the 4 bytes that are others whenever the log is begun again"""
 _TRIES: Final = 8
+_PAUSE_SECONDS: Final = 0.01
 _SELECT_NOTED: Final = """
 SELECT nr, CAST(id AS BLOB), CAST(revision AS INTEGER) FROM context WHERE nr IN (SELECT value FROM json_each(?))"""
 _SELECT_RECORD: Final = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE nr = ?"
@@ -70,7 +72,11 @@ def check_log(connection: apsw.Connection, path: str, witness: Witness) -> None:
         for _ in range(_TRIES):
             salt, whole = _salt(log), b"" if witness.is_there else os.pread(log, os.fstat(log).st_size, 0)
             ends = [slot.frames for slot in witness.slots() if slot.salt == salt]
-            taken = max(connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0], 0)
+            try:
+                taken = max(connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0], 0)
+            except apsw.BusyError:  # another process begins the log again just now: it has seen that it is whole
+                sleep(_PAUSE_SECONDS)
+                continue
             if salt != _salt(log):
                 continue
             if max(ends, default=0) > taken or _continued(whole, taken, connection.pragma("page_size")):

@@ -18,8 +18,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from ..errors import CorruptRecord, StorageUnavailable
+from ..errors import CorruptRecord, StorageFull, StorageUnavailable
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NAMES = frozenset({"context", "owner", "before"})
 
 
@@ -43,6 +44,7 @@ class AuditLog:
         """Add a line with the time of now, and sync it. Facts that are None are left out.
 
         Raises:
+            StorageFull: If there is no space for it.
             StorageUnavailable: If it can't be written.
         """
         known = {
@@ -59,11 +61,18 @@ class AuditLog:
             try:
                 size = os.fstat(file).st_size
                 torn = size and os.pread(file, 1, size - 1) != b"\n"  # a line that a crash left unfinished
-                os.write(file, b"\n" * bool(torn) + line.encode() + b"\n")
+                content = b"\n" * bool(torn) + line.encode() + b"\n"
+                if os.write(file, content) < len(content):
+                    os.ftruncate(file, size)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(file)
             finally:
                 os.close(file)
         except OSError as error:
+            if error.errno in _FULL:
+                raise StorageFull(
+                    f"no space is left for the audit log {self._path!r}: free some and try again"
+                ) from error
             if not (self._read_only and error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}):
                 raise StorageUnavailable(f"the audit log {self._path!r} can't be written: {error}") from error
 
@@ -97,7 +106,7 @@ def audit(storage: object, action: str, **facts: str | int | None) -> None:
     """Add a line to the audit log of *storage*, if it keeps one, before the *action* begins.
 
     Raises:
-        StorageUnavailable: If it can't be written; the action must not begin then.
+        StorageError: If it can't be written; the action must not begin then.
     """
     if isinstance(storage, AuditedStorage):
         storage.audit_log.add(action, **facts)

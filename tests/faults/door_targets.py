@@ -81,7 +81,7 @@ def messages(rng: Random, append: Callable[..., Any] = Context.append_turn, sear
                 "messages",
             )
             if receipt is not None:
-                several = offered if isinstance(offered, list) else [offered]
+                several = offered if isinstance(offered, list | tuple) else [offered]
                 kept += [each if isinstance(each, dict) else {"role": "user", "content": each} for each in several]
             _use(rng, context)
         return _ended(rng, context, kept)
@@ -295,6 +295,8 @@ def exports(rng: Random, take: Callable[..., Context] = Context.import_) -> str 
 def _forged(rng: Random, line: str) -> str:
     """Return *line* with a field changed, in a text within it perhaps, and with the digest that fits."""
     fields = json.loads(line)
+    if not isinstance(fields, dict):  # it was forged before
+        return line
     inner = {"entry": ("message",), "edition": ("text",), "context": ("state", "settings")}.get(
         str(fields.get("kind")), ()
     )

@@ -119,11 +119,11 @@ def hold(storage: Storage, context: str, seconds: float) -> HeldLock:
             alive = living(before)
             if alive and (now >= until or _is_given_up()):
                 _refuse(alive[0], seconds)
-            if not alive and before:
-                _take_over(storage, context, before)
-            elif place is None or mine is None:
+            if place is None or mine is None:  # only who stands in the queue takes over, and so only one does
                 mine, renewed = _ticket(context), now
                 storage.replace_ticket(None, mine)
+            elif not alive and before:
+                _take_over(storage, context, before)
             elif not alive:
                 return HeldLock(storage, mine)
             elif now - renewed >= RENEWAL_SECONDS:

@@ -380,7 +380,7 @@ class SQLiteStorage:
         """Return the generation of the log, 0 if there is none."""
         if self._log is None:
             with suppress(OSError):
-                self._log = os.open(f"{os.path.realpath(self._path)}-wal", os.O_RDONLY | os.O_CLOEXEC)
+                self._log = os.open(log_path(self._path), os.O_RDONLY | os.O_CLOEXEC)
         return 0 if self._log is None else int.from_bytes(os.pread(self._log, 4, SALT_AT), "big")
 
     def _logged(self, _connection: apsw.Connection, _name: str, pages: int) -> int:

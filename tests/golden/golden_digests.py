@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from golden_door import attp, opened, viewed
+from golden_door import attp, opened, undisturbed, viewed
 from golden_texts import Talk, call, says, user
 
 from memci import BudgetExceeded, Context, EphemeralStorage, PageNotFound, SQLiteStorage
@@ -25,7 +25,7 @@ from memci.storage import FilesystemStorage
 NONCE = "0123abcd"
 EVERY = 10
 SESSION = 4
-"""turns after which a context with a memory is closed and opened again: before the memory's worker is woken"""
+"""turns after which a context with a memory is closed and opened again"""
 NOW = 1_800_000_000.0
 TOOLS = [
     {
@@ -205,9 +205,10 @@ class Replay:
 
 def replayed(case: Case, talk: Talk, folder: Path) -> dict:
     """Return the digests of *talk* replayed as *case* says, with its store in *folder*."""
-    replay = Replay(case, talk, folder)
-    replay.turns()
-    return {"renderings": replay.renderings.marks, "answers": replay.answers.marks, **replay.end()}
+    with undisturbed():
+        replay = Replay(case, talk, folder)
+        replay.turns()
+        return {"renderings": replay.renderings.marks, "answers": replay.answers.marks, **replay.end()}
 
 
 def store(kind: str, folder: Path):

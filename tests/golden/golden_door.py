@@ -7,15 +7,18 @@ It knows nothing of what is done with a context.
 """
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from memci import Context
+from memci.context import memory_client
 
 try:
     from memci.tools import attp
 except ImportError:
     from memci import attp  # as it was before the redesign
 
-__all__ = ["attp", "opened", "viewed"]
+__all__ = ["attp", "opened", "undisturbed", "viewed"]
 
 NAMES_BEFORE = {"instruction_tokens": "standing_tokens"}
 DOOR = inspect.signature(Context.open).parameters
@@ -38,3 +41,17 @@ def viewed(store, name, **moment):
     if hasattr(Context, "view"):
         return Context.view(store, name, **moment)
     return Context.open(store, id=name, read_only=True, **moment)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep the worker from a context however long the machine pauses: what is due is done where `flush` says so."""
+    names = "QUIET_SECONDS", "ALONE_SECONDS"
+    before = {name: getattr(memory_client, name) for name in names}
+    try:
+        for name in names:
+            setattr(memory_client, name, 3_600.0)
+        yield
+    finally:
+        for name in names:
+            setattr(memory_client, name, before[name])

@@ -9,6 +9,7 @@ from memci import Context, EphemeralStorage
 from memci.companion import Companion
 from memci.errors import AnswerRejected, InvalidSetting, ModelUnavailable
 from memci.memory.backend import NullMemory
+from memci.testing.llm import ScriptedChat
 
 DAY = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 SEARCH = {
@@ -318,8 +319,12 @@ def test_conversation_when_it_is_chinese(context, scripted, front):
 
 
 def test_strategy_when_the_memory_has_one(scripted, front):
-    """The strategy for the user, which the memory makes every ten turns, stands in front of each question."""
-    with Context.open(EphemeralStorage(), id="alice", window=4_000) as context:
+    """The strategy for the user, which the memory's model makes every ten turns, stands in front of each question."""
+
+    def treat(asked):
+        return {"strategy": "Keep answers short.", "tags": ["brief"]} if asked.step == "strategy" else "no idea"
+
+    with Context.open(EphemeralStorage(), id="alice", window=4_000, chat=ScriptedChat(treat)) as context:
         for number in range(40):
             answer = {"role": "assistant", "content": "It is as I said, at noon. " * 12}
             context.append_turn(f"hey, what's up with stop {number}?? lol, pls be quick", answer)
@@ -328,7 +333,7 @@ def test_strategy_when_the_memory_has_one(scripted, front):
 
         Companion(context, chat).respond("Hi")
 
-        assert 'how this user likes to be treated: "Answer in English.' in front(chat.asked()[-1])
+        assert 'how this user likes to be treated: "Keep answers short."' in front(chat.asked()[-1])
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from memci.memory.backend import PageRecord
 from memci.memory.retrieval.passages import passage_terms, passages
 from memci.memory.tiers.events import DailySummary, conversation, events
 from memci.memory.tiers.facts import Known, facts, same
-from memci.memory.tiers.graph import Graph, name_key, relations, seeds
-from memci.memory.tiers.profile import strategy, traits, usable
+from memci.memory.tiers.graph import Graph, name_key, seeds
+from memci.memory.tiers.profile import traits, usable
 from memci.text.language.dates import asked_dates, asks_time, tells_time
 from memci.text.language.importance import importance
 from memci.text.language.instructions import instructions
@@ -52,7 +52,6 @@ def known(text):
 READERS = {
     "sentences": lambda text: list(sentences(text)),
     "instructions": instructions,
-    "relations": lambda text: relations(page(text)),
     "name_key": name_key,
     "seeds": lambda text: seeds(Graph(), text),
     "facts of a user": lambda text: facts(page(text)),
@@ -65,7 +64,6 @@ READERS = {
     "a day": lambda text: DailySummary("").updated([page(text)], []),
     "usable": usable,
     "traits": lambda text: traits([page(text)] * 3),
-    "strategy": lambda text: strategy([{"role": "user", "content": text}]),
     "keywords": lambda text: keywords([text]),
     "folded": folded,
     "jaccard": lambda text: jaccard([text], [text]),

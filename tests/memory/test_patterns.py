@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers import facts, graph, profile
+from memci.memory.tiers import facts, profile
 from memci.text.language import importance, keywords
 from memci.text.language import terms as words
 from memci.text.language.patterns import pattern as table
 
 ENGLISH = table("instructions", "direct", "latin")
-KOREAN = table("relations", "says", "hangul")
 EXPRESSIVE, HUMOROUS = (profile._pattern(each) for each in ("expressiveness", "humour"))
 TESTS = Path(__file__).parents[1]
 CORPUS = "\n".join(
@@ -29,10 +28,6 @@ PLAIN = {
     ),
     "runs": (keywords._RUN, keywords._RUN.pattern.replace("(?>", "(?:")),
     "chunks": (words._CHUNK, r"\w+(?:['’.,:/@#&+_-]+\w+)*"),
-    "names": (graph._NAMES, r"[A-Z][\w’'-]*\w(?: (?:of |the |de |van )?[A-Z][\w’'-]*\w)*|[A-Z]\w+"),
-    "tokens": (graph._TOKEN, r"[^\W_]+(?:['’&.-][^\W_]+)*|[,;:!?.()]"),
-    # no word of Korean has more than 30 letters
-    "deeds in Korean": (KOREAN, KOREAN.pattern.replace("{1,30}", "+")),
     "instructions": (ENGLISH, ENGLISH.pattern.replace(r"(?> \w+ly)", r" \w+ly")),
 }
 """patterns, each with the plain form of it, in which a repeat may stand within a repeat"""

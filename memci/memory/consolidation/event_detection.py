@@ -1,7 +1,7 @@
 """Event detection: what happened, day by day, and how the user is to be treated.
 
     every 5 closed pages   ──▶  events that matter, the day's summary
-    every turn             ──▶  counters; every 10 turns a strategy from the last 20 messages
+    every turn             ──▶  counters; every 10 turns a model's strategy from the last 20 messages
     six hours of silence   ──▶  the conversation before is over: its summary stays with the profile
 
 The pages that wait are rows of the store, so that a process that dies loses none. With a model, the events are those of
@@ -23,7 +23,7 @@ from ..owner import Conflict, Owner
 from ..repository.items import dumped
 from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of, events
 from ..tiers.notes import Notes
-from ..tiers.profile import STRATEGY_MESSAGES, Profile, strategy
+from ..tiers.profile import STRATEGY_MESSAGES, Profile
 from .fact_extraction import keep_profile
 from .page_notes import notes_of, unchanged
 from .step import StepRun
@@ -78,7 +78,6 @@ def detect_events(run: StepRun) -> int:
     tiers = run.session.tiers()
     before, known = tiers.profile, dict(tiers.days)
     days = _days(run, known, pages, found)
-    treatment = strategy(_said(pages)) if _counted(before, pages, run.now).strategy_due else None
     with run.change():
         now = owner.tiers.profile
         same = (before.turns, before.strategy_turns) == (now.turns, now.strategy_turns)
@@ -90,7 +89,8 @@ def detect_events(run: StepRun) -> int:
             owner.tiers.events[owner.items.put("event", dumped(event), pages=evidence)] = event
         past = _keep_days(owner, days)
         profile = _counted(now, pages, run.now)
-        profile = profile if treatment is None else profile.treated(*treatment)
+        treat = run.session.has_model and profile.strategy_due
+        profile = replace(profile, strategy_turns=profile.turns) if treat else profile
         for each in ends:
             profile = profile.remembered(each)
         keep_profile(owner, profile, [*older, *ids])
@@ -99,7 +99,7 @@ def detect_events(run: StepRun) -> int:
         if run.session.has_model:
             for talk in ended:
                 owner.jobs.enqueue("conversation", talk.last, json.dumps(talk))
-            if treatment is not None:
+            if treat:
                 owner.jobs.enqueue("strategy", 0, json.dumps(max(ids)))
             for day in past:
                 owner.jobs.enqueue("day", day, json.dumps(max(ids)))
@@ -149,7 +149,7 @@ def summarize_conversation(run: StepRun) -> int:
 
 
 def revise_strategy(run: StepRun) -> int:
-    """Let a model say how to treat the user, by the last messages. Without one, the rule's strategy stands."""
+    """Let a model say how to treat the user, by the last messages. Without one, there is no new strategy."""
     owner = run.owner
     before = run.session.tiers().profile
     if run.chat is None or not owner.nr:
@@ -169,8 +169,7 @@ def revise_strategy(run: StepRun) -> int:
         if not same or not owner.pages.all_there(ids):
             raise Conflict
         if advice:
-            revised = replace(profile.treated(advice, tags), strategy_turns=profile.strategy_turns)
-            keep_profile(owner, revised, ids)
+            keep_profile(owner, replace(profile, strategy=advice, tags=tags), ids)
     return len(pages)
 
 

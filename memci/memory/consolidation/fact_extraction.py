@@ -1,7 +1,7 @@
 """Fact extraction: what lasts of the episodes that are used.
 
     heat since the last analysis ≥ 5    ──▶  the episode's new pages tell facts, and a profile
-    accessed ten times                  ──▶  its pages tell concepts and relations
+    accessed ten times                  ──▶  a model reads concepts and relations in its pages
 
 The first is MemoryOS's rule, the second that of the three-layer design. Every hot episode is analysed, not only the
 hottest. The pages that were read are marked in the transaction that stores what they tell. A step that fails changes
@@ -23,7 +23,7 @@ from ..repository.items import dumped
 from ..repository.pages import FACTS, GRAPH
 from ..tiers.episodes import Episode
 from ..tiers.facts import Known, facts, sources, vocabulary
-from ..tiers.graph import relations
+from ..tiers.graph import Relation
 from ..tiers.profile import Learned, Profile, described, traits, united
 from ..tiers.topics import page_text
 from .step import StepRun, by_rule
@@ -36,17 +36,16 @@ _LOG = logging.getLogger("memci")
 
 
 def analyse(session: Session, now: float) -> None:
-    """Derive, by rule, what the episodes tell that are hot or used often. O(the characters of their new pages)."""
+    """Derive, by rule, what the hot episodes tell. O(the characters of their new pages)."""
     failures = session.owner.failures
-    for step, episodes in ((learn, hot(session, now)), (relate, used(session))):
-        for key in episodes:
-            try:
-                while failures[key] < POISONED and by_rule(session, step, now, key):
-                    pass
-            except Exception as error:  # noqa: BLE001 -- whatever a page makes fail: the other episodes go on
-                level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
-                _LOG.log(level, "analysing an episode failed: %s", type(error).__name__)
-                failures[key] += 1
+    for key in hot(session, now):
+        try:
+            while failures[key] < POISONED and by_rule(session, learn, now, key):
+                pass
+        except Exception as error:  # noqa: BLE001 -- whatever a page makes fail: the other episodes go on
+            level = logging.WARNING if isinstance(error, MemciError) else logging.ERROR
+            _LOG.log(level, "analysing an episode failed: %s", type(error).__name__)
+            failures[key] += 1
 
 
 def hot(session: Session, now: float) -> list[int]:
@@ -96,15 +95,18 @@ def used(session: Session) -> list[int]:
 
 
 def relate(run: StepRun) -> int:
-    """Derive concepts and relations from the new pages of an episode, and return how many pages. O(characters)."""
+    """Let a model read concepts and relations in the new pages of an episode, and return how many pages.
+
+    Where no model could, the pages are marked all the same: they are not read again. O(characters).
+    """
     owner, subject = run.owner, run.subject
     ids = owner.pages.untold(subject, GRAPH, SENT)
     if not ids:
         return 0
     pages = run.session.raw(ids)
-    if run.chat is None:
-        found, sent = [relation for _, record in pages for relation in relations(record)], None
-    else:
+    found: list[Relation] = []
+    sent = None
+    if run.chat is not None:
         from .prompts.facts import related
 
         found, sent = related(run.chat, [record for _, record in pages])

@@ -2,7 +2,7 @@
 
     short-term queue full  ──▶  its oldest pages are linked, and join or open episodes
     5 pages closed         ──▶  events, the day's summary, counters; a conversation that ended
-    an episode is hot      ──▶  facts and the profile; used often: its concepts enter the graph
+    an episode is hot      ──▶  facts and the profile
     too many episodes      ──▶  the coldest leave; their pages are still found by words
 
 Each step computes first and then writes in one transaction. A process that dies between two steps loses nothing, and a

@@ -2,27 +2,25 @@
 
     "hey" · "whats up?" · "lol why?" · "haha ok" · "how?"
     →  curiosity: high     verbosity: low     humour: high     formality: low — 0 of 5 messages (#31)
-    →  "Keep answers short. Write as one talks. … A joke is welcome."     brief, casual, curious, humorous
 
     text  ──▶  replaced(…)   version 4 stands, versions 3, 2, 1 are kept
 
-A trait is the share of messages that show it, in three levels. A model may tell any of `DIMENSIONS`, or of your own.
+A trait is the share of messages that show it, in three levels. A model may tell any of `DIMENSIONS`.
 A profile is never replaced by nothing: an empty answer, "none", or the text of an error changes nothing. Every 10
-turns, the last 20 messages make a new strategy and tags. (MemoryOS, arXiv 2506.06326, has traits with three levels; its
-code lets the text of a failed call replace the profile.)
+turns, a model makes a new strategy and tags of the last 20 messages: how to treat the user. (MemoryOS, arXiv
+2506.06326, has traits with three levels; its code lets the text of a failed call replace the profile.)
 
 This module knows nothing of where profiles are stored, or of models.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, NamedTuple
 
 from ...messages import Message, text_of
 from ...text.language.patterns import pattern
-from ...text.summarize import one_line
 from ..backend import PageRecord
 from .events import ConversationSummary
 from .facts import Known
@@ -40,39 +38,12 @@ _SCANNED = 10_000
 
 Level = Literal["high", "medium", "low"]
 
-DIMENSIONS: Mapping[str, str] = {
-    "formality": "formal address and wording, or casual",
-    "verbosity": "long messages, or a few words",
-    "politeness": "please and thank you",
-    "curiosity": "asks, wants to understand",
-    "expressiveness": "emoji, exclamation marks, feelings",
-    "precision": "figures, ids, exact conditions",
-    "technicality": "code, terms of a trade",
-    "assertiveness": "tells what to do, sets conditions",
-    "humour": "jokes, laughs",
-    "positivity": "sees the bright side",
-    "patience": "waits, or presses",
-    "openness": "tries new things",
-    "planning": "thinks ahead, or decides on the spot",
-    "independence": "decides alone, or wants advice",
-    "trust": "takes answers as they are, or checks them",
-    "sociability": "tells of others, likes company",
-    "privacy": "keeps personal matters back",
-    "thrift": "watches prices",
-    "comfort": "pays for ease and quality",
-    "risk": "dares, or plays safe",
-    "health": "food, sleep, sports matter",
-    "family": "relatives matter",
-    "work": "job and career matter",
-    "learning": "studies, reads, practises",
-    "creativity": "makes things",
-    "nature": "outdoors, animals",
-    "technology": "devices, software",
-    "culture": "books, music, film, art",
-    "travel": "likes to be elsewhere",
-    "tradition": "keeps to what is usual",
-}
-"""dimensions of a profile; the step with a model takes others as an argument"""
+DIMENSIONS = tuple(
+    """formality verbosity politeness curiosity expressiveness precision technicality assertiveness humour positivity
+    patience openness planning independence trust sociability privacy thrift comfort risk health family work learning
+    creativity nature technology culture travel tradition""".split()  # noqa: SIM905 -- words
+)
+"""dimensions of a profile"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +114,6 @@ class Profile:
         """Whether enough turns went by since the last strategy."""
         return self.turns - self.strategy_turns >= STRATEGY_INTERVAL
 
-    def treated(self, strategy: str, tags: Sequence[str]) -> "Profile":
-        """Return it with a new strategy; an unusable one keeps the old one, and none is due for a while."""
-        if not usable(strategy):
-            return replace(self, strategy_turns=self.turns)
-        return replace(self, strategy=strategy.strip(), tags=tuple(dict.fromkeys(tags)), strategy_turns=self.turns)
-
     def remembered(self, told: ConversationSummary) -> "Profile":
         """Return it with one more conversation; the last five stay."""
         return replace(self, conversations=(*self.conversations, told)[-KEPT_CONVERSATIONS:])
@@ -203,20 +168,6 @@ def traits(pages: Sequence[PageRecord]) -> list[Trait]:
     return [*found, Trait("verbosity", size, f"about {words} words in a message", last.context, last.index)]
 
 
-def strategy(messages: Sequence[Message]) -> tuple[str, tuple[str, ...]]:
-    """Return how to treat the user, and tags, by the way the last 20 messages are written. O(characters)."""
-    said = _said(messages[-STRATEGY_MESSAGES:])
-    if not said:
-        return "", ()
-    record = PageRecord("", 0, 0, tuple(enumerate(({"role": "user", "content": text} for text in said), 1)))
-    levels = {trait.dimension: trait.level for trait in traits([record])}
-    language = _language(said)
-    advice = [f"Answer in {language}."] if language else []
-    advice += [told for dimension, level, told, _ in _ADVICE if levels.get(dimension) == level]
-    tags = [tag for dimension, level, _, tag in _ADVICE if levels.get(dimension) == level]
-    return " ".join(advice), (*([language] if language else ()), *tags)
-
-
 @cache
 def _pattern(dimension: str) -> re.Pattern[str]:
     return pattern("manners", dimension, flags=re.IGNORECASE)
@@ -233,44 +184,6 @@ def _length(text: str) -> int:
     return spaced + len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", text)) // 2
 
 
-def _language(texts: Sequence[str]) -> str:
-    joined = one_line("\n".join(texts), 4_000)
-    counts = {name: len(re.findall(letters, joined)) for name, letters in _SCRIPTS.items()}
-    if counts["Japanese"] * 8 > counts["Chinese"]:
-        # kana stand in Japanese only; its Han characters are no Chinese
-        counts["Japanese"] += counts.pop("Chinese") if counts["Japanese"] else 0
-    best = max(counts, key=lambda name: (counts[name], name))
-    if best == "Latin":
-        words = re.findall(r"[a-zà-ÿß]+", joined.lower())
-        shares = {name: sum(word in common for word in words) for name, common in _COMMON.items()}
-        top = max(shares, key=lambda name: (shares[name], name))
-        return top if shares[top] * 12 >= len(words) > 0 else ""
-    return best if counts[best] else ""
-
-
-_SCRIPTS = {
-    "Latin": "[A-Za-zÀ-ÿ]{3}",
-    "Chinese": "[\u3400-\u9fff]",
-    "Japanese": "[\u3041-\u30ff]",
-    "Korean": "[\uac00-\ud7a3]",
-    "Russian": "[а-яё]{3}",
-    "Arabic": "[\u0621-\u064a]{3}",
-    "Hindi": "[\u0904-\u0939]",
-    "Greek": "[α-ω]{3}",
-    "Thai": "[\u0e01-\u0e2e]",
-}
-_COMMON = {
-    name: frozenset(words.split())
-    for name, words in {
-        "English": "the and to of is in it you that i for my on with what can have are",
-        "German": "der die das und ich ist nicht ein eine zu mit auf bitte wie mir auch",
-        "French": "le la les et je est pas un une des que pour vous dans mon ce",
-        "Spanish": "el la los y que es en un una por para no mi con como me",
-        "Italian": "il la che di e un una per non mi con come sono è del",
-        "Portuguese": "o a os que e de um uma para não meu com como em é",
-        "Dutch": "de het een en ik is niet dat van op te mijn met voor je",
-    }.items()
-}
 _MANNERS = (
     ("curiosity", 0.2, 0.5),
     ("politeness", 0.2, 0.5),
@@ -284,20 +197,6 @@ _MANNERS = (
 """dimensions, and the shares of messages from which on they are medium and high"""
 _ONLY_SEEN = frozenset(("technicality", "humour", "precision", "assertiveness"))
 """dimensions of which silence says nothing"""
-_ADVICE: Sequence[tuple[str, Level, str, str]] = (
-    ("verbosity", "low", "Keep answers short.", "brief"),
-    ("verbosity", "high", "Answer in detail.", "thorough"),
-    ("formality", "high", "Write formally.", "formal"),
-    ("formality", "low", "Write as one talks.", "casual"),
-    ("politeness", "high", "Be as polite as they are.", "polite"),
-    ("curiosity", "high", "Explain why, they like to know.", "curious"),
-    ("expressiveness", "high", "Be warm, they show feelings.", "expressive"),
-    ("expressiveness", "low", "Keep to the matter, without emoji.", "matter-of-fact"),
-    ("precision", "high", "Give exact figures and names.", "precise"),
-    ("technicality", "high", "Use technical terms and code.", "technical"),
-    ("assertiveness", "high", "Follow their conditions closely.", "decided"),
-    ("humour", "high", "A joke is welcome.", "humorous"),
-)
 _NOTHING = re.compile(
     r"(?:none|null|nil|n/a|na|nothing|unknown|empty|undefined|no change|no changes"
     r"|no update|no updates|not available|no information|no profile"

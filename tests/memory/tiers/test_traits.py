@@ -1,9 +1,7 @@
-"""Traits: what the way somebody writes shows, and how to treat them."""
-
-import pytest
+"""Traits: what the way somebody writes shows."""
 
 from memci.memory.backend import PageRecord
-from memci.memory.tiers.profile import DIMENSIONS, Trait, strategy, traits, united
+from memci.memory.tiers.profile import DIMENSIONS, Trait, traits, united
 
 CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
 FORMAL = ["Dear Sir, I would like a quote.", "Could you please confirm the 12 items? Kind regards", "Thank you, Madam."]
@@ -12,10 +10,6 @@ FORMAL = ["Dear Sir, I would like a quote.", "Could you please confirm the 12 it
 def page(*said, index=1, quotes=()):
     messages = [{"role": "user", "content": text} for text in said]
     return PageRecord("c", index, index, tuple(enumerate(messages, 1)), quotes=frozenset(quotes))
-
-
-def users(*said):
-    return [{"role": "user", "content": text} for text in said]
 
 
 def levels(found):
@@ -42,31 +36,3 @@ def test_traits_of_too_little_are_none():
 def test_traits_of_one_dimension_are_one():
     """United, a dimension has the newer level."""
     assert united([Trait("humour", "low", "a")], [Trait("humour", "high", "b")]) == (Trait("humour", "high", "b"),)
-
-
-@pytest.mark.parametrize(
-    ("said", "language"),
-    [
-        (("What is the weather in Oslo?", "Is it cold?"), "English"),
-        (("请问今天天气怎么样？", "谢谢"), "Chinese"),
-        (("今日の天気はどうですか", "東京です"), "Japanese"),
-        (("오늘 날씨 어때요?", "고마워요"), "Korean"),
-        (("Wie ist das Wetter und ist es kalt?",), "German"),
-        (("¿Qué tiempo hace en el norte de la isla?",), "Spanish"),
-    ],
-)
-def test_strategy_answers_in_the_language_of_the_user(said, language):
-    """A strategy says which language to answer in."""
-    text, tags = strategy(users(*said))
-
-    assert text.startswith(f"Answer in {language}.")
-    assert tags[0] == language
-
-
-def test_strategy_follows_the_way_of_writing():
-    """E05: short casual messages ask for short casual answers; only the last twenty messages count."""
-    text, tags = strategy([*users(*FORMAL * 10), *users(*CASUAL * 4)])
-
-    assert "Keep answers short." in text
-    assert {"brief", "casual", "curious"} <= set(tags)
-    assert strategy([]) == ("", ())

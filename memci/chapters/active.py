@@ -43,12 +43,12 @@ class ActiveChapter(Chapter):
     @property
     def unanswered(self) -> list[Message]:
         """The calls at the tail that still wait for their results. O(calls)."""
-        return self._group.unanswered if self._group else []
+        return list(self._group.open.left.values()) if self._group else []
 
     @property
     def missing(self) -> list[str]:
         """The ids of these calls. O(calls)."""
-        return [call["id"] for call in self.unanswered]
+        return self._group.missing if self._group else []
 
     @property
     def task(self) -> MessageNode | None:
@@ -166,7 +166,7 @@ class ActiveChapter(Chapter):
     def _append_result(self, node: MessageNode) -> None:
         group = self._group
         if group is not None and group.take(node):
-            if group.complete:
+            if not group.open.left:
                 self._settle()
             return
         node.view = late_result(node.view, self._nonce)

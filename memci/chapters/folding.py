@@ -10,6 +10,7 @@ Range lines may take a small share of the ceiling. Pages that do not fit there a
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -173,10 +174,7 @@ def _bounded(
         )
 
     victims = order([index for each in ranges for index in each.pages])
-    fewest, most = 0, len(victims)
-    while fewest < most:
-        middle = (fewest + most) // 2
-        fewest, most = (fewest, middle) if fit(left(middle)) else (middle + 1, most)
+    fewest = bisect_left(range(len(victims)), x=True, key=lambda unloaded: fit(left(unloaded)))
     kept = left(fewest)
     while kept and kept[-1].titles and sum(cost(each.text) for each in kept) > room:
         kept[-1] = ListedRange(kept[-1].pages, kept[-1].titles[:-1])

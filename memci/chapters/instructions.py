@@ -10,6 +10,7 @@ They are few words, and the model misses them most once their page has left the 
 shown as data, never as the system's. This module knows nothing of how they are recognised.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 Instructions = tuple[tuple[int, str], ...]
@@ -35,12 +36,12 @@ def newest_fitting(instructions: Sequence[tuple[int, str]], budget: int, count: 
     for index, sentence in reversed(instructions):
         newest.setdefault(" ".join(sentence.casefold().split()), (index, sentence))
     latest = list(newest.values())
-    few, many = 0, 1
-    while many <= len(latest) and count(instructions_text(latest[:many][::-1])) <= budget:
-        few, many = many, 2 * many
-    many = min(many, len(latest) + 1)
-    while many - few > 1:
-        middle = (few + many) // 2
-        fits = count(instructions_text(latest[:middle][::-1])) <= budget
-        few, many = (middle, many) if fits else (few, middle)
+
+    def cost(most: int) -> int:
+        return count(instructions_text(latest[:most][::-1]))
+
+    many = 1
+    while many < len(latest) and cost(many) <= budget:
+        many *= 2
+    few = bisect_right(range(min(many, len(latest)) + 1), budget, lo=1, key=cost) - 1
     return tuple(latest[:few][::-1])

@@ -27,49 +27,49 @@ INTERRUPTED = "no result: the call was interrupted"
 class OpenCalls:
     """The calls of one message that have no result yet. A result takes the first one of its id."""
 
-    __slots__ = ("_positions",)
+    __slots__ = ("_positions", "left")
 
-    def __init__(self, ids: Sequence[str]) -> None:
+    def __init__(self, calls: Sequence[Message]) -> None:
+        self.left = dict(enumerate(calls))
+        """the calls by position, in order"""
         self._positions: dict[str, list[int]] = {}
         """by id, last first"""
-        for position in range(len(ids) - 1, -1, -1):
-            self._positions.setdefault(ids[position], []).append(position)
+        for position in reversed(self.left):
+            self._positions.setdefault(calls[position]["id"], []).append(position)
 
-    def __bool__(self) -> bool:
-        return bool(self._positions)
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the calls, in order. O(calls)."""
+        return [call["id"] for call in self.left.values()]
 
-    def take(self, call_id: str) -> int | None:
-        """Take the first open call with *call_id*, and return its position; None if there is none. O(1)."""
+    def take(self, call_id: str) -> tuple[int, Message] | None:
+        """Take the first open call with *call_id*, and return it with its position; None if there is none. O(1)."""
         positions = self._positions.get(call_id)
-        if not positions:
-            return None
-        position = positions.pop()
-        if not positions:
-            del self._positions[call_id]
-        return position
+        return (positions[-1], self.left.pop(positions.pop())) if positions else None
 
 
 class ToolGroup:
     """The group that an assistant's message opens: it takes results until none is missing."""
 
-    __slots__ = ("_answers", "_ids", "_late", "_open", "head", "settled")
+    __slots__ = ("_answers", "_ids", "_late", "head", "open", "settled")
 
     def __init__(self, head: MessageNode) -> None:
         self.head = head
         head.group = self
-        self._ids = [call["id"] for call in tool_calls(head.message)]
+        self.open = OpenCalls(tool_calls(head.message))
+        """the calls that have no result"""
+        self._ids = self.open.ids
         self._answers: list[MessageNode | None] = [None] * len(self._ids)
-        self._open = OpenCalls(self._ids)
         self._late: list[MessageNode] = []
         self.settled = False
         """no more results can come: what is missing now stays missing"""
 
     def take(self, node: MessageNode) -> bool:
         """Pair the result *node* with the first unanswered call of its id, and return whether there was one. O(1)."""
-        position = self._open.take(node.message["tool_call_id"])
-        if position is None:
+        taken = self.open.take(node.message["tool_call_id"])
+        if taken is None:
             return False
-        self._answers[position] = node
+        self._answers[taken[0]] = node
         node.group = self
         return True
 
@@ -79,20 +79,9 @@ class ToolGroup:
         node.group = self
 
     @property
-    def unanswered(self) -> list[Message]:
-        """The calls that have no result, in order. O(calls)."""
-        calls = tool_calls(self.head.message)
-        return [call for call, answer in zip(calls, self._answers, strict=True) if answer is None]
-
-    @property
     def missing(self) -> list[str]:
         """The ids of the calls that have no result, in order. O(calls)."""
-        return [call["id"] for call in self.unanswered]
-
-    @property
-    def complete(self) -> bool:
-        """Whether every call has its result."""
-        return not self._open
+        return self.open.ids
 
     def view(self) -> Iterator[Message]:
         """Yield what the group shows. Only a settled group has a stand-in for each missing result."""

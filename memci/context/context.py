@@ -318,13 +318,11 @@ class Context:
             read_only=read_only,
         )
         renderer = Renderer(window, writer, meter or CacheMeter())
-        if meter is not None:
-            meter.breaks(window)
         dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED))
         client.follow(self._storage, window)
         page = None
         if window.settings.remember and not client.off:
-            page = MemoryPage(window, writer, renderer.meter, client.search, read_only=read_only)
+            page = MemoryPage(window, writer, client.search, read_only=read_only)
         self._parts = _Parts(window, reader, writer, renderer, dispatch, page)
 
     # -- what it is
@@ -405,12 +403,18 @@ class Context:
         tools = tuple(tools)
         with self._usable():
             self._parts.writer.check_revision()
-            renderer, page = self._parts.renderer, self._parts.memory_page
-            if not pending:
+            window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
+            if pending:
+                view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
+            else:
                 view = renderer.view(tools=tools, strict=strict)
-                return view if page is None else self._remembered(page, view, ())
-            view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
-            return view if page is None else self._remembered(page, view, pending)
+            rest = len(view) - len(window.front) - len(window.active.view)
+            if page is not None:
+                view = page.placed(view, view[len(view) - rest :] if pending else [], renderer.predicted)
+                rest = max(rest, page.behind)
+                renderer.predicted += page.tokens
+            renderer.meter.rendered(window, view, rest, renderer.predicted)
+            return view
 
     def append_turn(
         self,
@@ -604,7 +608,6 @@ class Context:
             PageNotFound: If there is nothing to take back.
         """
         with self._usable():
-            self._parts.renderer.meter.breaks(self._parts.window)
             return self._parts.writer.undo()
 
     def pages(self) -> Iterator[PageInfo]:
@@ -809,14 +812,6 @@ class Context:
     def _notify(self, event: Event) -> None:
         if self.on_event is not None:
             self.on_event(event)
-
-    def _remembered(
-        self, page: MemoryPage, view: builtins.list[Message], pending: Sequence[object]
-    ) -> builtins.list[Message]:
-        shown = len(view) - len(self._parts.window.view) if pending else 0
-        view = page.placed(view, view[len(view) - shown :], self._parts.renderer.predicted)
-        self._parts.renderer.predicted += page.tokens
-        return view
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
         window, reader = self._parts.window, self._parts.reader

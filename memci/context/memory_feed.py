@@ -10,6 +10,7 @@ is sent as its parent's, if both belong to one owner. This module knows nothing 
 """
 
 import logging
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -204,15 +205,15 @@ class MemoryFeed:
 
     def _last_shared(self) -> int:
         """Return the last page before which all are a parent's. O(log pages)."""
-        low, high = 0, self.window.record.next_page - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            row = self.row(middle)
-            low, high = (
-                (middle, high) if row is not None and self.key(row)[0] != self.window.record.id else (low, middle - 1)
-            )
-        row = self.row(low)
-        return low if row is None or row.continues is None else row.continues - 1  # its origin may have been open
+        record = self.window.record
+
+        def is_own(index: int) -> bool:
+            row = self.row(index)
+            return row is None or self.key(row)[0] == record.id
+
+        last = bisect_left(range(record.next_page), x=True, lo=1, key=is_own) - 1
+        row = self.row(last)
+        return last if row is None or row.continues is None else row.continues - 1  # its origin may have been open
 
     def _shared_before(self) -> tuple[tuple[str, int], ...]:
         """Return (context, base) of the contexts of the same owner that this one was forked from, oldest first."""

@@ -19,7 +19,6 @@ from ..tools.search_memory import LONGEST_QUERY, SearchQuery, memory_text
 from ..window.draft import Draft
 from ..window.state import WindowState
 from ..window.window import Window
-from .report import CacheMeter
 
 SHARE = 0.03
 """of the window that it takes at most"""
@@ -31,19 +30,15 @@ PAGES = 4
 class MemoryPage:
     """Finds, keeps and places the memory page of one window."""
 
-    def __init__(
-        self, window: Window, writer: Writer, meter: CacheMeter, search: Callable[..., Recollection], *, read_only: bool
-    ) -> None:
+    def __init__(self, window: Window, writer: Writer, search: Callable[..., Recollection], *, read_only: bool) -> None:
         self._window = window
         self._writer = writer
-        self._meter = meter
         self._search = search
         self._read_only = read_only
         self._found: tuple[str, str] | None = None
         """the latest query and what was found for it"""
-        self._behind = 0
-        """tokens behind the memory page of the last rendering"""
-        self._shown = ""
+        self.behind = 0
+        """messages of the last rendering from the memory page on; 0: it was not shown"""
         self.tokens = 0
         """what it costs in the last rendering"""
 
@@ -73,14 +68,9 @@ class MemoryPage:
         message: Message = {"role": "user", "content": text}
         cost = window.weigh(message) if text else 0
         if not text or at is None or predicted + cost > window.limits.budget:
-            text, cost = "", 0
-        if text != self._shown:
-            self._meter.breaks_behind(self._behind)
-        self._shown, self.tokens = text, cost
-        if not text or at is None:
-            self._behind = 0
+            self.tokens = self.behind = 0
             return view
-        self._behind = cost + sum(window.weigh(each) for each in view[at:])
+        self.tokens, self.behind = cost, len(view) - at + 1
         return [*view[:at], message, *view[at:]]
 
     def _of_open_page(self) -> str:

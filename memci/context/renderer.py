@@ -51,7 +51,6 @@ class Renderer:
             self.compaction(low=self._low)
             check(window.occupancy(), window.limits)
         self.predicted = window.tokens
-        self.meter.rendered(window, (), self.predicted)
         view = window.front + active.view
         return view + active.tail() if active.missing else view
 
@@ -83,9 +82,6 @@ class Renderer:
             added = sum(unit.tokens for unit in units)
         self.costs = counted(draft)
         self.predicted = window.tokens + added
-        alone = len(shown) == len(units)
-        costs = tuple(zip(shown, (unit.tokens for unit in units), strict=True)) if alone else ()
-        self.meter.rendered(window, costs, self.predicted)
         return window.front + window.active.view + shown
 
     def compaction(
@@ -98,7 +94,6 @@ class Renderer:
         most: int | None = None,
     ) -> Plan:
         """Start a compaction: the one way in which a window is rewritten (see `Writer.compaction`)."""
-        self.meter.breaks(self._window)
         plan = self._writer.compaction(pending=pending, settles=settles, low=low, fewest=fewest, most=most)
         self._postponed = False
         return plan

@@ -5,6 +5,7 @@
 This module knows nothing of how any of it comes about.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,61 +70,47 @@ class Report:
 class CacheMeter:
     """Keeps count of how much of each rendering is, from its beginning, the same as the one before.
 
-    Between two compactions that is all of it, and needs no look: only around a compaction are two renderings compared.
+    A window draws its lists again when something in them changes, and only extends them otherwise. So what stands in
+    the same lists needs no look: only around a compaction are two renderings compared.
     """
 
     sent: int = 0
     kept: int = 0
     last: float = 0.0
-    _before: list[Message] | None = None
-    """the rendering before a compaction, until the next one is compared with it"""
-    _standing: tuple[int, int] = (0, 0)
-    """messages and tokens of the last rendering that were appended, rather than pending"""
-    _latest: tuple[int, int] = (0, 0)
-    """kept and sent of the last rendering"""
-    _pending: tuple[tuple[Message, int], ...] = ()
-    """the pending messages of the last rendering, with their tokens"""
+    _lists: tuple[list[Message], list[Message]] = ([], [])
+    """what the last rendering began with: the front of the window, and its active pages"""
+    _rest: tuple[Message, ...] = ()
+    """the messages behind that: pending ones, or the memory page and what followed it"""
+    _standing: int = 0
+    """how many messages were before them"""
+    _cost: int = 0
 
-    def breaks(self, window: Window) -> None:
-        """Note that what stands in *window* is about to change in front. O(messages in the window)."""
-        if self._before is None and self.sent:
-            self._before = window.view
+    def rendered(self, window: Window, view: list[Message], rest: int, cost: int) -> None:
+        """Note the rendering *view* of *window*, which costs *cost*; *rest* messages at its end are not just appended.
 
-    def breaks_behind(self, tokens: int) -> None:
-        """Note that *tokens* at the end of the rendering before were no prefix of the one that was just noted."""
-        kept, cost = self._latest
-        lost = min(tokens, kept)
-        self.kept -= lost
-        self._latest = kept - lost, cost
-        self.last = (kept - lost) / cost if cost else 0.0
-
-    def rendered(self, window: Window, pending: tuple[tuple[Message, int], ...], cost: int) -> None:
-        """Note a rendering of *window* with *pending* messages (and their tokens), which costs *cost*."""
-        view: list[Message] | None = None
-        if self._before is not None:
-            view = window.view
-            same = 0
-            for before, now in zip(self._before, view, strict=False):
-                if before != now:
-                    break
-                same += 1
-            front = len(window.system.view)
-            kept = window.fixed + sum(window.weigh(message) for message in view[front:same]) if same >= front else 0
-            self._before = None
+        O(*rest*); after a compaction O(messages in the window).
+        """
+        front, active = self._lists
+        if front is window.front and active is window.active.view:
+            same = _alike(self._rest, view[self._standing :]) if self._rest else 0
+            kept = self._cost - sum(map(window.weigh, self._rest[same:]))
         else:
-            count, kept = self._standing
-            if self._pending:
-                view = window.view
-                for (message, tokens), now in zip(self._pending, view[count:], strict=False):
-                    if message != now:
-                        break
-                    kept += tokens
+            same = _alike((*front, *active[: self._standing - len(front)], *self._rest), view)
+            system = len(window.system.view)
+            kept = window.fixed + sum(map(window.weigh, view[system:same])) if same >= max(system, 1) else 0
         self.sent += cost
         self.kept += kept
-        self._latest = kept, cost
         self.last = kept / cost
-        self._standing = (len(window.front) + len(window.active.view), window.tokens)
-        self._pending = pending
+        self._lists = window.front, window.active.view
+        self._standing = len(view) - rest
+        self._rest = tuple(view[self._standing :])
+        self._cost = cost
+
+
+def _alike(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """Return how many messages the two have in common at their beginning."""
+    pairs = zip(before, now, strict=False)
+    return next((at for at, (old, new) in enumerate(pairs) if old != new), min(len(before), len(now)))
 
 
 def report(window: Window, meter: CacheMeter, work: Work | None = None, set_aside: int = 0) -> Report:

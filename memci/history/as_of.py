@@ -10,6 +10,7 @@ Two things are as they are now: what was undone or erased later is not shown, an
 module knows nothing of how a window shows its pages.
 """
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -58,21 +59,21 @@ class AsOf:
         """the store itself"""
         self._context = context
         self._turn = turn
-        following = self._first_page_after(record)
-        head = record.head if following is None else following.first
+        # The first page after the turn: turns never decrease with the indexes.
+        next_page = bisect_right(range(record.next_page), turn, lo=1, key=lambda index: self._page(index).turn)
+        head = record.head if next_page >= record.next_page else self._page(next_page).first
         since = WindowState.loads(record.state).since
         if head < since:
             raise InvalidSetting("at", f"turns before message {since} are not known here: forked or erased there")
         self._compaction = next(storage.compactions(context, head=head), None)
         snapshot = self._snapshot(record, self._compaction)
         before = snapshot.record if snapshot is not None and snapshot.record is not None else self._first(record)
-        next_page = record.next_page if following is None else following.index
         first = 1 if snapshot is None else before.next_page
         opened = [row for row in storage.pages(context, first=first, last=next_page - 1) if row.continues is None]
         self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
         self._listed = frozenset(snapshot.contents.listed) if snapshot is not None else frozenset[int]()
         last = opened[-1].index if opened else (snapshot and before.open_page)
-        if last and next(storage.pages(context, first=last, last=last)).state in GONE:
+        if last and self._page(last).state in GONE:
             last = None
         state = self._state_of(WindowState.loads(before.state), next_page)
         self.record = before._replace(
@@ -142,27 +143,16 @@ class AsOf:
         """Close the store itself."""
         self.storage.close()
 
-    def _first_page_after(self, record: ContextRecord) -> PageRow | None:
-        """Return the first page after the turn, by bisection: turns never decrease with the indexes. O(log pages)."""
-        low, high = 1, record.next_page
-        found = None
-        while low < high:
-            middle = (low + high) // 2
-            row = next(self.storage.pages(self._context, first=middle, last=middle), None)
-            if row is None:
-                raise CorruptRecord(self._context, -1, f"page #{middle} was opened and is not in the store")
-            if row.turn > self._turn:
-                high, found = middle, row
-            else:
-                low = middle + 1
-        return found
+    def _page(self, index: int) -> PageRow:
+        row = next(self.storage.pages(self._context, first=index, last=index), None)
+        if row is None:
+            raise CorruptRecord(self._context, -1, f"page #{index} was opened and is not in the store")
+        return row
 
     def _snapshot(self, record: ContextRecord, compaction: CompactionRow | None) -> Snapshot | None:
         if compaction is None:
             return None
-        snapshot = snapshots.loads(
-            compaction.text, record, nonce="", weigh=None, head=compaction.head, turn=compaction.turn
-        )
+        snapshot = snapshots.loads(compaction, record)
         if snapshot.record is None:
             raise InvalidSetting("at", "an earlier memci wrote this turn, and did not store a snapshot of the window")
         return snapshot

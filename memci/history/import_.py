@@ -281,7 +281,7 @@ def _check_format(fields: dict[str, object]) -> None:
 
 def _check_snapshot(row: CompactionRow, record: ContextRecord) -> None:
     """Raise ValueError unless the compaction *row*, whose text was checked, fits a context of *record*."""
-    snapshot = snapshots.loads(row.text, record, nonce="", weigh=None, head=row.head, turn=row.turn)
+    snapshot = snapshots.loads(row, record)
     after = record if snapshot.record is None else snapshot.record
     listed = snapshot.contents.listed
     if len(set(listed)) < len(listed):
@@ -328,7 +328,7 @@ def _recounted(transition: Transition, window: Window) -> Transition:
     if history:
         text = history[-1].text
         contents = replace(window.contents, blocks=tuple(_with_costs(each, window) for each in window.contents.blocks))
-        if contents != snapshots.contents(text, nonce=window.state.nonce, weigh=None):
+        if contents != snapshots.contents(text, nonce=window.state.nonce):
             blocks, fields = contents.to_json(), json.loads(text)
             fields = blocks if isinstance(fields, list) else {**fields, "contents": blocks}
             history[-1] = history[-1]._replace(text=stored_text("text", fields))

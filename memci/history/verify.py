@@ -65,7 +65,7 @@ def _compactions(storage: Storage, record: ContextRecord) -> Iterator[str]:
         if row.revision >= revision or row.head > head:
             yield f"the compaction of revision {row.revision} is not older than the one after it"
         revision, head = row.revision, row.head
-        snapshots.loads(row.text, record, nonce="", weigh=None, head=row.head, turn=row.turn)
+        snapshots.loads(row, record)
 
 
 def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
@@ -111,7 +111,7 @@ def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
 def _listed(compaction: str | None, rows: Sequence[PageRow]) -> Iterator[str]:
     archived = {row.index for row in rows if row.state is PageState.ARCHIVED}
     try:
-        listed = snapshots.contents(compaction, nonce="", weigh=None).listed if compaction is not None else []
+        listed = snapshots.contents(compaction).listed if compaction is not None else []
     except (ValueError, KeyError, TypeError) as error:
         yield f"the Contents Page can't be read: {error}"
         return

@@ -11,6 +11,7 @@ beyond their numbers, nor of why a message is clipped.
 
 import functools
 import json
+from bisect import bisect_right
 from collections.abc import Callable
 
 from ..messages import Message, tool_calls
@@ -73,12 +74,11 @@ def _thinned(view: Message, limit: int, call: str, weigh: Callable[[Message], in
     if not isinstance(parts, list):
         return view
     marker = {"type": "text", "text": f"[… {len(parts):,} parts, some elided: {call} …]"}
-    few, many = 0, len(parts) // 2
-    while few < many:
-        kept = (few + many + 1) // 2
-        thinner = {**view, "content": [*parts[:kept], marker, *parts[len(parts) - kept :]]}
-        few, many = (kept, many) if weigh(thinner) <= limit else (few, kept - 1)
-    return {**view, "content": [*parts[:few], marker, *parts[len(parts) - few :]]}
+
+    def thinner(kept: int) -> Message:
+        return {**view, "content": [*parts[:kept], marker, *parts[len(parts) - kept :]]}
+
+    return thinner(bisect_right(range(len(parts) // 2 + 1), limit, lo=1, key=lambda kept: weigh(thinner(kept))) - 1)
 
 
 def _capped(

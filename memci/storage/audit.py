@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import CorruptRecord, StorageFull, StorageUnavailable
+from .validation import FULL
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NAMES = frozenset({"context", "owner", "before"})
 
 
@@ -69,7 +69,7 @@ class AuditLog:
             finally:
                 os.close(file)
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in FULL:
                 raise StorageFull(
                     f"no space is left for the audit log {self._path!r}: free some and try again"
                 ) from error

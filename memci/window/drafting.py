@@ -20,6 +20,7 @@ from .window import Window
 
 BATCH = 10_000
 """Messages that one append takes at most."""
+_NO_CALLS = OpenCalls(())
 
 
 def draft(
@@ -48,7 +49,8 @@ def draft(
     record = window.record
     page, next_page, seq = record.open_page, record.next_page, record.head
     base = window.active.open.base if window.active.open is not None else seq
-    waiting = _Waiting(window.active.unanswered)
+    unanswered = window.active.unanswered
+    waiting = OpenCalls(unanswered) if unanswered else _NO_CALLS
     nodes: list[MessageNode] = []
     opens: list[bool] = []
     lates: list[bool] = []
@@ -66,16 +68,16 @@ def draft(
             page, base, next_page = next_page, seq, next_page + 1
         quotes, late = None, False
         if role == "tool":
-            call = None if starts else waiting.take(message["tool_call_id"])
-            if call is not None:
-                quotes = _quotes(call)
+            taken = None if starts else waiting.take(message["tool_call_id"])
+            if taken is not None:
+                quotes = _quotes(taken[1])
             else:
                 late = True
                 if message["tool_call_id"] not in known:
                     known |= _made(message["tool_call_id"], values, position, made)
-        elif waiting.ids or "tool_calls" in message:
+        elif waiting.left or "tool_calls" in message:
             interrupted += waiting.ids
-            waiting = _Waiting(tool_calls(message))
+            waiting = OpenCalls(tool_calls(message))
             known.update(waiting.ids)
         tokens = costs.get(body) or window.weigh(message)
         whole.append(tokens)
@@ -139,24 +141,6 @@ def timestamp(at: datetime | str | None) -> str | None:
     except (TypeError, ValueError, OverflowError):
         raise InvalidSetting("at", f"expected a datetime or ISO 8601, got {brief(at)}") from None
     return when.isoformat()
-
-
-class _Waiting:
-    """Calls that wait for their results, in order. A result answers the first one of its id."""
-
-    def __init__(self, calls: Sequence[Message]) -> None:
-        self._calls = dict(enumerate(calls))
-        self._open = OpenCalls([call["id"] for call in calls]) if calls else None
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of those that still wait. O(calls)."""
-        return [call["id"] for call in self._calls.values()]
-
-    def take(self, call_id: str) -> Message | None:
-        """Take the call that a result for *call_id* answers, None if there is none. O(1)."""
-        position = self._open.take(call_id) if self._open is not None else None
-        return None if position is None else self._calls.pop(position)
 
 
 def _made(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ..chapters.contents import ContentsPage
 from ..messages import Message
-from ..storage.protocol import ContextRecord, PageRow, PageState
+from ..storage.protocol import CompactionRow, ContextRecord, PageRow, PageState
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +52,24 @@ def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRo
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def loads(
-    text: str, record: ContextRecord, *, nonce: str, weigh: Callable[[Message], int] | None, head: int, turn: int
-) -> Snapshot:
-    """Return the snapshot that `dumps` wrote.
+def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
+    """Return the snapshot that `dumps` wrote as the text of *row*; its Contents Page has frames without a nonce.
 
-    Args:
-        text: What it wrote.
-        record: The context's record as it is now, for what never changes.
-        nonce: In the frames of the Contents Page.
-        weigh: Counts its blocks again; None trusts the stored counts.
-        head: The next seq at that time.
-        turn: The turn at that time.
+    *record* is the context's record as it is now, for what never changes.
     """
-    fields = json.loads(text)
+    fields, shown = json.loads(row.text), contents(row.text)
     if isinstance(fields, list):
-        return Snapshot(ContentsPage.from_json(fields, nonce=nonce, weigh=weigh), None)
-    then = record._replace(
-        settings=fields["settings"],
-        state=fields["state"],
-        next_page=fields["next_page"],
-        open_page=fields["open_page"],
-        head=head,
-        turn=turn,
-    )
+        return Snapshot(shown, None)
+    changing = {name: fields[name] for name in ("settings", "state", "next_page", "open_page")}
+    then = record._replace(**changing, head=row.head, turn=row.turn)
     active = tuple(
         PageRow(index, first, end, opened, PageState.ACTIVE, None if cut is None else (cut[0], cut[1]), continues)
         for index, first, end, opened, cut, continues in fields["active"]
     )
-    return Snapshot(ContentsPage.from_json(fields["contents"], nonce=nonce, weigh=weigh), then, active, fields["was"])
+    return Snapshot(shown, then, active, fields["was"])
 
 
-def contents(text: str, *, nonce: str, weigh: Callable[[Message], int] | None) -> ContentsPage:
-    """Return the Contents Page of the snapshot *text*."""
+def contents(text: str, *, nonce: str = "", weigh: Callable[[Message], int] | None = None) -> ContentsPage:
+    """Return the Contents Page of the snapshot *text*; *weigh* counts its blocks again, None trusts stored counts."""
     fields = json.loads(text)
     return ContentsPage.from_json(fields if isinstance(fields, list) else fields["contents"], nonce=nonce, weigh=weigh)

@@ -291,8 +291,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a view of an earlier turn ends with that turn",
         "memci/history/as_of.py",
-        "            if row.turn > self._turn:",
-        "            if row.turn > self._turn + 1:",
+        "bisect_right(range(record.next_page), turn, lo=1",
+        "bisect_right(range(record.next_page), turn + 1, lo=1",
         "tests/context/test_context_as_of.py",
         quick=True,
     ),

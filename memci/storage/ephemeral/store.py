@@ -36,6 +36,7 @@ from ..validation import (
     check_parent,
     check_revision,
     check_text,
+    with_ticket,
     without_digests,
 )
 
@@ -219,13 +220,9 @@ class EphemeralStorage:
         """Put *new* in the place of *old*, if that is there, or behind all others. O(tickets in the store)."""
         with self._lock:
             self._find("")
-            tickets = list(self._tickets)
-            if old is not None and old not in tickets:
-                return False
-            place = len(tickets) if old is None else tickets.index(old)
-            tickets[place : place + 1] = [] if new is None else [new]
-            self._tickets = tickets
-            return True
+            changed = with_ticket(self._tickets, old, new)
+            self._tickets = self._tickets if changed is None else changed
+            return changed is not None
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return a database in RAM, which is gone with the store."""

@@ -20,9 +20,8 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from ...errors import HandlePoisoned, StorageError, StorageFull, StorageReadOnly, StorageUnavailable
+from ..validation import FULL
 
-FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""what the operating system says when there is no space"""
 _DENIED: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _NOT_OURS: Final = frozenset({errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
 

@@ -51,11 +51,11 @@ from ..protocol import (
     Ticket,
     Transition,
 )
-from ..validation import Durability, check, check_opening, check_text, checked_bytes
+from ..validation import FULL, Durability, check, check_opening, check_text, checked_bytes, with_ticket
 from ..witness import WITNESS, Slot, Witness, key_of
 from .context_file import SCHEMA_VERSION, ContextFile, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, Staging, dumps, finish, involved, loads, scrub
-from .files import FULL, Files
+from .files import Files
 from .locks import STORE, Locks, locked_whole
 from .read import CONTEXTS, Reading, load, owners, revision
 from .write import commit, make_final
@@ -216,13 +216,14 @@ class FilesystemStorage:
         path = f"{QUEUES}/{name}.json"
         with self._locks.held([f"{name}-queue"]):  # not the one of commits: they must not delay who arrives
             queue = self._queue(path)
-            if old is not None and old not in queue:
+            changed_queue = with_ticket(queue, old, new)
+            if changed_queue is None:
                 return False
-            place = len(queue) if old is None else queue.index(old)
-            queue[place : place + 1] = [] if new is None else [new]
-            if queue:
+            if changed_queue:
                 self._files.make_folder(QUEUES)
-                self._files.write(path, json.dumps([each._asdict() for each in queue], indent=1).encode() + b"\n")
+                self._files.write(
+                    path, json.dumps([each._asdict() for each in changed_queue], indent=1).encode() + b"\n"
+                )
             else:
                 self._files.remove(path)
         return True

@@ -17,7 +17,6 @@ only `apsw` opens the file here, and a program must not open it with `sqlite3` a
 This module knows nothing of transitions.
 """
 
-import errno
 import os
 import random
 import time
@@ -39,7 +38,7 @@ from ...errors import (
     StorageUnavailable,
     brief,
 )
-from ..validation import Durability, check_opening
+from ..validation import FULL, Durability, check_opening
 from ..witness import WAY_OUT, Witness
 from .loss import behind, check_log, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
@@ -48,8 +47,6 @@ Journal = Literal["wal", "truncate"]
 
 _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""what the operating system says when there is no space"""
 _LOG_BYTES = 2**21
 """what the file of the log keeps when it is begun again, however long it was"""
 _PROBLEMS = 20
@@ -91,14 +88,12 @@ def open_file(
         _adopt(connection, path, witness, _SYNCHRONOUS[durability], journal, busy_timeout_seconds)
     except BaseException as error:
         witness.close()
-        full = connection.system_errno in FULL
+        errno = connection.system_errno
         if not isinstance(error, apsw.NotADBError):
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # what is refused stays untouched
         connection.close()
-        if full and isinstance(error, (apsw.IOError, apsw.CantOpenError)):
-            raise StorageFull(f"no space is left for {path!r}: free some and try again") from error
         if isinstance(error, apsw.Error):
-            raise storage_error(error, path) from error
+            raise storage_error(error, path, errno=errno) from error
         raise
     return connection, witness
 
@@ -156,15 +151,17 @@ def _problems(connection: apsw.Connection) -> list[str]:
     return [f"SQLite: {problem}" for (problem,) in found if problem != "ok"]
 
 
-def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0) -> MemciError:
-    """Return the error of memci for *error*."""
+def storage_error(error: apsw.Error, path: str, context: str = "", seq: int = 0, *, errno: int = 0) -> MemciError:
+    """Return the error of memci for *error*; *errno* is what the operating system said last."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StorageBusy(f"another process held {path!r} for longer than busy_timeout_seconds: try again later")
         case apsw.FullError():
             return StorageFull(f"no space is left for {path!r}: free some and try again")
-        case apsw.CantOpenError() if _full(path):
-            return StorageFull(f"no space is left for {path!r}, or for the files beside it")
+        case apsw.IOError() | apsw.CantOpenError() if errno in FULL or (
+            type(error) is apsw.CantOpenError and _full(path)
+        ):
+            return StorageFull(f"no space is left for {path!r}, or for the files beside it: free some and try again")
         case apsw.ReadOnlyError() | apsw.PermissionsError():
             return StorageReadOnly(f"{path!r} can be read, not written: check its permissions")
         case apsw.NotADBError():

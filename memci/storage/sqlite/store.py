@@ -46,7 +46,7 @@ from ..protocol import (
 )
 from ..validation import MAX_PAGE, Durability, check, check_text, checked_bytes
 from ..witness import Slot, key_of
-from .connection import FULL, Journal, damage, open_file, storage_error
+from .connection import Journal, damage, open_file, storage_error
 from .loss import SALT_AT, behind, log_path, revisions
 from .rows import (
     BATCH_ROWS,
@@ -285,11 +285,10 @@ class SQLiteStorage:
             try:
                 return work(self._connection, *args, **kw)
             except apsw.Error as error:
-                if self._connection.system_errno in FULL and isinstance(error, (apsw.IOError, apsw.CantOpenError)):
-                    raise StorageFull(f"no space is left for the files beside {self._path!r}") from error
-                if isinstance(error, apsw.IOError):
+                meant = storage_error(error, self._path, context, seq, errno=self._connection.system_errno)
+                if isinstance(error, apsw.IOError) and not isinstance(meant, StorageFull):
                     self._poison = f"{self._path!r} can't be trusted after {error}: open the store again"
-                raise storage_error(error, self._path, context, seq) from error
+                raise meant from error
             except UnicodeDecodeError as error:
                 raise CorruptRecord(context, seq, f"its text is not UTF-8: {error.reason}") from error
 

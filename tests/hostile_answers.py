@@ -6,7 +6,7 @@ r"""What a model may say instead of what it was asked for: raw texts, by the hun
     TieredMemory(storage, owner="mel", chat=HostileChat(seed=7))        says them, whatever it is asked
 
 Some of them are well-formed and of the right type, with contents that nobody should keep: so "bad" means that whoever
-asks must survive it, not that it is refused. `memci.testing.strategies.HOSTILE` is among the contents. This module
+asks must survive it, not that it is refused. `tests.hostile_texts.HOSTILE` is among the contents. This module
 knows nothing of what is asked.
 """
 
@@ -23,7 +23,7 @@ from memci.errors import ModelUnavailable
 from memci.llm.model import Reply, Usage
 from memci.messages import Message
 from memci.testing.llm import Raw
-from memci.testing.memory.hostile import HOSTILE
+from tests.hostile_texts import HOSTILE
 
 EMPTY_CHOICES = Raw('{"id": "x", "object": "chat.completion", "model": "m", "choices": []}')
 HTML = Raw("<html><body>Sign in to the network</body></html>", "text/html")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from memci.messages import Message, tool_calls
-from memci.testing.memory.hostile import HOSTILE
+from tests.hostile_texts import HOSTILE
 
 WORDS = ("flight ", "Oslo, 12 May. ", "def f(x):\n    return x\n", "0123456789abcdef", "机票和行李", "- item\n", "🙂 ")
 """what long texts repeat; each costs a few tokens"""

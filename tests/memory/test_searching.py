@@ -13,8 +13,8 @@ from memci.errors import InvalidSetting, StorageUnavailable
 from memci.memory import NullMemory
 from memci.memory.backend import Concept, Fact, FoundPage, Recollection
 from memci.storage import EphemeralStorage
-from memci.testing.memory.hostile import HOSTILE
 from memci.tools.search_memory import LONGEST_QUERY, SEARCH_MEMORY, SearchQuery, answer, memory_text, parsed, timestamp
+from tests.hostile_texts import HOSTILE
 
 NONCE = "1f9a03c2"
 END = f"</memci:memory {NONCE}>"

@@ -1,6 +1,6 @@
 """The lock itself, whatever store keeps its tickets: when it is released, renewed and refused, and what waiting writes.
 
-What depends on the store is in `memci.testing.storage.locks`.
+What depends on the store is in `memci.testing.storage.conformance`.
 """
 
 from concurrent.futures import ThreadPoolExecutor

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memci.testing.memory.hostile import HOSTILE
 from memci.text.sanitize import framed, quoted
+from tests.hostile_texts import HOSTILE
 
 PAIRS_UP = "\ud83d\ude00"
 """a high and a low half that stand alone, and would be one character in JSON"""

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from memci import Context, EphemeralStorage, PageNotFound
 from memci.chapters.chapter import Entry
 from memci.errors import StorageError, Undone
-from memci.testing.memory.hostile import HOSTILE
 from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, answer, functions, parsed, quotable
 from memci.tools.search_memory import SEARCH_MEMORY
+from tests.hostile_texts import HOSTILE
 
 NONCE = "1f9a03c2"
 NEXT = re.compile(r"next: recall_page\((\{.*\})\)")

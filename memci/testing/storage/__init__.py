@@ -5,6 +5,7 @@
 This package knows nothing of any one store.
 """
 
-from .conformance import DurableStorageConformance, StorageConformance
+from .conformance import StorageConformance
+from .durable import DurableStorageConformance
 
 __all__ = ["DurableStorageConformance", "StorageConformance"]

@@ -14,25 +14,35 @@ may give besides: `corrupt`, `remove` and `files`, without which the tests that 
 This module knows nothing of how a store keeps its rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import apsw
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from ...errors import HandlePoisoned, StorageError
+from ...errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageError, WriteConflict
+from ...storage.codec import ORJSON, STDLIB, digest
 from ...storage.locks import hold
-from ...storage.protocol import Erasure, PageState, SidecarStorage, Storage, Transition
-from .durable import StorageDurability
-from .exact import StorageExactness
-from .locks import StorageLocks
+from ...storage.protocol import (
+    ContextRecord,
+    EntryRow,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    SidecarStorage,
+    Storage,
+    Transition,
+)
 from .machine import StorageMachine
 from .model import ModelledStore
-from .rows import Reread, append, bodies_of, current
+from .rows import Reread, append, appended, bodies_of, current, ended, entry
 
 _STEPS = settings(
     max_examples=20,
@@ -43,8 +53,17 @@ _STEPS = settings(
     phases=[Phase.generate],  # making a failure small takes minutes on a disk
 )
 
+TWINS = (*"aA%_", "a ", " a", "a\x00", "a_b", "aXb", "a%", "'; --", "ä", "a\u0308", "\U0001f600", "", "x" * 10_000)
+"""ids that a careless store takes for one another"""
 
-class StorageConformance(StorageExactness, StorageLocks):
+BODIES = (b"", b"{}", b"\x00", b'"\x00"', b'"\xed\xa0\xbd"', b"9" * 600, b"\xff\xfe", b"x" * 5_000, b"x" * 300_000)
+"""bytes that a careless store changes: nothing, NUL, half a surrogate pair, a big integer, no UTF-8, large ones"""
+
+_LONG = 30.0
+"""seconds that nothing here lasts"""
+
+
+class StorageConformance:
     """The promises of `memci.storage.Storage`."""
 
     @pytest.fixture
@@ -62,9 +81,86 @@ class StorageConformance(StorageExactness, StorageLocks):
         """Give what opens the store again after close(), None if it keeps nothing."""
         return None
 
-    def test_is_a_storage(self, storage: Storage) -> None:
-        """A store has the methods of the protocol."""
-        assert isinstance(storage, Storage)
+    @pytest.fixture
+    def pair(self, storage: Storage) -> ModelledStore:
+        """Give the empty store beside a model of it."""
+        return ModelledStore(storage)
+
+    def test_every_field_comes_back(self, pair: ModelledStore, reread: Reread) -> None:
+        """The last record and compaction, entries, bodies and pages come back as they were committed, in order."""
+        record = ContextRecord("id", "owner ä", '{"a":1}', '{"b":"\x00"}', head=0, next_page=7, turn=3, open_page=6)
+        later = ContextRecord("id", "b", "[1]", "[2]" * 9_000, head=0, next_page=8, turn=9, open_page=None, revision=2)
+        rows = (
+            EntryRow(0, ORJSON, b"0", digest(ORJSON, b"0"), 0),
+            EntryRow(1, STDLIB, b"1", digest(STDLIB, b"1"), 2**31, clip=5, quotes=(3, 4), at="2031-01-01T00:00:00Z"),
+            EntryRow(2, ORJSON, b"2", digest(ORJSON, b"2"), 9, quotes=(3, None), at=""),
+            EntryRow(3, ORJSON, b"3", digest(ORJSON, b"3"), 9, quotes=(0, 0), at="ü\x00"),
+        )
+        pages = (
+            PageRow(1, 0, 4, 0),
+            PageRow(2, 4, None, 1, cut=(0, 9)),
+            PageRow(3, 5, 6, 2, PageState.ARCHIVED, (5, 6), 2, 0, 0, 0),
+            PageRow(4, 6, 7, 3, PageState.UNLOADED, None, 1, 8, 2**31, 9),
+            PageRow(5, 7, 7, 4, PageState.UNDONE),
+        )
+        assert isinstance(pair.store, Storage), "it has the methods of the protocol"
+        pair.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))
+        pair.check()
+        pair.commit(Transition(0, later))
+        pair.commit(Transition(0, pair.following("a")._replace(head=4), rows))
+        pair.append("bodies", b"before", *BODIES, b"after")
+        pair.commit(Transition(4, pair.following("a"), pages=pages[::-1]))
+
+        pair.check(reread())
+        assert all(type(page.state) is PageState for page in pair.store.pages("a"))
+
+    def test_contexts_with_like_ids_are_apart(self, pair: ModelledStore, reread: Reread) -> None:
+        """Ids that look alike are not alike."""
+        for i, context in enumerate(TWINS):
+            pair.append(context, b"%d" % i, compaction=f"{i}")
+
+        pair.check(reread())
+
+    @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "compaction", "op_id", "at"])
+    def test_text_with_half_a_surrogate_pair_is_refused(self, storage: Storage, name: str) -> None:
+        """A text that has no UTF-8 form is refused by its name, and nothing is kept."""
+        half, good = "a\ud83d", appended(current(storage, "a"), b"1")
+        named: dict[str, Any] = {name: half}
+        changes: dict[str, dict[str, Any]] = {
+            "compaction": named,
+            "op_id": {"op": OpRow(half, b"", 0, ())},
+            "at": {"entries": (entry(0, b"1", at=half),)},
+        }
+
+        with pytest.raises(InvalidSetting) as caught:
+            storage.commit(good._replace(**changes.get(name) or {"record": good.record._replace(**named)}))
+
+        assert caught.value.name == name
+        assert storage.contexts() == []
+
+    def test_reading_an_id_with_half_a_surrogate_pair_is_refused(self, storage: Storage) -> None:
+        """No such context can be, and asking for one is an error of the caller."""
+        reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.compactions, storage.ops)
+        for read in (*reads, storage.tickets):
+            with pytest.raises(InvalidSetting):
+                read("a\ud83d")
+
+    def test_entries_containing_are_found_by_bytes(self, storage: Storage) -> None:
+        """Only bodies with these very bytes are given: no wildcards, no case folding, no end at a NUL."""
+        append(storage, "a", b"needle", b"NEEDLE", b"a%b", b"aXb", b"x\x00needle", b"\xff", b"")
+        append(storage, "b", b"needle")
+
+        for containing, bounds, seqs in (
+            (b"needle", (), [0, 4]),
+            (b"needle", (1,), [4]),
+            (b"needle", (0, 4), [0]),
+            (b"a%b", (), [2]),
+            (b"\xff", (), [5]),
+            (b"\x00", (), [4]),
+            (b"", (), [0, 1, 2, 3, 4, 5, 6]),
+            (b"nowhere", (), []),
+        ):
+            assert [row.seq for row in storage.entries("a", *bounds, containing=containing)] == seqs
 
     def test_sidecar_is_released_before_the_store_closes(self, storage: Storage) -> None:
         """A store with a sidecar names one database, can be used beside it, and has it released when it closes."""
@@ -177,6 +273,85 @@ class StorageConformance(StorageExactness, StorageLocks):
             with pytest.raises(HandlePoisoned):
                 call()
 
+    def test_lock_is_exclusive_among_threads(self, storage: Storage) -> None:
+        """While one holds the lock of a context no other gets it; any thread can release it, once, for the next one."""
+        lock = hold(storage, "a", 0)
+        others = [hold(storage, name, 0) for name in ("A", "a ", "", "ü", "a/b", "../a", "x" * 10_000)]
+        append(storage, "a", b"1")
+
+        with ThreadPoolExecutor(1) as other:
+            for seconds in (0, 0.01):
+                with pytest.raises(StorageBusy, match=r"'a' is locked by process .* since 2.* UTC") as caught:
+                    other.submit(hold, storage, "a", seconds).result()
+                assert caught.value.retryable
+            with pytest.raises(StorageBusy):
+                hold(storage, "a", 0)
+            assert len(storage.tickets("a")) == 1, "those that gave up left the queue"
+            assert lock.is_kept()
+            other.submit(lock.release).result()
+            theirs = other.submit(hold, storage, "a", 0).result()
+
+        lock.release()
+        assert theirs.is_kept(), "a lock that was released already is not released for its next holder"
+        for each in (theirs, *others):
+            each.release()
+        assert not storage.tickets()
+
+    def test_lock_is_given_in_the_order_of_arrival(self, storage: Storage) -> None:
+        """Those that wait, again and again, get it one at a time, the first that came first; a dead one is passed."""
+        lock = hold(storage, "a", 0)
+        alone = Lock()
+        served: list[int] = []
+
+        def visit(number: int) -> None:
+            for _ in range(3):
+                mine = hold(storage, "a", _LONG)
+                assert alone.acquire(blocking=False)
+                append(storage, "a", b"%d" % number)
+                served.append(number)
+                alone.release()
+                mine.release()
+
+        with ThreadPoolExecutor(4) as pool:
+            running: list[Future[None]] = []
+            for number in (3, 1, None, 4, 2):
+                before = len(storage.tickets("a"))
+                if number is None:
+                    storage.replace_ticket(None, ended("a"))
+                else:
+                    running.append(pool.submit(visit, number))
+                until = time.monotonic() + _LONG
+                while len(storage.tickets("a")) == before and time.monotonic() < until:
+                    time.sleep(0)
+            lock.release()
+            for each in running:
+                each.result(_LONG)
+
+        assert served[:4] == [3, 1, 4, 2]
+        assert sorted(served) == sorted((1, 2, 3, 4) * 3)
+        assert bodies_of(storage, "a") == [b"%d" % number for number in served]
+        assert not storage.tickets()
+
+    def test_holder_that_renews_nothing_is_replaced(self, storage: Storage) -> None:
+        """The next one gets the lock, and a change that the old holder had in hand is WriteConflict."""
+        append(storage, "a", b"1")
+        old = hold(storage, "a", 0)
+        late = appended(current(storage, "a"), b"late")
+        [ticket] = storage.tickets("a")
+        storage.replace_ticket(ticket, ended("a"))
+
+        new = hold(storage, "a", 0)
+
+        with pytest.raises(WriteConflict):
+            storage.commit(late)
+        assert not old.is_kept()
+        assert not old.step(), "it is not renewed any more"
+        old.release()
+        assert new.is_kept()
+        append(storage, "a", b"2")
+        assert bodies_of(storage, "a") == [b"1", b"2"]
+        new.release()
+
     def test_any_history_reads_as_a_plain_dict_would(self, storage: Storage, opening: Reread | None) -> None:
         """Whatever is committed, however often a durable store is closed and opened, it reads like a plain dict."""
 
@@ -188,47 +363,3 @@ class StorageConformance(StorageExactness, StorageLocks):
             run_state_machine_as_test(Machine, settings=_STEPS)
         finally:
             Machine.store.close()
-
-
-class DurableStorageConformance(StorageConformance, StorageDurability):
-    """The promises of a store that keeps its contexts after close()."""
-
-    @pytest.fixture
-    def reopen(self) -> Reread:
-        """Give what opens the same store once more, beside the handles that are open."""
-        raise NotImplementedError("a subclass gives it")
-
-    @pytest.fixture(params=["at once", "reopened"])
-    def reread(self, storage: Storage, reopen: Reread, request: pytest.FixtureRequest) -> Iterator[Reread]:
-        """Give what gives the store to read from: as it is, and after close() and opening it again."""
-        opened: list[Storage] = []
-
-        def again() -> Storage:
-            if request.param == "reopened":
-                storage.close()
-                opened.append(reopen())
-            return opened[-1] if opened else storage
-
-        yield again
-        for each in opened:
-            each.close()
-
-    @pytest.fixture
-    def opening(self, reopen: Reread) -> Reread | None:
-        """Give what opens the store again after close()."""
-        return reopen
-
-    @pytest.fixture
-    def files(self) -> Callable[[], Iterable[Path]]:
-        """Give what lists the files that the store consists of, if they hold bodies as they are."""
-        pytest.skip("the store gives no `files` fixture")
-
-    @pytest.fixture
-    def corrupt(self) -> Callable[[str, int], None]:
-        """Give what changes a byte of the stored body of (context, seq), if the store can be reached so."""
-        pytest.skip("the store gives no `corrupt` fixture")
-
-    @pytest.fixture
-    def remove(self) -> Callable[[str, int], None]:
-        """Give what removes the stored row of (context, seq), if the store can be reached so."""
-        pytest.skip("the store gives no `remove` fixture")

@@ -4,13 +4,12 @@
     a byte changes behind its back    ──▶  CorruptRecord, at that entry, never other bytes or an early end
     erase                             ──▶  its files hold nothing of it
 
-This is a part of `memci.testing.storage.DurableStorageConformance`, which has the fixtures; inherit that
-one. This module knows nothing of how a store keeps its rows.
+This module knows nothing of how a store keeps its rows.
 """
 
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,53 @@ import pytest
 from ...errors import CorruptRecord, StorageBusy, WriteConflict
 from ...storage.locks import hold
 from ...storage.protocol import Erasure, Storage
+from .conformance import StorageConformance
 from .model import ModelledStore
 from .rows import Reread, append, appended, bodies_of, current, entry, everything, with_op
 
 
-class StorageDurability:
-    """What was acknowledged is there, what was erased is not."""
+class DurableStorageConformance(StorageConformance):
+    """The promises of a store that keeps its contexts after close()."""
+
+    @pytest.fixture
+    def reopen(self) -> Reread:
+        """Give what opens the same store once more, beside the handles that are open."""
+        raise NotImplementedError("a subclass gives it")
+
+    @pytest.fixture(params=["at once", "reopened"])
+    def reread(self, storage: Storage, reopen: Reread, request: pytest.FixtureRequest) -> Iterator[Reread]:
+        """Give what gives the store to read from: as it is, and after close() and opening it again."""
+        opened: list[Storage] = []
+
+        def again() -> Storage:
+            if request.param == "reopened":
+                storage.close()
+                opened.append(reopen())
+            return opened[-1] if opened else storage
+
+        yield again
+        for each in opened:
+            each.close()
+
+    @pytest.fixture
+    def opening(self, reopen: Reread) -> Reread | None:
+        """Give what opens the store again after close()."""
+        return reopen
+
+    @pytest.fixture
+    def files(self) -> Callable[[], Iterable[Path]]:
+        """Give what lists the files that the store consists of, if they hold bodies as they are."""
+        pytest.skip("the store gives no `files` fixture")
+
+    @pytest.fixture
+    def corrupt(self) -> Callable[[str, int], None]:
+        """Give what changes a byte of the stored body of (context, seq), if the store can be reached so."""
+        pytest.skip("the store gives no `corrupt` fixture")
+
+    @pytest.fixture
+    def remove(self) -> Callable[[str, int], None]:
+        """Give what removes the stored row of (context, seq), if the store can be reached so."""
+        pytest.skip("the store gives no `remove` fixture")
 
     def test_handles_see_each_other(self, storage: Storage, reopen: Reread) -> None:
         """What one commits, another sees at the next call, or gets WriteConflict if behind; locks exclude both."""

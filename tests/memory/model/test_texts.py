@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memci.memory.backend import PageRecord
 from memci.memory.consolidation.prompts.page_text import LEAST, cut, framed, size
-from memci.testing.memory.hostile import HOSTILE
+from tests.hostile_texts import HOSTILE
 
 
 def shown(text: str) -> list[dict[str, Any]]:

@@ -114,10 +114,8 @@ def _print_receipt(output: Output, path: str, receipt: ErasureReceipt) -> None:
     if output.json:
         output.print_json({"store": path, **fields})
         return
-    made = table("erased", "", figures=("",))
-    for name, description in _ERASED:
-        made.add_row(description, f"{fields[name]:,}")
-    output.console.print(made)
+    rows = ((description, fields[name]) for name, description in _ERASED)
+    output.console.print(table("erased", "", rows=rows, figures=("",)))
     if receipt.physical == "done":
         output.line("✓ no byte of it is left in the store's own files", "green")
         output.line("backups, exports and a provider's cache are out of reach", "dim")

@@ -22,7 +22,7 @@ from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, terminal, visible
 from .stores import choose_context, open_store, window_and_compactions, witnessed
-from .tables import cell, contents_of, contexts_table, pages_table, report_tables, table, turns_of
+from .tables import contents_of, contexts_table, pages_table, report_tables, table, turns_of
 
 
 @command("inspect")
@@ -104,13 +104,11 @@ def _print_audit(output: Output, path: str, storage: Storage) -> None:
     elif not lines:
         output.line(f"{Path(path).name}: nothing was erased, imported or exported yet")
     else:
-        made = table("at", "action", "what", fills="what")
-        for line in lines:
-            at, action, *facts = line.items()
-            made.add_row(
-                cell(str(at[1])), cell(str(action[1])), cell(" ".join(f"{name}={fact}" for name, fact in facts))
-            )
-        output.console.print(made)
+        rows = (
+            (str(at), str(action), " ".join(f"{name}={fact}" for name, fact in facts))
+            for (_, at), (_, action), *facts in (line.items() for line in lines)
+        )
+        output.console.print(table("at", "action", "what", rows=rows, fills="what"))
 
 
 def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> None:

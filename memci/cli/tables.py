@@ -10,7 +10,8 @@
 This module knows nothing of where the values come from.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import zip_longest
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -35,20 +36,31 @@ _PAGES = (
 )
 
 
-def table(*names: str, figures: Collection[str] = (), fills: str = "") -> Table:
-    """Return an empty table with the columns *names*.
+def table(
+    *names: str,
+    rows: Iterable[Iterable[object]] = (),
+    footer: Sequence[object] = (),
+    figures: Collection[str] = (),
+    fills: str = "",
+) -> Table:
+    """Return a table with the columns *names*.
 
     Args:
         names: The heads of its columns, from left to right.
-        figures: Those whose cells are numbers: they are aligned to the right and never wrapped.
+        rows: Their cells, see `cell`.
+        footer: A last row, below a line.
+        figures: Columns whose cells are numbers: they are aligned to the right and never wrapped.
         fills: The one that takes the width that is left; without it the table is as wide as its cells.
     """
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=bool(fills))
-    for name in names:
-        if name in figures:
-            made.add_column(name, justify="right", no_wrap=True)
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=bool(fills), show_footer=bool(footer))
+    for name, last in zip_longest(names, footer, fillvalue=""):
+        head, end = str(name), cell(last)
+        if head in figures:
+            made.add_column(head, end, justify="right", no_wrap=True)
         else:
-            made.add_column(name, overflow="fold", ratio=1 if name == fills else None, min_width=min(5, len(name)))
+            made.add_column(head, end, overflow="fold", ratio=1 if head == fills else None, min_width=min(5, len(head)))
+    for row in rows:
+        made.add_row(*map(cell, row))
     return made
 
 
@@ -62,26 +74,16 @@ def grid(*rows: tuple[str, str, str]) -> Table:
     return made
 
 
-def cell(text: str) -> Text:
-    """Return *text* as a cell, control characters escaped."""
-    return Text(visible(text))
+def cell(value: object) -> Text:
+    """Return *value* as a cell: a number with commas, a text with its control characters escaped."""
+    if isinstance(value, Text):
+        return value
+    return Text(visible(f"{value:,}" if isinstance(value, int) else str(value)))
 
 
 def clipped(text: str) -> Text:
     """Return *text* as a cell of one line, cut with "…" where the column ends."""
     return Text(visible(" ".join(text.split())), no_wrap=True, overflow="ellipsis")
-
-
-def numbers(values: Iterable[int]) -> Iterator[str]:
-    """Yield a cell for each of *values*."""
-    return (f"{each:,}" for each in values)
-
-
-def add_footer(made: Table, *cells: str) -> None:
-    """Give the table a last row, below a line: a cell for each column."""
-    made.show_footer = True
-    for column, text in zip(made.columns, cells, strict=True):
-        column.footer = text
 
 
 def window_bar(report: Report, width: int) -> Text:
@@ -127,14 +129,18 @@ def _parts(report: Report) -> list[tuple[str, str, str, int]]:
 
 def report_tables(report: Report, width: int) -> RenderableType:
     """Return where the tokens and the pages are: a bar and two tables, side by side if *width* allows."""
-    tokens = table("the request", "tokens", "", figures=("tokens", ""))
-    for name, cost in report.tokens.items():
-        tokens.add_row(name, f"{cost:,}", f"{cost / report.budget:.1%}")
-    add_footer(tokens, "in all", f"{report.total:,}", f"of {report.budget:,}")
-    pages = table("pages", "", figures=("",))
-    for state, description in _PAGES:
-        pages.add_row(description, f"{report.pages[state]:,}")
-    add_footer(pages, "in all", f"{sum(report.pages.values()):,}")
+    tokens = table(
+        *("the request", "tokens", ""),
+        rows=((name, cost, f"{cost / report.budget:.1%}") for name, cost in report.tokens.items()),
+        footer=("in all", report.total, f"of {report.budget:,}"),
+        figures=("tokens", ""),
+    )
+    pages = table(
+        *("pages", ""),
+        rows=((description, report.pages[state]) for state, description in _PAGES),
+        footer=("in all", sum(report.pages.values())),
+        figures=("",),
+    )
     both = Table.grid(padding=(0, 3))
     both.add_row(tokens, pages)
     wide = min(width, WIDEST)
@@ -145,24 +151,28 @@ def report_tables(report: Report, width: int) -> RenderableType:
 def pages_table(pages: Iterable[PageInfo]) -> Table:
     """Return a line per page."""
     figures = ("page", "turn", "entries", "recalls")
-    made = table("page", "where", *figures[1:], "title", figures=figures, fills="title")
-    for page in pages:
-        where = page.where + (", pinned" if page.pinned else "")
-        counts = numbers((page.turn, page.entries, page.recall_count))
-        made.add_row(f"#{page.index}", where, *counts, clipped(page.title or ""))
-    return made
+    rows = (
+        (
+            *(f"#{page.index}", page.where + (", pinned" if page.pinned else "")),
+            *(page.turn, page.entries, page.recall_count, clipped(page.title or "")),
+        )
+        for page in pages
+    )
+    return table("page", "where", *figures[1:], "title", rows=rows, figures=figures, fills="title")
 
 
 def contexts_table(rows: Sequence[tuple[ContextRecord, int, int]]) -> Table:
     """Return a line per context: its record, its window, its compactions."""
     figures = ("messages", "pages", "turns", "window", "compacted")
     forks = any(record.parent is not None for record, _, _ in rows)
-    made = table("context", "owner", *figures, *(["fork of"] if forks else []), figures=figures)
-    for record, window, compactions in rows:
-        counts = numbers((record.head, record.next_page - 1, turns_of(record), window, compactions))
-        parent = [cell(f"{record.parent} at {record.base:,}" if record.parent else "")] if forks else []
-        made.add_row(cell(record.id), cell(record.owner), *counts, *parent)
-    return made
+    cells = (
+        (
+            *(record.id, record.owner, record.head, record.next_page - 1, turns_of(record), window, compactions),
+            *([f"{record.parent} at {record.base:,}" if record.parent else ""] if forks else []),
+        )
+        for record, window, compactions in rows
+    )
+    return table("context", "owner", *figures, *(["fork of"] if forks else []), rows=cells, figures=figures)
 
 
 def turns_of(record: ContextRecord) -> int:

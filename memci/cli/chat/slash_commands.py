@@ -25,7 +25,7 @@ from ...storage import Storage
 from ..memory.search import found_lines
 from ..memory.tables import memory_tables, work_lines
 from ..output import Output, visible
-from ..tables import add_footer, cell, numbers, pages_table, print_messages, report_tables, table
+from ..tables import pages_table, print_messages, report_tables, table
 from ..transfer import write_export
 
 LATEST = 20
@@ -140,11 +140,9 @@ def _cost(talk: Talk, _: str) -> None:
         talk.output.line("no call of the model yet")
         return
     figures = ("calls", "prompt", "completion", "cached", "failed")
-    made = table("step", *figures, figures=figures)
-    for step, spent in talk.ledger.steps.items():
-        made.add_row(cell(step), *numbers(getattr(spent, name) for name in figures))
-    add_footer(made, "in all", *numbers(getattr(total, name) for name in figures))
-    talk.output.console.print(made)
+    rows = ((step, *(getattr(spent, name) for name in figures)) for step, spent in talk.ledger.steps.items())
+    footer = ("in all", *(getattr(total, name) for name in figures))
+    talk.output.console.print(table("step", *figures, rows=rows, footer=footer, figures=figures))
     report = talk.context.report()
     cached = f"{report.cached:.1%} of what was sent began as the request before"
     talk.output.line(f"{cached}; {report.compactions:,} compactions")

@@ -28,15 +28,15 @@ from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command
 from ..model_option import named_model
 from ..output import Output, terminal, visible
 from ..stores import open_store
-from ..tables import cell, numbers, table
+from ..tables import table
 from .inspect import choose_owner
+from .tables import COUNTED, counted
 
 ATTEMPTS = 5
 """how often a context is fed again that another process changes meanwhile"""
 BATCH = 100
 """pages that are fed before a model does the jobs that they leave: more than `jobs.MOST` jobs do not wait"""
 _ALL = 2**62
-_SHOWN = ("queue", "episodes", "facts", "events", "concepts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,24 +178,20 @@ def _print_model(output: Output, spent: Spent, jobs: int, *, silent: bool) -> No
 def _print(
     output: Output, fed: Sequence[FedContext], before: dict[str, Counts], after: dict[str, Counts], *, rebuilt: bool
 ) -> None:
-    figures = ("fed", "moved", *_SHOWN)
-    made = table("owner", *figures, figures=figures)
+    rows = []
     for owner, was in before.items():
         pages = sum(each.fed for each in fed if each.owner == owner)
         now = after[owner]
         moved = now.mid + now.evicted - (0 if rebuilt else was.mid + was.evicted)
-        changes = zip(_figures(was), _figures(now), strict=True)
-        made.add_row(cell(owner), *numbers((pages, moved)), *(_change(old, new) for old, new in changes))
-    output.console.print(made)
+        changes = zip(counted(was), counted(now), strict=True)
+        rows.append((owner, pages, moved, *(_change(old, new) for old, new in changes)))
+    figures = ("fed", "moved", *COUNTED)
+    output.console.print(table("owner", *figures, rows=rows, figures=figures))
     if rebuilt:
         output.line("how often something was found counts from 0 again: pages do not hold it", "dim")
     for each in fed:
         if each.problem:
             output.line(f"✗ {each.id}: {' '.join(each.problem.split())}; {each.waiting:,} pages wait", "red")
-
-
-def _figures(own: Counts) -> tuple[int, ...]:
-    return own.short, own.episodes, own.user_facts + own.assistant_facts, own.events, own.concepts
 
 
 def _change(old: int, new: int) -> Text:

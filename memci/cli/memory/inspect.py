@@ -18,8 +18,8 @@ from ...memory.inspect import Overview, overview, owners, waiting
 from ...storage import Storage
 from ..output import Output
 from ..stores import choose, choose_context
-from ..tables import cell, numbers, table
-from .tables import memory_tables
+from ..tables import table
+from .tables import COUNTED, counted, memory_tables
 
 
 def inspect_memory(output: Output, storage: Storage, path: str, *, context: str | None, owner: str | None) -> None:
@@ -67,15 +67,9 @@ def _print_owners(output: Output, path: str, storage: Storage, names: list[str])
     if not rows:
         output.line(f"{Path(path).name} holds no contexts, and no memory")
         return
-    figures = ("pages", "queue", "episodes", "facts", "events", "concepts", "waiting")
-    made = table("owner", *figures, figures=figures)
-    for seen, waits in rows:
-        own = seen.counts
-        facts = own.user_facts + own.assistant_facts
-        made.add_row(
-            cell(seen.owner), *numbers((own.pages, own.short, own.episodes, facts, own.events, own.concepts, waits))
-        )
-    output.console.print(made)
+    figures = ("pages", *COUNTED, "waiting")
+    cells = ((seen.owner, seen.counts.pages, *counted(seen.counts), waits) for seen, waits in rows)
+    output.console.print(table("owner", *figures, rows=cells, figures=figures))
     output.line("one of them: memci inspect STORE --memory --owner NAME", "dim")
 
 

@@ -7,24 +7,22 @@
 This module knows nothing of where the values come from.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ...memory.backend import PageKey, Work
-from ...memory.inspect import HeldFact, LinkedPages, Overview, QueuedPage, WarmEpisode
-from ...memory.tiers.events import DailySummary, LifeEvent
+from ...memory.inspect import Counts, HeldFact, Overview, QueuedPage, WarmEpisode
+from ...memory.tiers.events import LifeEvent
 from ...memory.tiers.profile import Profile
 from ..output import visible
-from ..tables import cell, clipped, numbers, table
+from ..tables import cell, clipped, table
 
-_T = TypeVar("_T")
-
+COUNTED = ("queue", "episodes", "facts", "events", "concepts")
+"""the columns of what an owner has"""
 MOST = 10
 """rows of a table"""
 _BAR = 10
@@ -34,23 +32,44 @@ _BAR = 10
 def memory_tables(seen: Overview, *, brief: bool = False) -> RenderableType:
     """Return all that a memory holds, tier by tier; *brief*: what is known, the profile and the episodes only."""
     parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
-    facts = [
-        *_section("known of the user", seen.user_facts, facts_table),
-        *_section("known of what the assistant did", seen.assistant_facts, facts_table),
-    ]
-    episodes = _section("episodes, hottest first", seen.episodes, episodes_table)
+    facts = [*_facts("known of the user", seen.user_facts)]
+    facts += _facts("known of what the assistant did", seen.assistant_facts)
+    episodes = list(_episodes(seen.episodes))
     if brief:
         return Group(*parts, *facts, *profile_lines(seen.profile), *episodes)
-    parts += _section("short-term: the page that moves next is first", seen.queue, queue_table)
-    parts += [*episodes, *_section("chains: pages that continue one another", seen.chains, chains_table), *facts]
-    parts += _section("events, latest first", seen.events[::-1], events_table)
-    parts += _section("days, latest first", seen.days[::-1], days_table)
+    parts += _section(
+        "short-term: the page that moves next is first",
+        ("page", "when", "title"),
+        [(_page(each), day(each.at), clipped(each.title)) for each in seen.queue],
+    )
+    chains = [(Text(" → ".join(_few(each.pages))), clipped(each.summary)) for each in seen.chains]
+    parts += [*episodes, *_section("chains: pages that continue one another", ("pages", "chain"), chains), *facts]
+    parts += _section(
+        "events, latest first",
+        ("page", "when", "weight", "who", "what"),
+        [
+            (_page(each), day(each.when), f"{each.importance:.2f}", each.who[:20], each.what)
+            for each in reversed(seen.events)
+        ],
+        figures=("weight",),
+    )
+    parts += _section(
+        "days, latest first",
+        ("day", "mood", "messages", "about"),
+        [(each.date, each.mood, each.messages, each.summary) for each in reversed(seen.days)],
+        figures=("messages",),
+    )
     parts += [*profile_lines(seen.profile), *work_lines(seen.work)]
     if seen.counts.concepts:
         names = ", ".join(f"{name} {count:,}" for name, count in seen.concepts)
         figures = f"{seen.counts.concepts:,} concepts in {seen.counts.statements:,} statements"
         parts += [Text("\ngraph", style="bold"), cell(f"{figures}; most statements: {names}")]
     return Group(*parts)
+
+
+def counted(own: Counts) -> tuple[int, ...]:
+    """Return the figures of the columns `COUNTED`."""
+    return own.short, own.episodes, own.user_facts + own.assistant_facts, own.events, own.concepts
 
 
 def summed_up(seen: Overview) -> str:
@@ -65,67 +84,28 @@ def summed_up(seen: Overview) -> str:
     return f"memory of {visible(seen.owner)}: {counts.pages:,} pages; {', '.join(where)}"
 
 
-def queue_table(rows: Iterable[QueuedPage]) -> Table:
-    """Return a line per page of the queue."""
-    made = table("page", "when", "title", fills="title")
-    for each in rows:
-        made.add_row(_page(each.context, each.index), day(each.at), clipped(each.title))
-    return made
+def _facts(title: str, facts: Iterable[HeldFact]) -> Iterator[RenderableType]:
+    rows = [(_page(each), day(each.at), each.text) for each in facts]
+    return _section(title, ("page", "when", "fact"), rows)
 
 
-def episodes_table(rows: Sequence[WarmEpisode]) -> Table:
-    """Return two lines per episode, with its heat as a bar."""
+def _episodes(episodes: Sequence[WarmEpisode]) -> Iterator[RenderableType]:
+    """Yield a table with two lines per episode, and its heat as a bar."""
     figures = ("", "since", "visits", "found", "pages")
-    made = table("heat", *figures, "episode", figures=figures, fills="episode")
-    hottest = max((each.heat for each in rows), default=0.0)
-    for each in rows:
+    hottest = max((each.heat for each in episodes), default=0.0)
+    rows = []
+    for each in episodes:
         about = Text(visible(each.summary.partition("\n")[0]), no_wrap=True, overflow="ellipsis")
         about.append(f"\n{visible(', '.join([*_days(each.first, each.last), *each.keywords]))}", style="dim")
-        heat = (f"{each.heat:.1f}", f"{each.heat_since_analysis:.1f}")
-        use = numbers((each.visits, each.access_count, each.length))
-        made.add_row(heat_bar(each.heat, hottest), *heat, *use, about)
-    return made
+        heat = (heat_bar(each.heat, hottest), f"{each.heat:.1f}", f"{each.heat_since_analysis:.1f}")
+        rows.append((*heat, each.visits, each.access_count, each.length, about))
+    return _section("episodes, hottest first", ("heat", *figures, "episode"), rows, figures=figures)
 
 
 def heat_bar(heat: float, hottest: float) -> Text:
     """Return *heat* as a bar, as a share of the *hottest*."""
     filled = max(1, round(_BAR * heat / hottest)) if hottest > 0 < heat else 0
     return Text("█" * filled, style="red").append("░" * (_BAR - filled), style="dim")
-
-
-def chains_table(rows: Iterable[LinkedPages]) -> Table:
-    """Return a line per chain."""
-    made = table("pages", "chain", fills="chain")
-    for each in rows:
-        pages = list(_short(each.pages))
-        shown = pages if len(pages) <= 4 else [*pages[:2], f"… {len(pages) - 3:,} more", pages[-1]]
-        made.add_row(Text(" → ".join(shown)), clipped(each.summary))
-    return made
-
-
-def facts_table(rows: Iterable[HeldFact]) -> Table:
-    """Return a line per fact."""
-    made = table("page", "when", "fact", fills="fact")
-    for each in rows:
-        made.add_row(_page(each.context, each.index), day(each.at), cell(each.text))
-    return made
-
-
-def events_table(rows: Iterable[LifeEvent]) -> Table:
-    """Return a line per event."""
-    made = table("page", "when", "weight", "who", "what", figures=("weight",), fills="what")
-    for each in rows:
-        who = cell(each.who[:20])
-        made.add_row(_page(each.context, each.index), day(each.when), f"{each.importance:.2f}", who, cell(each.what))
-    return made
-
-
-def days_table(rows: Iterable[DailySummary]) -> Table:
-    """Return a line per day."""
-    made = table("day", "mood", "messages", "about", figures=("messages",), fills="about")
-    for each in rows:
-        made.add_row(each.date, each.mood, f"{each.messages:,}", cell(each.summary))
-    return made
 
 
 def profile_lines(profile: Profile) -> Iterator[RenderableType]:
@@ -155,11 +135,11 @@ def work_lines(work: Work) -> Iterator[RenderableType]:
     if not work.spent:
         return
     figures = ("calls", "tokens in", "tokens out", "failed", "rejected")
-    made = table("step", *figures, figures=figures)
-    for step, each in sorted(work.spent.items(), key=lambda item: (-item[1].calls, item[0])):
-        counts = numbers((each.calls, each.prompt, each.completion, each.failed, each.rejected))
-        made.add_row(cell(step), *counts)
-    yield made
+    rows = (
+        (step, each.calls, each.prompt, each.completion, each.failed, each.rejected)
+        for step, each in sorted(work.spent.items(), key=lambda item: (-item[1].calls, item[0]))
+    )
+    yield table("step", *figures, rows=rows, figures=figures)
 
 
 def indented(text: Text, columns: int = 2) -> Padding:
@@ -183,22 +163,26 @@ def _days(first: float | None, last: float | None) -> Iterator[str]:
         yield day(first) if day(first) == day(last) else f"{day(first)} to {day(last)}"
 
 
-def _short(pages: Sequence[PageKey]) -> Iterator[str]:
-    """Yield names of pages, the context only where it changes."""
-    last = None
+def _few(pages: Sequence[PageKey]) -> list[str]:
+    """Return names of pages, the context only where it changes; of many, the first two and the last."""
+    names, last = [], None
     for context, index in pages:
-        yield f"#{index}" if context == last else page_name((context, index))
+        names.append(f"#{index}" if context == last else page_name((context, index)))
         last = context
+    return names if len(names) <= 4 else [*names[:2], f"… {len(names) - 3:,} more", names[-1]]
 
 
-def _section(title: str, rows: Sequence[_T], table: Callable[[Sequence[_T]], Table]) -> Iterator[RenderableType]:
+def _section(
+    title: str, names: Sequence[str], rows: Sequence[Iterable[object]], *, figures: Collection[str] = ()
+) -> Iterator[RenderableType]:
+    """Yield a title and a table of the first *rows*, the last column as wide as it can be; nothing without rows."""
     if not rows:
         return
     yield Text(f"\n{title}", style="bold")
-    yield table(rows[:MOST])
+    yield table(*names, rows=rows[:MOST], figures=figures, fills=names[-1])
     if len(rows) > MOST:
         yield Text(f"and {len(rows) - MOST:,} more: memci inspect STORE --memory --json lists them", style="dim")
 
 
-def _page(context: str, index: int) -> Text:
-    return Text(page_name((context, index)))
+def _page(each: QueuedPage | HeldFact | LifeEvent) -> str:
+    return page_name((each.context, each.index))

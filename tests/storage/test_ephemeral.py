@@ -9,12 +9,17 @@ from memci.storage import EphemeralStorage
 from memci.storage.protocol import PageState
 from memci.testing.storage import StorageConformance
 from memci.testing.storage.rows import appended, current
+from tests.storage.plain_store import PlainStore
 
 
 class TestEphemeralStorage(StorageConformance):
     @pytest.fixture
     def storage(self) -> EphemeralStorage:
         return EphemeralStorage()
+
+    @pytest.fixture
+    def known(self) -> type[PlainStore]:
+        return PlainStore
 
 
 def test_memory_is_at_most_twice_the_bodies() -> None:

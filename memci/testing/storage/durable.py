@@ -18,7 +18,7 @@ from ...errors import CorruptRecord, StorageBusy, WriteConflict
 from ...storage.locks import hold
 from ...storage.protocol import Erasure, Storage
 from .conformance import StorageConformance
-from .model import ModelledStore
+from .pair import PairedStore
 from .rows import Reread, append, appended, bodies_of, current, entry, everything, with_op
 
 
@@ -125,7 +125,7 @@ class DurableStorageConformance(StorageConformance):
         small, large = (
             entry(i, canaries[each], at=canaries["at"].decode()) for i, each in enumerate(("body", "large"))
         )
-        pair = ModelledStore(storage)
+        pair = PairedStore(storage)
         pair.append("other", b"stays")
         made = with_op(appended(pair.following("a"), b"", b""), "op", canaries["digest"])
         pair.commit(made._replace(entries=(small, large), compaction=canaries["compaction"].decode()))

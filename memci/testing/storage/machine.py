@@ -1,6 +1,6 @@
-"""A hypothesis machine that drives a store beside a model of lists and dicts (`ModelledStore`).
+"""A hypothesis machine that drives a store beside one that is known to be right (`PairedStore`).
 
-    commit an append, a compaction, a fork, a stale or a repeated one   ──▶  the store and the model answer alike
+    commit an append, a compaction, a fork, a stale or a repeated one   ──▶  both stores answer alike
     erase entries, remove contexts                                      ──▶  and count alike
     put tickets into queues, change and remove them                     ──▶  if they are exactly so
     close and open it again, if it can be                               ──▶  and nothing is lost
@@ -10,6 +10,7 @@ Each run uses ids that no run before it used, so that one store serves all runs,
 This module knows nothing of how a store keeps its rows.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ...errors import InvalidSetting, StorageError, WriteConflict
+from ...storage import EphemeralStorage
 from ...storage.protocol import CheckedStorage, CompactionRow, Erasure, OpRow, PageState, Storage, Ticket, Transition
-from .model import Model, ModelledStore
+from .pair import PairedStore
 from .rows import Reread, appended, forked, tombstone, with_op
 
 _runs, _tokens = count(), count()
@@ -33,12 +35,14 @@ class StorageMachine(RuleBasedStateMachine):
     """Subclass it with the `store` to drive, and `reopen`, if it can be opened again after close()."""
 
     store: Storage
+    make_known: Callable[[], Storage] = EphemeralStorage
+    """makes the one to compare it with"""
     reopen: Reread | None = None
 
     def __init__(self) -> None:
         super().__init__()
         self.run = next(_runs)
-        self.pair = ModelledStore(self.store)
+        self.pair = PairedStore(self.store, type(self).make_known())
         self.waiting: list[Ticket] = []
         """the tickets that are in queues, in order"""
 
@@ -51,7 +55,7 @@ class StorageMachine(RuleBasedStateMachine):
             if parent is None:
                 made = appended(self.pair.following(context), *bodies)
             else:
-                made = forked(parent, context, min(base, self.pair.models[parent].record.head), *bodies)
+                made = forked(parent, context, min(base, self.pair.record(parent).head), *bodies)
             views = tuple((row.seq, 9, 64) for row in made.entries)
             self.pair.commit(with_op(made, "op1")._replace(compaction=name, views=views))
             parent = context
@@ -72,52 +76,53 @@ class StorageMachine(RuleBasedStateMachine):
             () if len(bodies) < 2 else (OpRow("newer", b"n" * 16, 1, ((1, 1),)), OpRow("op1", b"o" * 16, 0, ((1, 0),)))
         )
         moved = appended(record, *bodies)._replace(history=history, ops=ops, compaction=compaction)
-        if record.id in self.pair.models:
+        if record.id in self.pair.contexts:
             moved = moved._replace(record=moved.record._replace(revision=9_999))
             with pytest.raises(WriteConflict):
                 self.store.commit(moved)
         else:
             self.pair.commit(moved)
 
-    @precondition(lambda self: any(model.pages for model in self.pair.models.values()))
+    @precondition(lambda self: self._paged())
     @rule(data=st.data(), compaction=_compactions, state=st.sampled_from(["{}", "[1]"]))
     def edit(self, data: st.DataObject, compaction: str | None, state: str) -> None:
         """Commit a compaction: pages move, views change, no entry comes."""
-        model = data.draw(st.sampled_from([model for model in self.pair.models.values() if model.pages]))
-        moved = data.draw(st.lists(st.sampled_from(list(model.pages.values())), unique=True, max_size=3))
+        name = data.draw(st.sampled_from(self._paged()))
+        moved = data.draw(st.lists(st.sampled_from(list(self.pair.known.pages(name))), unique=True, max_size=3))
         to, turn = data.draw(st.sampled_from(PageState)), data.draw(st.none() | st.integers(0, 9))
         pages = tuple(page._replace(state=to, archived_turn=turn, recall_count=page.recall_count + 1) for page in moved)
-        record = model.following._replace(state=state)
-        self.pair.commit(Transition(record.head, record, (), pages, self._views(data, model), compaction))
+        record = self.pair.following(name)._replace(state=state)
+        self.pair.commit(Transition(record.head, record, (), pages, self._views(data, name), compaction))
 
     @rule(data=st.data(), name=_names, bodies=_bodies, op_id=_ops, compaction=_compactions)
     def fork(
         self, data: st.DataObject, name: str, bodies: list[bytes], op_id: str | None, compaction: str | None
     ) -> None:
         """Make a fork, or try to: by an id that is taken, of itself, of what is not there, or beyond the head."""
-        parent = data.draw(st.sampled_from([*self.pair.models, "nobody", self._id(name)]))
-        model, taken = self.pair.models.get(parent), self.pair.models.get(self._id(name))
-        base = data.draw(st.integers(0, (model.record.head if model else 0) + 1))
+        parent = data.draw(st.sampled_from([*self.pair.contexts, "nobody", self._id(name)]))
+        taken, there = self._id(name) in self.pair.contexts, parent in self.pair.contexts
+        head = self.pair.record(parent).head if there else 0
+        base = data.draw(st.integers(0, head + 1))
         transition = forked(parent, self._id(name), base, *bodies)._replace(compaction=compaction)
         transition = with_op(transition, op_id)
-        if taken is not None and op_id not in taken.ops:
+        if taken and op_id not in [op.op_id for op in self.pair.known.ops(self._id(name))]:
             with pytest.raises(WriteConflict):
                 self.store.commit(transition)
-        elif taken is None and (model is None or base > model.record.head):
+        elif not taken and (not there or base > head):
             with pytest.raises(InvalidSetting):
                 self.store.commit(transition)
         else:
-            self.pair.commit(transition._replace(views=self._views(data, model, base) if model else ()))
+            self.pair.commit(transition._replace(views=self._views(data, parent, base) if there else ()))
 
-    @precondition(lambda self: any(model.record.head for model in self.pair.models.values()))
+    @precondition(lambda self: self._filled())
     @rule(data=st.data(), compaction=_compactions, stale=st.booleans())
     def erase(self, data: st.DataObject, compaction: str | None, stale: bool) -> None:
         """Put tombstones in the place of entries, for all that show them; perhaps one of these is at another state."""
-        models = [model for model in self.pair.models.values() if model.record.head]
         rows = {}
-        for named in data.draw(st.lists(st.sampled_from(models), unique=True, min_size=1, max_size=2)):
-            for seq in data.draw(st.sets(st.integers(0, named.record.head - 1), min_size=1, max_size=3)):
-                rows[named.owner(seq).record.id, seq] = named.record.id
+        for named in data.draw(st.lists(st.sampled_from(self._filled()), unique=True, min_size=1, max_size=2)):
+            head = self.pair.record(named).head
+            for seq in data.draw(st.sets(st.integers(0, head - 1), min_size=1, max_size=3)):
+                rows[self.pair.owner(named, seq), seq] = named
         erasure = self.pair.erasure(*((context, seq) for (_, seq), context in sorted(rows.items())))
         *others, last = (each._replace(compaction=compaction) for each in erasure.transitions)
         if stale:
@@ -134,14 +139,13 @@ class StorageMachine(RuleBasedStateMachine):
         with suppress(StorageError):
             self.store.erase(Erasure(entries=((self._id(name), tombstone(seq)),)))
 
-    @precondition(lambda self: self.pair.models)
+    @precondition(lambda self: self.pair.contexts)
     @rule(data=st.data())
     def remove(self, data: st.DataObject) -> None:
         """Remove contexts, or try to: a fork of them that would be left forbids it."""
-        names = data.draw(st.lists(st.sampled_from(list(self.pair.models)), unique=True, min_size=1, max_size=3))
-        gone = [self.pair.models[name] for name in names]
+        names = data.draw(st.lists(st.sampled_from(self.pair.contexts), unique=True, min_size=1, max_size=3))
         erasure = self.pair.erasure(contexts=tuple(names))
-        if any(model.parent in gone and model not in gone for model in self.pair.models.values()):
+        if any(each.parent in names and each.id not in names for each in self.pair.known.contexts()):
             with pytest.raises(InvalidSetting, match="fork"):
                 self.store.erase(erasure)
         else:
@@ -171,14 +175,14 @@ class StorageMachine(RuleBasedStateMachine):
     def read_a_part(self, name: str, first: int, length: int, containing: bytes | None) -> None:
         """Read some entries, some pages, of each state, and some compactions."""
         context, end = self._id(name), first + length
-        model = self.pair.models.get(context) or Model(self.pair.following(context))
-        expected = [row for row in model.entries[first:end] if containing is None or containing in row.body]
+        known = self.pair.known
+        rows = list(known.entries(context))[first:end]
+        expected = [row for row in rows if containing is None or containing in row.body]
         assert list(self.store.entries(context, first, end, containing=containing)) == expected
         for state in (None, *PageState):
-            pages = [page for _, page in sorted(model.pages.items()) if state in (None, page.state)]
-            pages = [page for page in pages if first <= page.index <= end]
+            pages = [page for page in known.pages(context, state=state) if first <= page.index <= end]
             assert list(self.store.pages(context, first=first, last=end, state=state)) == pages
-        compactions = [row for row in reversed(model.compactions) if row.head <= first]
+        compactions = [row for row in known.compactions(context) if row.head <= first]
         assert list(self.store.compactions(context, head=first)) == compactions
 
     @rule(data=st.data(), name=_names, goes=st.booleans())
@@ -194,7 +198,7 @@ class StorageMachine(RuleBasedStateMachine):
 
     @invariant()
     def reads_alike(self) -> None:
-        """All of the store's answers are the model's."""
+        """Whatever is asked, both stores answer alike."""
         self.pair.check()
         found = [each for each in self.store.tickets() if each.token.startswith(f"{self.run} ")]
         assert sorted(found) == sorted(self.waiting), "tickets of all contexts are there"
@@ -216,8 +220,14 @@ class StorageMachine(RuleBasedStateMachine):
     def _id(self, name: str) -> str:
         return f"{name} {self.run}"
 
-    def _views(self, data: st.DataObject, model: Model, end: int | None = None) -> tuple[tuple[int, int, int], ...]:
-        """Return new views of some of the entries of *model* before *end*."""
-        rows = model.entries[:end]
+    def _paged(self) -> list[str]:
+        return [name for name in self.pair.contexts if list(self.pair.known.pages(name))]
+
+    def _filled(self) -> list[str]:
+        return [record.id for record in self.pair.known.contexts() if record.head]
+
+    def _views(self, data: st.DataObject, name: str, end: int | None = None) -> tuple[tuple[int, int, int], ...]:
+        """Return new views of some of the entries of context *name* before *end*."""
+        rows = list(self.pair.known.entries(name))[:end]
         seen = data.draw(st.lists(st.sampled_from(rows), unique=True, max_size=2)) if rows else []
         return tuple((row.seq, row.tokens + 1, row.clip + 64) for row in seen)

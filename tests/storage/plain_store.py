@@ -1,16 +1,12 @@
-"""A store beside a model of it in lists and dicts: both are changed alike, and then compared.
+"""The promises of a store in lists and dicts, without a thought of cost: `EphemeralStorage` is compared with it.
 
-    pair = ModelledStore(store)
-    pair.append("a", b"0", b"1")                 committed to the store, noted in the model
-    pair.fork("a", "b", 1, b"own")
-    pair.check()                                 all that can be read of a and b is what the model says
-
-This module knows nothing of how a store keeps its rows.
+What is read of a `PlainStore` is all of a context: it takes no bounds.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...storage.protocol import (
+from memci.storage.protocol import (
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -19,10 +15,8 @@ from ...storage.protocol import (
     OpRow,
     PageRow,
     PageState,
-    Storage,
     Transition,
 )
-from .rows import appended, everything, forked, tombstone, with_op
 
 ERASED_DIGEST = bytes(16)
 """the digest of an op that appended an entry that was erased"""
@@ -94,100 +88,59 @@ class Model:
         return sum(op.digest != ERASED_DIGEST for op in found)
 
 
-class ModelledStore:
-    """A store, and a model of each context that was committed through this object."""
+class PlainStore:
+    """The part of `Storage` that is needed to compare a store with it."""
 
-    def __init__(self, store: Storage) -> None:
-        self.store = store
+    def __init__(self) -> None:
         self.models: dict[str, Model] = {}
-        self.removed = {"nobody"}
-        """contexts that are not there"""
 
-    def following(self, context: str) -> ContextRecord:
-        """Return the record of *context* as the next transition carries it, or a new one."""
+    def contexts(self) -> list[ContextRecord]:
+        return [model.record for _, model in sorted(self.models.items())]
+
+    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         model = self.models.get(context)
-        return ContextRecord(context, owner=context, settings="{}", state="{}") if model is None else model.following
+        return None if model is None else (model.record, model.compaction)
+
+    def revision(self, context: str) -> int:
+        return self.models[context].record.revision if context in self.models else 0
+
+    def entries(self, context: str) -> Iterator[EntryRow]:
+        return iter(self.models[context].entries if context in self.models else ())
+
+    def pages(self, context: str, *, state: PageState | None = None) -> Iterator[PageRow]:
+        pages = sorted(self.models[context].pages.items()) if context in self.models else []
+        return (page for _, page in pages if state in (None, page.state))
+
+    def compactions(self, context: str) -> Iterator[CompactionRow]:
+        return reversed(self.models[context].compactions if context in self.models else [])
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        return iter(self.models[context].ops.values() if context in self.models else ())
 
     def commit(self, transition: Transition) -> OpRow | None:
-        """Commit *transition*, and check that the answer is the row of its op if that is known, else None."""
         record, op = transition.record, transition.op
         model = self.models.get(record.id)
         known = model.ops.get(op.op_id) if model is not None and op is not None else None
-        assert self.store.commit(transition) == known, "an op that is known is the answer, and nothing else is"
         if known is None:
             parent = self.models[record.parent] if record.parent is not None else None
             self.models[record.id] = model or Model(record, parent)
             self.models[record.id].apply(transition)
-            self.removed.discard(record.id)
         return known
 
-    def append(self, context: str, *bodies: bytes, op: str | None = None, compaction: str | None = None) -> Transition:
-        """Commit *bodies* as the next page of *context*, and return the transition. O(bodies)."""
-        transition = with_op(appended(self.following(context), *bodies)._replace(compaction=compaction), op)
-        self.commit(transition)
-        return transition
-
-    def fork(
-        self, parent: str, context: str, base: int, *bodies: bytes, op: str | None = None, compaction: str | None = None
-    ) -> Transition:
-        """Commit *context* as a fork of *parent*, and return the transition. O(bodies)."""
-        transition = with_op(forked(parent, context, base, *bodies)._replace(compaction=compaction), op)
-        self.commit(transition)
-        return transition
-
-    def erasure(self, *entries: tuple[str, int], contexts: tuple[str, ...] = ()) -> Erasure:
-        """Return the erasure of *entries* (context, seq) and of whole *contexts*, with the transitions it needs."""
-        showing = [
-            model
-            for name, model in self.models.items()
-            if name not in contexts and any(self.models[context].shows(model, seq) for context, seq in entries)
-        ]
-        after = tuple(Transition(model.record.head, model.following) for model in showing)
-        return Erasure(contexts, tuple((context, tombstone(seq)) for context, seq in entries), after)
-
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Erase, and check the counts."""
         gone = [self.models[each] for each in dict.fromkeys(erasure.contexts) if each in self.models]
         buried = [(self.models[context].owner(row.seq), row) for context, row in erasure.entries]
         changed = [self.models[each.record.id] for each in erasure.transitions]
         shown = [{row.seq for owner, row in buried if owner.shows(model, row.seq)} for model in changed]
         compactions = sum(len(model.compactions) for model in (*gone, *changed))
-        erased = self.store.erase(erasure)
         ops = sum(len(model.ops) for model in gone)
         ops += sum(model.forget(seqs) for model, seqs in zip(changed, shown, strict=True))
         entries = sum(len(model.own) for model in gone) + len(buried)
         pages = sum(len(model.pages) for model in gone)
-        expected = ErasedRows(len(gone), entries, pages, compactions, ops)
-        assert erased._replace(scrubbed=True) == expected, "the rows that are gone are counted"
         for owner, row in buried:
             owner.own[row.seq - owner.record.base] = row
         for model, transition in zip(changed, erasure.transitions, strict=True):
             model.apply(transition)
         for model in gone:
             del self.models[model.record.id]
-            self.removed.add(model.record.id)
-        return erased
-
-    def check(self, store: Storage | None = None) -> None:
-        """Check that all that can be read is what the models say, in *store* if it is given, which is used from now on.
-
-        O(everything).
-        """
-        self.store = store or self.store
-        known = [record for record in self.store.contexts() if record.id in self.models or record.id in self.removed]
-        assert known == [model.record for _, model in sorted(self.models.items())], "contexts are there, by id"
-        for context in self.removed:
-            assert everything(self.store, context) == [(None, 0, [], [], [], [])], (
-                "nothing is read of what is not there"
-            )
-        for context, model in self.models.items():
-            assert self.store.load(context) == (model.record, model.compaction), "the record and the last compaction"
-            assert self.store.revision(context) == model.record.revision, "the revision is the record's"
-            assert list(self.store.entries(context)) == model.entries, "entries are all there, in order"
-            assert list(self.store.compactions(context)) == model.compactions[::-1], "compactions, newest first"
-            ops = list(self.store.ops(context))
-            assert sorted(ops) == sorted(model.ops.values()), "ops are known"
-            assert [op.first for op in ops] == sorted(op.first for op in ops), "ops come by their first seq"
-            for state in (None, *PageState):
-                pages = [page for _, page in sorted(model.pages.items()) if state in (None, page.state)]
-                assert list(self.store.pages(context, state=state)) == pages, "pages are in their last state, by index"
+        return ErasedRows(len(gone), entries, pages, compactions, ops)

@@ -1,0 +1,104 @@
+"""A store beside one that is known to be right: both are changed alike, and then compared.
+
+    pair = PairedStore(store)
+    pair.append("a", b"0", b"1")                 committed to both, which answered alike
+    pair.fork("a", "b", 1, b"own")
+    pair.check()                                 all that can be read of a and b is alike
+
+This module knows nothing of how a store keeps its rows.
+"""
+
+from ...storage import EphemeralStorage
+from ...storage.protocol import ContextRecord, ErasedRows, Erasure, OpRow, PageState, Storage, Transition
+from .rows import appended, current, forked, tombstone, with_op
+
+
+class PairedStore:
+    """The *store* that is tested beside the one that is *known* to be right; both are empty."""
+
+    def __init__(self, store: Storage, known: Storage | None = None) -> None:
+        self.store = store
+        self.known = EphemeralStorage() if known is None else known
+        self.removed = {"nobody"}
+        """contexts that are not there"""
+
+    @property
+    def contexts(self) -> list[str]:
+        """The ids of all contexts. O(contexts)."""
+        return [record.id for record in self.known.contexts()]
+
+    def record(self, context: str) -> ContextRecord:
+        """Return the record of *context*, which is there."""
+        loaded = self.known.load(context)
+        assert loaded is not None, "the context is there"
+        return loaded[0]
+
+    def following(self, context: str) -> ContextRecord:
+        """Return the record of *context* as the next transition carries it, or a new one."""
+        return current(self.known, context)
+
+    def owner(self, context: str, seq: int) -> str:
+        """Return the context that holds entry *seq* of *context*. O(generations)."""
+        record = self.record(context)
+        return self.owner(record.parent, seq) if record.parent is not None and seq < record.base else context
+
+    def commit(self, transition: Transition) -> OpRow | None:
+        """Commit *transition*, and check that the answer is the row of its op if that is known, else None."""
+        op = self.known.commit(transition)
+        assert self.store.commit(transition) == op, "an op that is known is the answer, and nothing else is"
+        self.removed.discard(transition.record.id)
+        return op
+
+    def append(self, context: str, *bodies: bytes, op: str | None = None, compaction: str | None = None) -> Transition:
+        """Commit *bodies* as the next page of *context*, and return the transition. O(bodies)."""
+        transition = with_op(appended(self.following(context), *bodies)._replace(compaction=compaction), op)
+        self.commit(transition)
+        return transition
+
+    def fork(
+        self, parent: str, context: str, base: int, *bodies: bytes, op: str | None = None, compaction: str | None = None
+    ) -> Transition:
+        """Commit *context* as a fork of *parent*, and return the transition. O(bodies)."""
+        transition = with_op(forked(parent, context, base, *bodies)._replace(compaction=compaction), op)
+        self.commit(transition)
+        return transition
+
+    def erasure(self, *entries: tuple[str, int], contexts: tuple[str, ...] = ()) -> Erasure:
+        """Return the erasure of *entries* (context, seq) and of whole *contexts*, with the transitions it needs."""
+        gone = [(self.owner(context, seq), seq) for context, seq in entries]
+        after = tuple(
+            Transition(record.head, self.following(record.id))
+            for record in self.known.contexts()
+            if record.id not in contexts
+            and any(seq < record.head and self.owner(record.id, seq) == owner for owner, seq in gone)
+        )
+        return Erasure(contexts, tuple((context, tombstone(seq)) for context, seq in entries), after)
+
+    def erase(self, erasure: Erasure) -> ErasedRows:
+        """Erase, and check the counts."""
+        expected, erased = self.known.erase(erasure), self.store.erase(erasure)
+        assert erased._replace(scrubbed=True) == expected, "the rows that are gone are counted"
+        self.removed.update(erasure.contexts)
+        return erased
+
+    def check(self, store: Storage | None = None) -> None:
+        """Check that all that can be read is alike, in *store* if it is given, which is used from now on.
+
+        O(everything).
+        """
+        self.store = store or self.store
+        names = {*self.contexts, *self.removed}
+        there = [record for record in self.store.contexts() if record.id in names]
+        assert there == self.known.contexts(), "contexts are there, by id, and what was removed is not"
+        for name in names:
+            assert self.store.load(name) == self.known.load(name), "the record and the last compaction"
+            assert self.store.revision(name) == self.known.revision(name), "the revision is the record's"
+            assert list(self.store.entries(name)) == list(self.known.entries(name)), "entries are all there, in order"
+            compactions = list(self.known.compactions(name))
+            assert list(self.store.compactions(name)) == compactions, "compactions, newest first"
+            ops = list(self.store.ops(name))
+            assert sorted(ops) == sorted(self.known.ops(name)), "ops are known"
+            assert [op.first for op in ops] == sorted(op.first for op in ops), "ops come by their first seq"
+            for state in (None, *PageState):
+                pages = list(self.known.pages(name, state=state))
+                assert list(self.store.pages(name, state=state)) == pages, "pages are in their last state, by index"

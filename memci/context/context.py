@@ -148,8 +148,9 @@ class Context:
             StorageBusy: If another handle held the lock for *wait* seconds.
             StorageError: If the store can't be opened or read.
         """
-        request = _request(id, owner, system, counter, nonce, model, window, reply, policy, memory)
-        request = request._replace(change_owner=change_owner)
+        given: dict[str, object] = {"model": model, "window": window, "reply": reply}
+        more = {"owner": owner, "change_owner": change_owner, "system": system, "counter": counter, "nonce": nonce}
+        request = _request(id, given, policy, memory, **more)
         if format is not None and format not in FORMATS:
             raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
         if chat is not None:
@@ -183,8 +184,9 @@ class Context:
             InvalidSetting: If there is no such context or no such turn, or an argument makes no sense.
             StorageError: If the store can't be opened or read.
         """
-        request = _request(id, None, system, counter, None, model, window, reply, policy, memory)
-        request = request._replace(read_only=True, recount=at is not None)
+        given: dict[str, object] = {"model": model, "window": window, "reply": reply}
+        more = {"system": system, "counter": counter, "read_only": True, "recount": at is not None}
+        request = _request(id, given, policy, memory, **more)
         return cls(store, request, policy, memory=memory, at=at)
 
     @classmethod
@@ -453,15 +455,15 @@ class Context:
             state = window.calibrated(usage, self._parts.renderer.predicted)
             drafted = self._draft(_flat(messages), opens_page=opens_page)
             seq = window.record.head
-            if not drafted.nodes:
+            if not drafted.messages:
                 writer.store_state(state)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             if self._parts.memory_page is not None:
                 state = self._parts.memory_page.kept(state, drafted)
             known = writer.append(drafted, state, op_id=op_id, at=when)
+            places = known.entries if known else [each.place for each in drafted.messages]
             entries = tuple(
-                Entry(page, ordinal, node.message["role"])
-                for (page, ordinal), node in zip(known.entries if known else drafted.places, drafted.nodes, strict=True)
+                Entry(*place, each.node.message["role"]) for place, each in zip(places, drafted.messages, strict=True)
             )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
             if known is None and (window.crowded or writer.due):
@@ -836,18 +838,12 @@ def _check_chat(chat: object, memory: MemoryBackend | None) -> None:
 
 def _request(
     id: str,  # noqa: A002
-    owner: str | None,
-    system: str | None,
-    counter: Callable[[str], int] | None,
-    nonce: str | None,
-    model: str | None,
-    window: int | None,
-    reply: int | None,
+    given: dict[str, object],
     policy: Policy | None,
     memory: MemoryBackend | None,
+    **more: Any,
 ) -> OpenRequest:
     """Return the arguments of `open` as a request; what it asks for is checked where it is loaded."""
-    given: dict[str, object] = {"model": model, "window": window, "reply": reply}
     if policy is not None:
         from ..settings import Policy  # pydantic takes half of the time of `import memci`
 
@@ -857,7 +853,7 @@ def _request(
         given |= policy.given
     if memory is not None and not isinstance(memory, MemoryBackend):
         raise InvalidSetting("memory", f"expected a MemoryBackend, got {type(memory).__name__}")
-    return OpenRequest(id, owner, system, counter, nonce, given, searchable=not isinstance(memory, NullMemory))
+    return OpenRequest(id, given=given, searchable=not isinstance(memory, NullMemory), **more)
 
 
 def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence[MessageLike]:

@@ -130,11 +130,7 @@ class MemoryClient:
         return False
 
     def search(self, query: SearchQuery, *, k: int, budget: int | None = None) -> Recollection:
-        """Return what the memory knows of *query*, without the pages that stand whole in the window.
-
-        Raises:
-            StorageError: If the memory can't be read, or a page that waits can't be fed.
-        """
+        """Return what the memory knows of *query*, without the pages that stand whole in the window."""
         if self.off:
             return Recollection(query.text)
         feed = self._open_feed()
@@ -161,11 +157,7 @@ class MemoryClient:
         return True
 
     def flush(self) -> None:
-        """Feed the memory all pages that wait. O(pages that wait).
-
-        Raises:
-            StorageError: If it can't store them; they are fed again later.
-        """
+        """Feed the memory all pages that wait (see `MemoryFeed.send`). O(pages that wait)."""
         if not self.off and not self._read_only:
             self._open_feed().retry()
             self._open_feed().send(_ALL)

@@ -84,11 +84,7 @@ class MemoryFeed:
         return sent
 
     def retry(self) -> None:
-        """Send the pages that were set aside again, whole. O(their messages).
-
-        Raises:
-            StorageError: As `send`.
-        """
+        """Send the pages that were set aside again, whole; it raises as `send`. O(their messages)."""
         for index in sorted(self.aside):
             self._send_page(index)
 

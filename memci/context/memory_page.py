@@ -44,14 +44,11 @@ class MemoryPage:
 
     def kept(self, state: WindowState, draft: Draft) -> WindowState:
         """Return *state* with what was found for the page that *draft* opens, if it opens one."""
-        opened = [
-            (page, node) for (page, _), node, opens in zip(draft.places, draft.nodes, draft.opens, strict=True) if opens
-        ]
-        if not opened:
+        opened = next((each for each in reversed(draft.messages) if each.opens), None)
+        if opened is None:
             return state
-        page, node = opened[-1]
-        found = self._found if self._found is not None and self._found[0] == _query(node.message) else None
-        return replace(state, recollection=(page, found[1]) if found is not None else None)
+        found = self._found if self._found is not None and self._found[0] == _query(opened.node.message) else None
+        return replace(state, recollection=(opened.place[0], found[1]) if found is not None else None)
 
     def placed(self, view: list[Message], pending: list[Message], predicted: int) -> list[Message]:
         """Return the rendering *view* with the memory page in it, as far as there is room.
@@ -63,7 +60,9 @@ class MemoryPage:
         """
         first = next((each for each in reversed(pending) if each.get("role") == "user"), None)
         text = self._for(_query(first)) if first is not None else self._of_open_page()
-        at = len(view) - len(pending) + _position(pending, first) if first is not None else _start(self._window, view)
+        at = _start(self._window, view)
+        if first is not None:
+            at = len(view) - len(pending) + next(at for at, each in enumerate(pending) if each is first)
         window = self._window
         message: Message = {"role": "user", "content": text}
         cost = window.weigh(message) if text else 0
@@ -116,10 +115,6 @@ class MemoryPage:
 
 def _query(message: Message) -> str:
     return text_of(message)[:LONGEST_QUERY]
-
-
-def _position(pending: list[Message], first: Message | None) -> int:
-    return next(at for at, each in enumerate(pending) if each is first)
 
 
 def _start(window: Window, view: list[Message]) -> int | None:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import InvalidMessage, OpenToolGroup
-from ..history.writer import Writer
+from ..history.writer import Goal, Writer
 from ..messages import Message, call_name, plain
-from ..segments.budget import Plan, Unit, check
+from ..segments.budget import Plan, check
 from ..tokens import tools_tokens
 from ..window.draft import Draft
 from ..window.drafting import clipped_draft, counted
@@ -37,30 +37,20 @@ class Renderer:
         """tokens of the messages that were pending last, by their bytes"""
 
     def view(self, *, tools: Sequence[Message], strict: bool) -> list[Message]:
-        """Return what was appended.
-
-        Raises:
-            OpenToolGroup: If calls at the tail wait for their results and *strict* holds; nothing has changed then.
-            BudgetExceeded: If it can't fit.
-        """
+        """Return what was appended. It raises what `Context.render` says; nothing has changed then."""
         window, active = self._window, self._window.active
         if strict and active.missing:
             raise OpenToolGroup(active.missing)
         self._weigh(tools)
         if self._postponed or window.tokens > window.limits.budget:
-            self.compaction(low=self._low)
+            self.compaction(Goal(low=self._low))
             check(window.occupancy(), window.limits)
         self.predicted = window.tokens
         view = window.front + active.view
         return view + active.tail() if active.missing else view
 
     def pending(self, drafted: Callable[[], Draft], *, tools: Sequence[Message], strict: bool) -> list[Message]:
-        """Return what was appended, and the messages that *drafted* gives, which are not appended yet.
-
-        Raises:
-            OpenToolGroup: If calls at the tail would wait for their results then, and *strict* holds.
-            BudgetExceeded: If it can't fit.
-        """
+        """Return what was appended, and the messages that *drafted* gives, which are not appended yet."""
         window = self._window
         draft = drafted()
         shown, missing, units = window.aside(draft)
@@ -70,12 +60,11 @@ class Renderer:
         added = sum(unit.tokens for unit in units)
         full = window.tokens + added > window.limits.budget
         if full or self._postponed:
-            settles = any(node.message["role"] != "tool" for node in draft.nodes)
-            low = None if full else window.tokens
-            plan = self.compaction(pending=units, settles=settles, low=low)
+            settles = any(each.node.message["role"] != "tool" for each in draft.messages)
+            goal = Goal(units, settles, None if full else window.tokens)
+            plan = self.compaction(goal)
             if plan.clips:  # what was clipped came out smaller: the rest of the room is for what is pending, at once
-                units = window.aside(drafted())[2]
-                plan = self.compaction(pending=units, settles=settles, low=low)
+                plan = self.compaction(goal._replace(pending=window.aside(drafted())[2]))
             draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
             check(window.occupancy(units), window.limits)
@@ -84,17 +73,9 @@ class Renderer:
         self.predicted = window.tokens + added
         return window.front + window.active.view + shown
 
-    def compaction(
-        self,
-        *,
-        pending: tuple[Unit, ...] = (),
-        settles: bool = False,
-        low: int | None = None,
-        fewest: int | None = None,
-        most: int | None = None,
-    ) -> Plan:
+    def compaction(self, goal: Goal) -> Plan:
         """Start a compaction: the one way in which a window is rewritten (see `Writer.compaction`)."""
-        plan = self._writer.compaction(pending=pending, settles=settles, low=low, fewest=fewest, most=most)
+        plan = self._writer.compaction(goal)
         self._postponed = False
         return plan
 
@@ -107,8 +88,8 @@ class Renderer:
         self._writer.check_writable()
         tokens = self._window.active.messages.tokens
         if keep is None:
-            return self.compaction(low=int(self._window.limits.keep * tokens), fewest=1)
-        return self.compaction(low=tokens, most=keep)
+            return self.compaction(Goal(low=int(self._window.limits.keep * tokens), fewest=1))
+        return self.compaction(Goal(low=tokens, most=keep))
 
     def compaction_after_append(self) -> None:
         """Start the compaction that an append made due; what goes wrong is raised by the next rendering, not here.
@@ -116,7 +97,7 @@ class Renderer:
         What was appended is stored by now: raised here, the error would make its caller append it again.
         """
         try:
-            self.compaction(low=self._low)
+            self.compaction(Goal(low=self._low))
         except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this compaction again
             self._postponed = True
 

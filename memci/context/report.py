@@ -129,7 +129,6 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     state = window.state
     counts["unloaded"] = window.record.next_page - 1 - state.undone - state.erased - sum(counts.values())
     counts["undone"], counts["erased"] = state.undone, state.erased
-    settings, state = window.settings, window.state
     warnings = []
     if not window.count.exact:
         warnings.append(f"tokens are counted as {window.count.name}, which is not the model's own vocabulary")
@@ -153,7 +152,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
         },
         total=window.tokens,
         budget=window.limits.budget,
-        window=settings.window,
+        window=window.settings.window,
         counter=window.count.name,
         exact=window.count.exact,
         ratio=window.ratio,

@@ -50,11 +50,7 @@ class ToolDispatch:
         return answers
 
     def text(self, arguments: object, parts: int = 1) -> str:
-        """Return the text that answers a recall with *arguments* (JSON), one of *parts* that share the room.
-
-        Raises:
-            HandlePoisoned: If the store has to be opened again.
-        """
+        """Return the text that answers a recall with *arguments* (JSON), one of *parts* that share the room."""
         window = self._window
         text, index = answer(
             arguments,

@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 
 from ..errors import CorruptRecord, InvalidSetting, WriteConflict
-from ..messages import Message
 from ..storage import Storage
 from ..storage.codec import ORJSON
 from ..storage.protocol import ContextRecord, EntryRow, PageRow
@@ -120,10 +119,6 @@ def _page(page: PageRow) -> str:
 def _chat(storage: Storage, record: ContextRecord) -> Iterator[str]:
     system = json.loads(record.settings).get("system")
     if system is not None:
-        yield _message({"role": "system", "content": system})
+        yield line_of({"role": "system", "content": system})
     for message in Reader(storage, record.id).messages(record):
-        yield _message(message)
-
-
-def _message(message: Message) -> str:
-    return line_of(message)
+        yield line_of(message)

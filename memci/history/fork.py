@@ -17,17 +17,9 @@ from .loader import check_free, check_name, taken
 
 
 def forked(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> None:  # noqa: A002
-    """Store the context *id*, which continues from *window*. O(pages).
+    """Store the context *id* in *target*, which continues from *window* (see `Context.fork`). O(pages).
 
-    Args:
-        source: The store that the window was read from, perhaps as of an earlier turn: it has the pages.
-        target: The store of the context of the window, which gets the new one.
-        window: The window that both contexts share.
-        id: The id of the new context.
-        owner: Its owner; None: the same owner.
-
-    Raises:
-        InvalidSetting: If there is a context *id* already, or *id* or *owner* is no name.
+    *source* has the pages: the store that the window was read from, perhaps as of an earlier turn.
     """
     check_free(target, id)
     if owner is not None:

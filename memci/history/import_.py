@@ -60,14 +60,9 @@ def imported(
     counter: Callable[[str], int] | None = None,
     key: bytes | None = None,
 ) -> str:
-    """Store the context that *lines* hold, whole or not at all, and return its id. O(lines), all of it in memory.
+    """Store the context that *lines* hold, whole or not at all, and return its id (see `Context.import_`).
 
-    Args:
-        storage: The store that gets the context.
-        lines: What `exported` returned, with or without newlines; one context only.
-        id: The new id; default: the id in the export. The owner stays the same.
-        counter: The context's counter, if it was opened with one of its own: counts the window again.
-        key: The lines must be signed with this key; None: a signature is not checked.
+    O(lines), all of it in memory. *lines* are what `exported` returned, with or without newlines, of one context only.
 
     Raises:
         InvalidSetting: If the lines are not what was exported, or not signed with *key*; it names the line. Or if there
@@ -97,15 +92,9 @@ def committed(storage: Storage, transition: Transition, *, id: str | None = None
 def transitions(
     lines: Iterable[str], *, counter: Callable[[str], int] | None = None, key: bytes | None = None
 ) -> Iterator[Transition]:
-    """Yield the transition that creates each context in *lines*, checked. O(lines).
+    """Yield the transition that creates each context in *lines*, checked; they follow one another. O(lines).
 
-    Args:
-        lines: As for `imported`; the contexts follow one another.
-        counter: As for `imported`.
-        key: As for `imported`.
-
-    Raises:
-        InvalidSetting: As for `imported`, when the line is reached.
+    What is wrong is raised as by `imported`, when the line is reached.
     """
     check_key(key)
     texts = ((number, stripped(number, line)) for number, line in enumerate(lines, 1))

@@ -10,7 +10,6 @@ from heapq import nsmallest
 
 from ..errors import InvalidSetting, brief
 from ..storage import Storage
-from ..storage.protocol import ContextRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +29,7 @@ class ContextInfo:
 
 
 def listed(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:
-    """Return the contexts of *storage* in the order of their ids. O(contexts in the store).
-
-    Args:
-        storage: The store.
-        owner: Only contexts of this owner; None: of every owner.
-        after: Only ids above this one, for the next page of a listing; None: from the first one on.
-        limit: How many at the most.
-
-    Raises:
-        InvalidSetting: If an argument makes no sense; it names the argument.
-    """
+    """Return the contexts of *storage* in the order of their ids (see `Context.list`). O(contexts in the store)."""
     for name, value in (("owner", owner), ("after", after)):
         if value is not None and not isinstance(value, str):
             raise InvalidSetting(name, f"expected a name (a str), got {brief(value)}")
@@ -51,9 +40,7 @@ def listed(storage: Storage, *, owner: str | None, after: str | None, limit: int
         for record in storage.contexts()
         if owner in (None, record.owner) and (after is None or record.id > after)
     )
-    return [_info(record) for record in nsmallest(limit, records, key=lambda record: record.id)]
-
-
-def _info(record: ContextRecord) -> ContextInfo:
-    pages = record.next_page - 1
-    return ContextInfo(record.id, record.owner, record.head, pages, record.turn, record.parent)
+    return [
+        ContextInfo(record.id, record.owner, record.head, record.next_page - 1, record.turn, record.parent)
+        for record in nsmallest(limit, records, key=lambda record: record.id)
+    ]

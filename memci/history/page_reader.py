@@ -6,12 +6,11 @@
 This module knows nothing of why a page is read.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 
 from ..chapters.chapter import Entry
 from ..chapters.messagelist import MessageNode
-from ..chapters.toolgroups import late_result
+from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import PageNotFound, brief
 from ..messages import Message, tool_calls
 from ..storage.protocol import EntryRow, PageRow, PageState
@@ -29,26 +28,19 @@ def read_back(window: Window, reader: Reader, row: PageRow) -> StoredPage:
 def as_nodes(
     window: Window, reader: Reader, row: PageRow, entries: Sequence[tuple[EntryRow, Message]], *, recount: bool
 ) -> StoredPage:
-    """Return *entries* of the page *row* as nodes. O(messages of the page).
+    """Return the page *row* and its *entries* as *window* shows them, or will show them. O(messages of the page).
 
-    Args:
-        window: The window that shows, or will show, the page.
-        reader: Reads the page that *row* was split off from.
-        row: The row of the page.
-        entries: Its entries with their messages.
-        recount: Whether to count the tokens of each again; else those of the store are trusted.
+    With *recount* the tokens of each are counted again; else those of the store are trusted.
     """
     base = reader.base(row, window.record)
     nodes = []
-    waiting: Counter[str] = Counter()
+    calls = OpenCalls(())
     for entry, message in entries:
         view = window.shown(message, entry.clip, row.continues or row.index, entry.seq - base + 1)
         node = MessageNode(message, entry.tokens, seq=entry.seq, clip=entry.clip, quotes=entry.quotes, view=view)
-        late = message["role"] == "tool" and not waiting[message["tool_call_id"]]
+        late = message["role"] == "tool" and calls.take(message["tool_call_id"]) is None
         if message["role"] != "tool":
-            waiting = Counter(call["id"] for call in tool_calls(message))
-        elif not late:
-            waiting[message["tool_call_id"]] -= 1
+            calls = OpenCalls(tool_calls(message))
         if recount:
             node.tokens = window.weigh(late_result(view, window.state.nonce) if late else view)
         nodes.append(node)
@@ -56,11 +48,9 @@ def as_nodes(
 
 
 def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> RecalledPage:
-    """Return page *index*, or the page of its interaction that holds *entry*. O(messages of the page).
+    """Return page *index*, or the page of its interaction that holds *entry*; it raises as `Context.recall_page`.
 
-    Raises:
-        PageNotFound: If there is no such page or entry; `Undone` if it was taken back, `Erased` if it was erased.
-        StorageError: If it can't be read.
+    O(messages of the page).
     """
     record = window.record
     row = window.row(index) or reader.page(index, record)

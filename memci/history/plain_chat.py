@@ -109,12 +109,9 @@ def exported_chat(
     id: str,  # noqa: A002
     open_context: Callable[[Storage, PlainChat], Appending],
 ) -> Iterator[str]:
-    """Return *chat* as the lines of an export. O(messages), all in memory.
+    """Return *chat* as the lines of an export of the context *id*. O(messages), all in memory.
 
-    Args:
-        chat: What `read_chat` returned.
-        id: The id of the new context.
-        open_context: Opens the context *id* for the chat, in the store that it is called with.
+    *open_context* opens that context for the chat, in the store that it is called with.
 
     Raises:
         InvalidSetting: If the chat has more than one system prompt.

@@ -32,10 +32,9 @@ class Undo(NamedTuple):
 
 
 def undone(storage: Storage, window: Window, reader: Reader) -> Undo:
-    """Return what changes when the newest interaction of *window* is taken back. O(pages behind it + its messages).
+    """Return what changes when the newest interaction of *window* is taken back; PageNotFound if there is none.
 
-    Raises:
-        PageNotFound: If there is none.
+    O(pages behind it + its messages).
     """
     record = window.record
     rows = _newest_interaction(storage, window)

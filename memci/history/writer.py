@@ -9,10 +9,11 @@ detected: by the store at a commit, and by `Writer.check_revision` before a rend
 nothing is stored. This module knows nothing of tools or of rendering.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
+from typing import NamedTuple
 
 from ..chapters.contents import ContentsPage
 from ..chapters.unload import UnloadRule, rules_of
@@ -35,6 +36,21 @@ from .reader import Reader
 from .undo import undone
 
 _LOG = logging.getLogger("memci")
+
+
+class Goal(NamedTuple):
+    """What a compaction makes room for, and how far it goes."""
+
+    pending: tuple[Unit, ...] = ()
+    """the cost of messages that are to be rendered but not appended yet"""
+    settles: bool = False
+    """whether they end the open tool group"""
+    low: int | None = None
+    """tokens that the active pages may hold afterwards; None: the watermark"""
+    fewest: int | None = None
+    """pages at which the watermark stops; None: the setting"""
+    most: int | None = None
+    """how many closed pages may stay; None: the setting"""
 
 
 class Writer:
@@ -63,31 +79,21 @@ class Writer:
         self._wrote = False
 
     def append(self, draft: Draft, state: WindowState, *, op_id: str | None, at: str | None) -> OpRow | None:
-        """Store *draft*, then add it to the window. O(messages of the draft).
+        """Store *draft*, then add it to the window, whose state is *state* afterwards. O(messages of the draft).
 
-        Args:
-            draft: The messages, checked and counted.
-            state: The state of the window afterwards.
-            op_id: Names the append, so that repeating it stores nothing; None: it has no name.
-            at: When the messages were said (ISO 8601), or None.
-
-        Returns:
-            None; or the stored row of *op_id*, if an append of that name is stored already: then nothing has changed.
-
-        Raises:
-            OpConflict: If *op_id* was used before with other messages.
-            Undone: If the messages of *op_id* were taken back; `Erased` if they were erased.
-            WriteConflict: If another writer has changed the context.
+        Return None; or the stored row of *op_id*, if an append of that name is stored already: then nothing has
+        changed. It raises what `Context.append_turn` says.
         """
         window = self._window
         record, rows = window.drafted(draft, state)
         entries = tuple(
-            EntryRow(node.seq, codec, body, digest(codec, body), node.tokens, node.clip, node.quotes, at)
-            for node, (codec, body) in zip(draft.nodes, draft.bodies, strict=True)
+            EntryRow(node.seq, *body, digest(*body), node.tokens, node.clip, node.quotes, at)
+            for node, _, _, body, _, _ in draft.messages
         )
         op = None
         if op_id is not None:
-            op = OpRow(op_id, _op_digest(draft), window.record.head, draft.places)
+            whole = blake2b(b"".join(row.digest for row in entries), digest_size=16)
+            op = OpRow(op_id, whole.digest(), window.record.head, tuple(each.place for each in draft.messages))
         known = self._commit(Transition(window.record.head, record, entries, rows, op=op))
         if known is not None:
             if known.digest == bytes(len(known.digest)):
@@ -98,28 +104,13 @@ class Writer:
                 self._reader.page(index, window.record)
             return known
         window.append(draft, record, rows)
-        for node, (page, _), tokens in zip(draft.nodes, draft.places, draft.whole, strict=True):
-            if node.clip:
-                self._notify(Event("clip", record.id, (page,), tokens))
+        for each in draft.messages:
+            if each.node.clip:
+                self._notify(Event("clip", record.id, each.place[:1], each.whole))
         return None
 
-    def compaction(
-        self,
-        *,
-        pending: tuple[Unit, ...] = (),
-        settles: bool = False,
-        low: int | None = None,
-        fewest: int | None = None,
-        most: int | None = None,
-    ) -> Plan:
-        """Make a compaction that leaves room for *pending* units, and return its plan. O(messages in the window).
-
-        Args:
-            pending: The cost of messages that are to be rendered but not appended yet.
-            settles: Whether they end the open tool group.
-            low: Tokens that the active pages may hold afterwards; default: the watermark.
-            fewest: Pages at which the watermark stops; default: the setting.
-            most: How many closed pages may stay; default: the setting.
+    def compaction(self, goal: Goal) -> Plan:
+        """Make the compaction that reaches *goal*, and return its plan. O(messages in the window).
 
         Raises:
             BudgetExceeded: If the window can't fit. Nothing has changed.
@@ -133,14 +124,14 @@ class Writer:
             for index in window.state.relist
             if index not in own and index not in window.rows and index not in window.state.pins
         ]
-        occupancy = window.occupancy(pending, settles=settles)
+        occupancy = window.occupancy(goal.pending, settles=goal.settles)
         coming = tuple(
             ClosedPage(page.row.index, sum(node.tokens for node in page.nodes), pinned=True) for page in pinned
         )
-        limits = window.limits if fewest is None else replace(window.limits, fewest=fewest)
-        if most is not None:
-            limits = replace(limits, active_pages=most, keep=1.0)
-        plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=low)
+        limits = window.limits if goal.fewest is None else replace(window.limits, fewest=goal.fewest)
+        if goal.most is not None:
+            limits = replace(limits, active_pages=goal.most, keep=1.0)
+        plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=goal.low)
         summaries: Mapping[int, Summary] = {}
         if self._summaries is not None:
             listed = [*plan.archive, *(page.row.index for page in recalled), *improvable(window, plan)]
@@ -189,13 +180,7 @@ class Writer:
             window.listed[index] = row
 
     def pin(self, index: int) -> None:
-        """Keep page *index* in the window; if it has left, it comes back at the next compaction.
-
-        Raises:
-            InvalidSetting: If it is a part of the open page.
-            PageNotFound: If there is no such page.
-            BudgetExceeded: If it does not fit beside system, pins and a quarter for the open page.
-        """
+        """Keep page *index* in the window, as `Context.pin` says; a part of the open page is InvalidSetting."""
         window, state = self._window, self._window.state
         row = self._row(index)
         if row.continues is not None and row.continues == window.record.open_page:
@@ -219,11 +204,7 @@ class Writer:
             self.store_state(replace(state, pins=tuple(each for each in state.pins if each != index)))
 
     def undo(self) -> list[Message]:
-        """Take back the newest interaction and return its messages. O(pages behind it + its messages).
-
-        Raises:
-            PageNotFound: If there is none.
-        """
+        """Take back the newest interaction and return its messages (see `undone`)."""
         window = self._window
         undo = undone(self._storage, window, self._reader)
         self._commit(undo.transition, undo.contents if undo.contents != window.contents else None)
@@ -294,10 +275,3 @@ class Writer:
             self._unwritten = None
             self._wrote = True
         return known
-
-
-def _op_digest(draft: Draft) -> bytes:
-    whole = hashlib.blake2b(digest_size=16)
-    for codec, body in draft.bodies:
-        whole.update(digest(codec, body))
-    return whole.digest()

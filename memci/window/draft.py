@@ -11,20 +11,26 @@ from ..messages import Message
 from ..storage.protocol import PageRow
 
 
+class DraftMessage(NamedTuple):
+    """One message on its way into a window."""
+
+    node: MessageNode
+    opens: bool
+    """whether it opens a page"""
+    place: tuple[int, int]
+    """its page and ordinal"""
+    body: tuple[int, bytes]
+    """its codec and bytes"""
+    whole: int
+    """its tokens before it was clipped"""
+    late: bool
+    """whether it is a result that no open call waits for"""
+
+
 class Draft(NamedTuple):
     """Messages on their way into a window."""
 
-    nodes: tuple[MessageNode, ...]
-    opens: tuple[bool, ...]
-    """whether each opens a page"""
-    places: tuple[tuple[int, int], ...]
-    """(page, ordinal) of each"""
-    bodies: tuple[tuple[int, bytes], ...]
-    """codec and bytes of each"""
-    whole: tuple[int, ...] = ()
-    """tokens of each, before it was clipped"""
-    late: tuple[bool, ...] = ()
-    """whether each is a result that no open call waits for"""
+    messages: tuple[DraftMessage, ...]
     interrupted: tuple[str, ...] = ()
     """ids of calls that will not get a result any more, because something else follows"""
 

@@ -15,7 +15,7 @@ from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
 from ..messages import Message, call_name, check, plain, tool_calls
 from ..storage.codec import encode
 from ..storage.validation import MAX_PAGE
-from .draft import Draft
+from .draft import Draft, DraftMessage
 from .window import Window
 
 BATCH = 10_000
@@ -31,14 +31,10 @@ def draft(
     made: Callable[[Collection[str]], set[str]],
     costs: Mapping[bytes, int],
 ) -> Draft:
-    """Return *values* as a draft for *window*.
+    """Return *values* (messages, texts of the user, or an SDK's objects) as a draft for *window*.
 
-    Args:
-        window: Where they go; it is not changed.
-        values: Messages, texts of the user, or an SDK's objects.
-        opens_page: Whether a user's message opens a page.
-        made: Returns which of these ids a tool call ever had. O(the context).
-        costs: Tokens of messages that were counted before, by their bytes.
+    With *opens_page* a user's message opens a page. *made* returns which of these ids a tool call ever had: O(the
+    context). *costs* are the tokens of messages that were counted before, by their bytes.
 
     Raises:
         InvalidMessage: If a message is not what a provider accepts, or not exact JSON.
@@ -51,12 +47,7 @@ def draft(
     base = window.active.open.base if window.active.open is not None else seq
     unanswered = window.active.unanswered
     waiting = OpenCalls(unanswered) if unanswered else _NO_CALLS
-    nodes: list[MessageNode] = []
-    opens: list[bool] = []
-    lates: list[bool] = []
-    whole: list[int] = []
-    places: list[tuple[int, int]] = []
-    bodies: list[tuple[int, bytes]] = []
+    messages: list[DraftMessage] = []
     known: set[str] = set()
     """ids that calls are known to have"""
     interrupted: list[str] = []
@@ -79,22 +70,17 @@ def draft(
             interrupted += waiting.ids
             waiting = OpenCalls(tool_calls(message))
             known.update(waiting.ids)
-        tokens = costs.get(body) or window.weigh(message)
-        whole.append(tokens)
+        whole = tokens = costs.get(body) or window.weigh(message)
         if late:
             tokens = window.weigh(late_result(message, window.state.nonce))
         ordinal = seq - base + 1
         view, clip = window.shown(message, 0, page, ordinal), 0
         if tokens > window.clip_limit:
             view, tokens, clip = window.clip(message, window.clip_limit, page, ordinal, late=late)
-        nodes.append(MessageNode(message, tokens, seq=seq, clip=clip, quotes=quotes, view=view))
-        opens.append(starts)
-        places.append((page, ordinal))
-        bodies.append((codec, body))
+        node = MessageNode(message, tokens, seq=seq, clip=clip, quotes=quotes, view=view)
+        messages.append(DraftMessage(node, starts, (page, ordinal), (codec, body), whole, late))
         seq += 1
-        lates.append(late)
-    columns = (nodes, opens, places, bodies, whole, lates, interrupted)
-    return Draft._make(tuple(column) for column in columns)
+    return Draft(tuple(messages), tuple(interrupted))
 
 
 def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
@@ -110,19 +96,16 @@ def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
 
 def clipped_draft(window: Window, draft: Draft, limits: Mapping[int, int]) -> Draft:
     """Return *draft* with the messages that *limits* (seq to tokens) names clipped, to be shown but not stored so."""
-    for node, (page, ordinal), late in zip(draft.nodes, draft.places, draft.late, strict=True):
+    for node, _, place, _, _, late in draft.messages:
         if node.seq in limits:
-            node.view, node.tokens, _ = window.clip(node.message, limits[node.seq], page, ordinal, late=late)
+            node.view, node.tokens, _ = window.clip(node.message, limits[node.seq], *place, late=late)
     return draft
 
 
 def counted(draft: Draft) -> dict[bytes, int]:
     """Return what the messages of *draft* cost, by their bytes: a later append need not count them again."""
-    return {
-        body: node.tokens
-        for node, (_, body), late in zip(draft.nodes, draft.bodies, draft.late, strict=True)
-        if node.view is node.message and not late
-    }
+    whole = (each for each in draft.messages if each.node.view is each.node.message and not each.late)
+    return {each.body[1]: each.node.tokens for each in whole}
 
 
 def timestamp(at: datetime | str | None) -> str | None:

@@ -32,13 +32,9 @@ class Snapshot:
 
 
 def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRow], *, was: str | None = None) -> str:
-    """Return the snapshot of a window that shows *contents* and the pages *active*. O(lines + pages).
+    """Return the snapshot of a window that shows *contents* and the pages *active*, with its *record* afterwards.
 
-    Args:
-        contents: The Contents Page.
-        record: The context's record, after it.
-        active: The pages that stood verbatim, after it.
-        was: The settings before, if it changed them.
+    *was*: the settings before, if it changed them. O(lines + pages).
     """
     fields = {
         "contents": contents.to_json(),

@@ -178,7 +178,7 @@ class Window:
             chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=self.own_view(node)))
         before = len(waiting)
         weight = chapter.messages.tokens
-        for position, (node, opens) in enumerate(zip(draft.nodes, draft.opens, strict=True), 1):
+        for position, (node, opens, *_) in enumerate(draft.messages, 1):
             if opens:
                 chapter.start(position, node.seq)
             chapter.append(MessageNode(node.message, node.tokens, seq=node.seq, view=node.view))
@@ -248,7 +248,7 @@ class Window:
         head, turn = record.head, record.turn
         open_row = self.rows[record.open_page] if record.open_page is not None else None
         next_page = record.next_page
-        for node, opens in zip(draft.nodes, draft.opens, strict=True):
+        for node, opens, *_ in draft.messages:
             if opens:
                 if open_row is not None:
                     rows[open_row.index] = open_row._replace(end=node.seq)
@@ -283,7 +283,7 @@ class Window:
     def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...]) -> None:
         """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
         indexes = iter([row.index for row in rows if row.first >= self.record.head])
-        for node, opens in zip(draft.nodes, draft.opens, strict=True):
+        for node, opens, *_ in draft.messages:
             if opens:
                 self.active.start(next(indexes), node.seq)
             self.active.append(node)

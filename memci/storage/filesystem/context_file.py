@@ -13,13 +13,13 @@ is written again, alike. This module knows nothing of files: it takes and gives 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
 from typing import Final
 
 from ...errors import CorruptRecord
-from ..protocol import CompactionRow, ContextRecord, OpRow, PageRow, PageState, Transition
+from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..validation import all_compactions, all_ops
 from .rows import Line, compaction_line, entry_line, line, op_line, page_line, read_line, read_lines, view_line, whole
 
@@ -95,31 +95,27 @@ class ContextFile:
         named = {"compactions": "editions"}  # as the first format calls them
         return {named.get(kind, kind): len(getattr(self, kind)) for kind in kinds if getattr(self, kind)}
 
-    def follow(self, transition: Transition) -> "ContextFile":
-        """Return the context after *transition*. O(rows, and what is kept)."""
-        record, folder = transition.record, self.folder
-        after = replace(
-            self,
-            record=record,
-            active=dict(self.active),
-            rows=dict(self.rows),
-            views=self.views | {seq: (tokens, clip) for seq, tokens, clip in transition.views},
-            entries=dict(self.entries),
-            ops=self.ops | {op.op_id: op for op in all_ops(transition)},
-            compactions=self.compactions | {row.revision: row for row in all_compactions(transition)},
-        )
+    def follow(self, transition: Transition) -> None:
+        """Take over what *transition* changes. O(rows)."""
+        record = self.record = transition.record
+        self.views |= {seq: (tokens, clip) for seq, tokens, clip in transition.views}
+        self.ops |= {op.op_id: op for op in all_ops(transition)}
+        self.compactions |= {row.revision: row for row in all_compactions(transition)}
         for page in transition.pages:
-            (after.rows if page.state is PageState.ACTIVE else after.active).pop(page.index, None)
-            (after.active if page.state is PageState.ACTIVE else after.rows)[page.index] = page
+            (self.rows if page.state is PageState.ACTIVE else self.active).pop(page.index, None)
+            (self.active if page.state is PageState.ACTIVE else self.rows)[page.index] = page
         pages = _pages_of(transition) if transition.entries else {}
         for row in transition.entries:
-            made = read_line(folder, entry_line(folder, row, pages.get(row.seq, record.open_page or 0)))
-            assert made is not None, "a line reads back"
-            after.entries[row.seq] = made
-        if after.compactions:
-            newest = after.compactions[max(after.compactions)]
-            after.last = max(after.last or (0, 0), (newest.revision, newest.head))
-        return after
+            self.take(row, pages.get(row.seq, record.open_page or 0))
+        if self.compactions:
+            newest = self.compactions[max(self.compactions)]
+            self.last = max(self.last or (0, 0), (newest.revision, newest.head))
+
+    def take(self, row: EntryRow, page: int) -> None:
+        """Put *row*, which was appended to *page*, among the entries. O(bytes)."""
+        made = read_line(self.folder, entry_line(self.folder, row, page))
+        assert made is not None, "a line reads back"
+        self.entries[row.seq] = made
 
     @property
     def due(self) -> bool:
@@ -155,10 +151,6 @@ class ContextFile:
             name = f"editions/{compaction.revision:010d}-{compaction.head:012d}.jsonl"
             files[name] = whole(folder, "editions", [compaction_line(folder, compaction)])
         return files
-
-    def without_news(self, files: dict[str, int]) -> "ContextFile":
-        """Return the context once its news are in *files*, so many of each kind."""
-        return ContextFile(self.record, self.record.head, self.last, files, self.active, erasures=self.erasures)
 
     def dumps(self) -> bytes:
         """Return the bytes of `context.jsonl`. O(window, and news)."""

@@ -17,7 +17,7 @@ from ..validation import check_forks, check_revision, without_digests
 from .context_file import KINDS, ContextFile, folder_name, is_folder_name, merged, op_file, view_file
 from .files import Files
 from .read import CONTEXTS, Reading, load, owners
-from .rows import entry_line, line, op_line, read_line, read_lines, whole
+from .rows import entry_line, line, op_line, read_lines, whole
 
 JOURNAL: Final = "erasing.jsonl"
 _OURS: Final = re.compile(
@@ -107,11 +107,9 @@ class Staging:
         self._changed: dict[str, ContextFile] = {}
 
     def run(self, erasure: Erasure) -> tuple[Staged, ErasedRows]:
-        """Return what *erasure* makes of the files, and how many rows go. O(what changes).
+        """Return what *erasure* makes of the files, and how many rows go; it raises as `Storage.erase`.
 
-        Raises:
-            WriteConflict: If one of its transitions does not follow what is stored.
-            InvalidSetting: If a fork would be left behind without its past.
+        O(what changes).
         """
         if erasure.contexts:
             folders = filter(is_folder_name, self._files.names(CONTEXTS))
@@ -170,9 +168,7 @@ class Staging:
             if before is None:
                 kept.check_whole()
                 raise CorruptRecord(context, row.seq, "it is missing")
-            made = read_line(kept.folder, entry_line(kept.folder, row, before.fields.get("page", 0)))
-            assert made is not None, "a line reads back"
-            kept.entries[row.seq] = made
+            kept.take(row, before.fields.get("page", 0))
             for name in Reading(self._files, kept).names("messages"):
                 if int(name[9:21]) >= kept.spilled:  # a spill that was cut short left it
                     self._write(kept, name, None)
@@ -204,7 +200,7 @@ class Staging:
         forgotten = without_digests(reading.ops(), own)
         self._write_ops(kept, forgotten)
         kept.compactions, kept.last, kept.files = {}, None, kept.files | {"editions": 0}
-        self._changed[context] = kept.follow(transition)
+        kept.follow(transition)
         return gone._replace(compactions=gone.compactions + len(revisions), ops=gone.ops + len(forgotten))
 
     def _write_ops(self, kept: ContextFile, ops: list[OpRow]) -> None:

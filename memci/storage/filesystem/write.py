@@ -21,12 +21,7 @@ from .read import CONTEXTS, Reading, load
 
 
 def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
-    """Apply *transition* and return None, or return the row of its op if that is known. O(rows, and window).
-
-    Raises:
-        WriteConflict: If another writer was here.
-        CommitUnknown: If the disk failed while it was made final.
-    """
+    """Apply *transition* as `Storage.commit` says. O(rows, and window)."""
     record, op = transition.record, transition.op
     kept = load(files, folder_name(record.id), record.id)
     op_id = None if op is None else op.op_id
@@ -41,13 +36,16 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
     check_revision(transition, *((0, 0) if kept is None else (kept.record.head, kept.record.revision)))
     if kept is None:
         _check_parent(files, transition, full=full)
-        _create(files, ContextFile(record, record.base).follow(transition), op_id, full=full)
+        kept = ContextFile(record, record.base)
+        kept.follow(transition)
+        _create(files, kept, op_id, full=full)
         return None
     kept.check_whole()
     if kept.due:
         kept = _spilled(files, kept, full=full)
     place = f"{CONTEXTS}/{kept.folder}"
-    files.write(f"{place}/context.jsonl", kept.follow(transition).dumps())
+    kept.follow(transition)
+    files.write(f"{place}/context.jsonl", kept.dumps())
     if full:
         make_final(files.sync, place, op_id)
     return None
@@ -96,7 +94,8 @@ def _spilled(files: Files, kept: ContextFile, *, full: bool) -> ContextFile:
         files.write(f"{place}/{name}", content)
     for kind in kinds:
         files.sync(f"{place}/{kind}")
-    return kept.without_news({kind: len(reading.names(kind)) for kind in KINDS})
+    counts = {kind: len(reading.names(kind)) for kind in KINDS}
+    return ContextFile(kept.record, kept.record.head, kept.last, counts, kept.active, erasures=kept.erasures)
 
 
 def _check_parent(files: Files, transition: Transition, *, full: bool) -> None:

@@ -60,11 +60,7 @@ def open_file(
 ) -> tuple[apsw.Connection, Witness]:
     """Open the store at *path*, which is made if there is none and it is not *read_only*, and its witness.
 
-    Raises:
-        InvalidSetting: If an argument makes no sense.
-        CorruptRecord: If it has lost what was committed.
-        SchemaTooNew: If a later memci wrote it.
-        StorageError: If it can't be opened, or is not a store of memci.
+    An argument that makes no sense is InvalidSetting; the other errors are those of the drawing above.
     """
     check_opening(durability, busy_timeout_seconds)
     if journal not in (None, "wal", "truncate"):

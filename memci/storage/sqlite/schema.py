@@ -49,10 +49,7 @@ FROM pragma_application_id, pragma_user_version"""
 def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
     """Make the tables if *path* has none, and bring those of an earlier version up to date. O(contexts) then.
 
-    Raises:
-        SchemaTooNew: If a later memci wrote it.
-        StorageUnavailable: If another program did.
-        StorageReadOnly: If something has to be written and can't be.
+    It raises as `version`, and StorageReadOnly if something has to be written and can't be.
     """
     if version(connection, path) == SCHEMA_VERSION:
         return

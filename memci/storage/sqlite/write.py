@@ -15,7 +15,7 @@ import apsw
 import orjson
 
 from ...errors import CorruptRecord, LimitExceeded
-from ..protocol import CompactionRow, ContextRecord, EntryRow, ErasedRows, Erasure, OpRow, PageRow, Ticket, Transition
+from ..protocol import CompactionRow, EntryRow, ErasedRows, Erasure, OpRow, PageRow, Ticket, Transition
 from ..validation import (
     all_compactions,
     all_ops,
@@ -76,11 +76,6 @@ def rows(connection: apsw.Connection, statement: str, *bindings: int | str | byt
     return connection.execute(statement, bindings).fetchall()
 
 
-def context_columns(record: ContextRecord) -> Row:
-    """Return the columns of *record*: the id first, the crc last."""
-    return *record, crc(*record)
-
-
 def entry_columns(nr: int, row: EntryRow) -> Row:
     """Return the columns of *row* in context *nr*."""
     page, entry = row.quotes or (None, None)
@@ -120,7 +115,7 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
         known = rows(connection, _SELECT_OP, record.id, op.op_id)
         if known:
             return read_op(record.id, known[0])
-    columns = context_columns(record)
+    columns = (*record, crc(*record))
     found = rows(connection, SELECT_HEAD, record.id)
     nr, head, revision = found[0][:3] if found else (0, 0, 0)
     check_revision(transition, head, revision)

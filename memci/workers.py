@@ -117,10 +117,14 @@ class Worker:
     """
 
     def __init__(self, threads: int = 1, name: str = "memci-background") -> None:
+        self._most, self._name = threads, name
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the work and the threads, which do not survive fork()."""
         self._waiting: deque[weakref.ref[Busy]] = deque()
         self._change = threading.Condition()
         self._threads: list[threading.Thread] = []
-        self._most, self._name = threads, name
         self._running: list[weakref.ref[Busy]] = []
 
     def submit(self, busy: Busy) -> None:
@@ -194,41 +198,26 @@ class Worker:
             return True
 
 
-_worker = Worker()
-_model_worker = Worker(MODEL_THREADS, "memci-model")
-_lock_worker = Worker(name="memci-locks")
-
-
-def worker() -> Worker:
-    """Return the worker of this process."""
-    return _worker
-
-
-def model_worker() -> Worker:
-    """Return the worker of this process for steps that wait for a model."""
-    return _model_worker
-
-
-def lock_worker() -> Worker:
-    """Return the worker of this process that renews locks: no other step can delay it."""
-    return _lock_worker
+worker = Worker()
+"""of this process"""
+model_worker = Worker(MODEL_THREADS, "memci-model")
+"""of this process, for steps that wait for a model"""
+lock_worker = Worker(name="memci-locks")
+"""of this process, renews locks: no other step can delay it"""
 
 
 @atexit.register
 def _end() -> None:
     """Stop all steps and join the threads."""
     _ending.set()
-    for each in (_worker, _lock_worker):
+    for each in (worker, lock_worker):
         each.end(ENDING_SECONDS)
-    _model_worker.end(ENDING_MODEL_SECONDS)
+    model_worker.end(ENDING_MODEL_SECONDS)
 
 
 def _forked() -> None:
-    """Make new workers in a child process: threads do not survive fork()."""
-    global _worker, _model_worker, _lock_worker  # noqa: PLW0603 -- one per process
-    _worker = Worker()
-    _model_worker = Worker(MODEL_THREADS, "memci-model")
-    _lock_worker = Worker(name="memci-locks")
+    for each in (worker, model_worker, lock_worker):
+        each.reset()
     recent_calls.clear()  # a lock that another thread held stays locked in the child
 
 

@@ -93,7 +93,7 @@ class MemoryClient:
     def submit(self) -> None:
         """Ask the worker to feed the pages that wait, once the context is idle."""
         self._postpone()
-        worker().submit(self)
+        worker.submit(self)
 
     def _postpone(self) -> None:
         if self._place is not None and not self.off and not self._read_only:
@@ -126,7 +126,7 @@ class MemoryClient:
             self._owed = 0
             memory.maintain()
         if self.has_model:
-            model_worker().submit(self._job_worker)
+            model_worker.submit(self._job_worker)
         return False
 
     def search(self, query: SearchQuery, *, k: int, budget: int | None = None) -> Recollection:

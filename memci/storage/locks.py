@@ -50,7 +50,7 @@ class HeldLock:
         self._mutex = Lock()
         self._pid = os.getpid()
         self.touched = time.monotonic()
-        lock_worker().submit(self)
+        lock_worker.submit(self)
 
     def is_kept(self) -> bool:
         """Return whether the lock is still held: no other holder has taken over. One read.

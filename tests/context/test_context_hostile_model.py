@@ -49,7 +49,7 @@ def size(context):
 @pytest.mark.slow
 def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch):
     """Raw pages stay as they were, what is known never shrinks, lines keep identifiers, rejections are counted."""
-    for worker in ("_worker", "_model_worker"):  # all is done by flushes: the same on every machine
+    for worker in ("worker", "model_worker"):  # all is done by flushes: the same on every machine
         monkeypatch.setattr(f"memci.workers.{worker}.submit", lambda busy: None)
     chat = HostileChat(seed=20, offered=(1, 2, 3))
     storage = SQLiteStorage(tmp_path / "a.db", durability="fast")

@@ -53,7 +53,7 @@ class Endless:
             yield_to_calls()
 
 steps = [Endless(), Endless(), Endless()]
-for each, on in zip(steps, (worker(), model_worker(), lock_worker())):
+for each, on in zip(steps, (worker, model_worker, lock_worker)):
     on.submit(each)
     each.began.wait()
 """

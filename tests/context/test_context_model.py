@@ -180,8 +180,8 @@ def test_context_is_used_while_a_flush_waits_for_the_model(context, memory):
 def test_worker_is_asked_for_each_page(context, memory, monkeypatch):
     """With a model the worker hears of every page that closed, and the model's worker of the jobs after it."""
     told, improving = [], []
-    monkeypatch.setattr("memci.workers._worker.submit", told.append)
-    monkeypatch.setattr("memci.workers._model_worker.submit", improving.append)
+    monkeypatch.setattr("memci.workers.worker.submit", told.append)
+    monkeypatch.setattr("memci.workers.model_worker.submit", improving.append)
     talk(context, 2)
     assert len(told) == 2
 
@@ -196,8 +196,8 @@ def test_worker_is_asked_for_each_page(context, memory, monkeypatch):
 
 def test_memory_is_looked_after_every_few_pages(context, memory, monkeypatch):
     """With a model each page is told at once, but looked after in batches: the next turn is not to meet it."""
-    monkeypatch.setattr("memci.workers._worker.submit", lambda busy: None)
-    monkeypatch.setattr("memci.workers._model_worker.submit", lambda busy: None)
+    monkeypatch.setattr("memci.workers.worker.submit", lambda busy: None)
+    monkeypatch.setattr("memci.workers.model_worker.submit", lambda busy: None)
     for expected in (0, 1, 1):
         talk(context, 5)
         while context._client.step():
@@ -207,8 +207,8 @@ def test_memory_is_looked_after_every_few_pages(context, memory, monkeypatch):
 
 def test_page_by_itself_is_told_when_the_context_is_left_alone_for_longer(context, memory, monkeypatch):
     """With a model a single page waits for a longer rest than a batch does: turns that follow at once don't meet it."""
-    monkeypatch.setattr("memci.workers._worker.submit", lambda busy: None)
-    monkeypatch.setattr("memci.workers._model_worker.submit", lambda busy: None)
+    monkeypatch.setattr("memci.workers.worker.submit", lambda busy: None)
+    monkeypatch.setattr("memci.workers.model_worker.submit", lambda busy: None)
     client = context._client
     talk(context, 2)
     assert client.patience == ALONE_SECONDS

@@ -10,10 +10,9 @@ import pytest
 from machine_chats import chat, heard_of, owed, talk, turn
 from machine_kit import Told
 
-from memci import workers as background
 from memci.errors import StorageUnavailable
 from memci.storage import EphemeralStorage
-from memci.workers import QUIET_SECONDS, Worker, worker
+from memci.workers import QUIET_SECONDS, Worker
 
 
 class Steps:
@@ -39,7 +38,7 @@ class Steps:
 def submitted(monkeypatch):
     """Give what is submitted to the worker, which does nothing."""
     found = []
-    monkeypatch.setattr("memci.workers._worker.submit", found.append)
+    monkeypatch.setattr("memci.workers.worker.submit", found.append)
     return found
 
 
@@ -130,16 +129,17 @@ def test_no_thread_is_started_for_nothing():
     assert Worker()._threads == []
 
 
-def test_child_process_has_a_worker_of_its_own():
-    """After fork() there is a new worker: threads do not survive it."""
-    before = worker()
-    try:
-        background._forked()
+def test_worker_of_a_child_process_starts_threads_of_its_own():
+    """After fork() a worker has no thread and no work, since threads do not survive it, and takes new work."""
+    forked, before, after = Worker(), Steps(1), Steps(1)
+    forked.submit(before)
+    assert before.done.wait(20)
 
-        assert worker() is not before
-        assert worker()._threads == []
-    finally:
-        background._worker = before
+    forked.reset()
+
+    assert forked._threads == []
+    forked.submit(after)
+    assert after.done.wait(20)
 
 
 # -- what a context has done in the background

@@ -11,6 +11,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 from urllib.parse import urlsplit
@@ -118,11 +119,10 @@ class Endpoint:
                 weakref.finalize(self, self._client.close)
             return self._client.with_options(timeout=seconds, max_retries=tries - 1)
 
-    def learned(self, before: Dialect, after: Dialect) -> None:
-        """Keep the words in which the server accepted a request, for the next ones."""
-        if before != after:
-            with self._lock:
-                self.dialect = self.dialect.learned(before, after)
+    def learn(self, words: Mapping[str, Any]) -> None:
+        """Use the *words* of the dialect with which the server accepted a request for the next ones, too."""
+        with self._lock:
+            self.dialect = replace(self.dialect, **words)
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones. A client of the caller's own stays open."""

@@ -14,7 +14,7 @@ new words, they become its `Dialect`. This module knows nothing of sockets.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message
@@ -44,11 +44,6 @@ class Dialect:
     encoding: str = "base64"
     null: bool = True
 
-    def learned(self, before: "Dialect", after: "Dialect") -> "Dialect":
-        """Return it with the words that a request changed: other threads may have learned other ones meanwhile."""
-        names = [each.name for each in fields(Dialect)]
-        return replace(self, **{n: getattr(after, n) for n in names if getattr(after, n) != getattr(before, n)})
-
 
 class CompletionRequest:
     """A request for a completion."""
@@ -64,6 +59,8 @@ class CompletionRequest:
         max_tokens: int | None = None,
     ) -> None:
         self.dialect = Dialect()
+        self.learned: dict[str, Any] = {}
+        """words of the dialect that the server refused, and what took their place"""
         self._messages = list(messages)
         self._answer = answer
         self._stream = stream
@@ -78,19 +75,22 @@ class CompletionRequest:
         """Return whether there are other words for what the server refused, and use them from now on."""
         if failure.status not in {400, 422, 500, 501} or any(sign in failure.detail for sign in _TOO_LONG):
             return False
-        dialect, left = self.dialect, {}
+        dialect = self.dialect
+        left: dict[str, Any] = {}
         if self._answer is not None and dialect.format:
-            left["format"] = replace(dialect, format=_FORMATS[_FORMATS.index(dialect.format) + 1])
+            left["format"] = _FORMATS[_FORMATS.index(dialect.format) + 1]
         if self._stream and dialect.usage:
-            left["usage"] = replace(dialect, usage=False)
+            left["usage"] = False
         if self._max_tokens is not None and dialect.limit == "max_tokens":
-            left["limit"] = replace(dialect, limit="max_completion_tokens")
+            left["limit"] = "max_completion_tokens"
         if dialect.null and any(map(_is_null, self._messages)):
-            left["null"] = replace(dialect, null=False)
+            left["null"] = False
         meant = [word for word in left if any(sign in failure.detail for sign in _SIGNS[word])]
         if not left or (not meant and (failure.parameter is not None or failure.status >= 500)):
             return False
-        self.dialect = left[next(iter([*meant, *left]))]
+        word = next(iter([*meant, *left]))
+        self.learned[word] = left[word]
+        self.dialect = replace(dialect, **self.learned)
         return True
 
     def _parameters(self) -> dict[str, Any]:
@@ -119,6 +119,7 @@ class EmbeddingRequest:
 
     def __init__(self, texts: Sequence[str], parameters: Mapping[str, Any]) -> None:
         self.dialect = Dialect()
+        self.learned: dict[str, Any] = {}
         self._fixed = {**parameters, "input": list(texts)}
 
     def send(self, client: Any) -> Any:
@@ -131,7 +132,8 @@ class EmbeddingRequest:
         known = failure.status in {400, 422} and self.dialect.encoding == "base64"
         if not known or not any(sign in failure.detail for sign in _SIGNS["encoding"]):
             return False
-        self.dialect = replace(self.dialect, encoding="float")
+        self.learned["encoding"] = "float"
+        self.dialect = replace(self.dialect, **self.learned)
         return True
 
 

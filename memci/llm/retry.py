@@ -66,7 +66,7 @@ class RetryingCall:
         if not endpoint.breaker.enter():
             reason = f"{endpoint.server} failed often: no call is sent for {endpoint.breaker.seconds:.0f} s"
             raise ModelUnavailable(self.step, reason)
-        known = self._request.dialect = endpoint.dialect
+        self._request.dialect = endpoint.dialect
         self._began = endpoint.clock()
         try:
             answer = self._tried(read)
@@ -78,7 +78,7 @@ class RetryingCall:
             endpoint.breaker.abandoned()
             raise
         endpoint.breaker.answered()
-        endpoint.learned(known, self._request.dialect)
+        endpoint.learn(self._request.learned)
         return answer
 
     def answered(

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from memci import EphemeralStorage
-from memci.errors import InvalidSetting, StorageBusy
+from memci.errors import InvalidSetting, StorageBusy, WriteConflict
 from memci.storage import Storage
 from memci.storage.locks import hold
+from memci.testing.storage.rows import append, appended, bodies_of, current, ended
 
 
 @pytest.fixture
@@ -88,3 +89,49 @@ def test_waiting_time_that_makes_no_sense_is_refused(storage: Storage, seconds: 
 
     assert caught.value.name == "wait"
     hold(storage, "a", 0).release()
+
+
+def test_lock_is_exclusive_among_threads(storage: Storage) -> None:
+    """While one holds the lock of a context no other gets it; any thread can release it, once, for the next one."""
+    lock = hold(storage, "a", 0)
+    others = [hold(storage, name, 0) for name in ("A", "a ", "", "ü", "a/b", "../a", "x" * 10_000)]
+    append(storage, "a", b"1")
+
+    with ThreadPoolExecutor(1) as other:
+        for seconds in (0, 0.01):
+            with pytest.raises(StorageBusy, match=r"'a' is locked by process .* since 2.* UTC") as caught:
+                other.submit(hold, storage, "a", seconds).result()
+            assert caught.value.retryable
+        with pytest.raises(StorageBusy):
+            hold(storage, "a", 0)
+        assert len(storage.tickets("a")) == 1, "those that gave up left the queue"
+        assert lock.is_kept()
+        other.submit(lock.release).result()
+        theirs = other.submit(hold, storage, "a", 0).result()
+
+    lock.release()
+    assert theirs.is_kept(), "a lock that was released already is not released for its next holder"
+    for each in (theirs, *others):
+        each.release()
+    assert not storage.tickets()
+
+
+def test_holder_that_renews_nothing_is_replaced(storage: Storage) -> None:
+    """The next one gets the lock, and a change that the old holder had in hand is WriteConflict."""
+    append(storage, "a", b"1")
+    old = hold(storage, "a", 0)
+    late = appended(current(storage, "a"), b"late")
+    [ticket] = storage.tickets("a")
+    storage.replace_ticket(ticket, ended("a"))
+
+    new = hold(storage, "a", 0)
+
+    with pytest.raises(WriteConflict):
+        storage.commit(late)
+    assert not old.is_kept()
+    assert not old.step(), "it is not renewed any more"
+    old.release()
+    assert new.is_kept()
+    append(storage, "a", b"2")
+    assert bodies_of(storage, "a") == [b"1", b"2"]
+    new.release()

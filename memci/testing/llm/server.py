@@ -57,16 +57,6 @@ class Request:
         return text_of(self.messages[-1]) if self.messages else ""
 
     @property
-    def model(self) -> str:
-        """The model that is asked."""
-        return str(self.body.get("model", ""))
-
-    @property
-    def streams(self) -> bool:
-        """Whether the answer is to be streamed."""
-        return bool(self.body.get("stream"))
-
-    @property
     def answer(self) -> str:
         """The name of the schema that the answer is to have, "" if it is free."""
         schema = (self.body.get("response_format") or {}).get("json_schema") or {}
@@ -253,7 +243,7 @@ class _Connection(BaseHTTPRequestHandler):
     def _hang(self, hang: Hang, request: Request) -> None:
         script = self.server.script
         if hang.blanks:
-            self._head(200, "text/event-stream" if request.streams else _JSON, _CHUNKED)
+            self._head(200, "text/event-stream" if request.body.get("stream") else _JSON, _CHUNKED)
         hang.reached.set()
         while not (hang.released.wait(0.02) or script._stopped.is_set()):
             if hang.blanks:
@@ -278,12 +268,14 @@ class _Connection(BaseHTTPRequestHandler):
         elif isinstance(answer, Raw):
             body = answer.body.encode("utf-8", "surrogatepass") if isinstance(answer.body, str) else answer.body
             self._whole(answer.status, answer.content_type, body)
-        elif request.streams:
+        elif request.body.get("stream"):
             self._stream(answer, request)
         else:
             given = answer.text if isinstance(answer, Cut) else answer
             reply = reply_of(given, request.messages)
-            body = wire.written(wire.completion(reply, request.model, usage=self.server.script.usage))
+            body = wire.written(
+                wire.completion(reply, str(request.body.get("model", "")), usage=self.server.script.usage)
+            )
             self._whole(200, _JSON, body, sent=len(body) // 2 if isinstance(answer, Cut) else None)
 
     def _whole(
@@ -297,7 +289,7 @@ class _Connection(BaseHTTPRequestHandler):
         script, cut = self.server.script, isinstance(answer, Cut)
         reply = reply_of(answer.text[: answer.after] if isinstance(answer, Cut) else answer, request.messages)
         usage = script.usage and bool((request.body.get("stream_options") or {}).get("include_usage"))
-        pieces = wire.stream(reply, request.model, usage=usage and not cut)
+        pieces = wire.stream(reply, str(request.body.get("model", "")), usage=usage and not cut)
         parts = [*(b"data: %b\n\n" % wire.written(piece) for piece in pieces), b"data: [DONE]\n\n"]
         if cut:
             del parts[-2:]  # why it ended, and that it did

@@ -166,18 +166,6 @@ class MemoryConformance:
         stranger.erase(Scope())
         assert found(memory, "zeppelin") == [("alice", 1)]
 
-    def test_observed_page_is_found_at_once(self, memory: MemoryBackend, tell: Tell) -> None:
-        """What was observed is found by the next search, with where it is and who said it."""
-        tell(1, "Where do zeppelins land?", "In Friedrichshafen.", at=3 * DAY)
-        tell(2, "And submarines?", "They do not land.")
-
-        (page, *_) = memory.search("friedrichshafen").pages
-
-        assert (page.context, page.index, page.entry, page.turn, page.at) == ("alice", 1, 2, 0, 3 * DAY)
-        assert (page.role, page.text) == ("assistant", "In Friedrichshafen.")
-        assert 0 < page.score <= 1
-        assert found(memory, "submarines")[0] == ("alice", 2)
-
     def test_call_and_its_result_are_found(self, memory: MemoryBackend, keep: Keep) -> None:
         """The arguments of a tool call and the tool's answer are found, as well as what people said."""
         call = {"id": "c1", "type": "function", "function": {"name": "fares", "arguments": '{"to": "Ouagadougou"}'}}

@@ -114,7 +114,10 @@ class MemoryMachine(RuleBasedStateMachine):
         assert pages, f"a page is found by its word: {page.key}"
         assert (pages[0].context, pages[0].index) == page.key, "and before all others"
         assert word in pages[0].text, "and the text says it"
-        assert word in dict(page.entries)[pages[0].entry]["content"], "and the entry that says it is named"
+        said = dict(page.entries)[pages[0].entry]
+        assert word in said["content"], "and the entry that says it is named"
+        assert pages[0].role == said["role"], "and who said it"
+        assert 0 < pages[0].score <= 1, "and how well it fits"
         assert [each.index for each in pages if (each.context, each.index) == page.key] == [page.index], "and once"
         assert len(pages[0].pieces) == len({(each.entry, each.start) for each in pages[0].pieces}), "each piece once"
         assert (pages[0].turn, pages[0].at) == (page.turn, page.at), "and it is told when that was"

@@ -106,7 +106,10 @@ class Policy:
 
 
 class Settings(BaseModel):
-    """The settings that hold in an open context. Tokens are of the context's counter, turns are closed interactions."""
+    """The settings that hold in an open context: those of `Policy`, filled in, and what they follow from.
+
+    Tokens are of the context's counter, turns are closed interactions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -117,25 +120,20 @@ class Settings(BaseModel):
     model: str | None = None
     preset: Preset = "balanced"
     archive_share: float = Field(default=0.5, ge=0.0, le=1.0)
-    """κ: the share of the active pages that a compaction archives"""
+    """κ"""
     fewest: int = Field(default=4, ge=1)
-    """how many active pages a compaction leaves at the least, if they fit"""
     active_pages: int | None = Field(default=None, ge=1)
-    """n: how many closed pages stay verbatim at most; None: the budget decides"""
+    """n; None: the budget decides"""
     contents_tokens: int = Field(default=0, ge=0)
-    """the ceiling of the Contents Page; default 15 % of the window"""
     instruction_tokens: int = Field(default=0, ge=0)
-    """what the user's lasting instructions may cost; default min(600, 5 % of the window)"""
     never_recalled: int | None = Field(default=None, ge=1)
-    """m: turns after which a page that was never recalled is unloaded; None: never"""
+    """m; None: never"""
     stale: int | None = Field(default=None, ge=1)
-    """p: turns without a further recall after which a page is unloaded; None: never"""
+    """p; None: never"""
     every_turn: bool = False
     """whether the rules run every turn, at the prompt cache's cost, instead of at compactions only"""
     remember: bool = False
-    """whether what the memory finds for a turn is shown in front of it"""
     notice: bool = True
-    """whether the model is told of the archive and is offered `recall_page`"""
 
 
 def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:

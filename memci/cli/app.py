@@ -12,14 +12,17 @@ nothing of what the commands do.
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from typer import Argument, Option
 
 from .. import __version__
-from ..errors import BudgetExceeded, MemciError
+from ..errors import BudgetExceeded, InvalidSetting, MemciError
 from .output import visible
+
+if TYPE_CHECKING:
+    from ..llm import Chat
 
 app = typer.Typer(
     name="memci",
@@ -42,6 +45,13 @@ Window = Annotated[int, Option(*WINDOW, metavar="TOKENS", help="The model's cont
 Json = Annotated[bool, Option("--json", help="Print one JSON object, and nothing else.")]
 NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]
 BaseUrl = Annotated[Str, Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")]
+
+TIMEOUT_SECONDS = 120.0
+"""how long a model may take until its first word, before it is known to be slower"""
+_NO_MODEL = (
+    "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
+    "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
+)
 
 _Options = TypeVar("_Options", bound=Callable[..., bool | None])
 
@@ -68,6 +78,22 @@ def command(name: str) -> Callable[[_Options], _Options]:
         return options
 
     return register
+
+
+def named_model(model: str | None, base_url: str | None) -> "Chat":
+    """Return the model that options or the environment name; close it, or use it with `with`.
+
+    Raises:
+        InvalidSetting: If there is none, or an option makes no sense.
+    """
+    from ..llm import Chat
+
+    try:
+        return Chat(model, base_url=base_url, timeout=TIMEOUT_SECONDS)
+    except InvalidSetting as error:
+        if error.name in {"model", "api_key"}:
+            raise InvalidSetting("--model", _NO_MODEL) from None
+        raise
 
 
 def _version(wanted: bool) -> None:

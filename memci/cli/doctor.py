@@ -102,14 +102,12 @@ def _library(version: str) -> Finding:
 
 
 def _full_text() -> Finding:
-    connection = apsw.Connection(":memory:")
     try:
-        connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
-        connection.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
+        with closing(apsw.Connection(":memory:")) as connection:
+            connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
+            connection.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
     except apsw.Error as error:
         return Finding("text search", "warning", f"FTS5: {error}", "install an apsw with a SQLite that has FTS5")
-    finally:
-        connection.close()
     return Finding("text search", "ok", "FTS5, which deletes securely")
 
 
@@ -176,12 +174,9 @@ def _file(path: str) -> Iterator[Finding]:
         yield Finding("schema", "warning", "empty, not a store yet", "it becomes one when memci opens it for writing")
         return
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-        try:
+        with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
             application, schema = connection.pragma("application_id"), connection.pragma("user_version")
             journal = connection.pragma("journal_mode")
-        finally:
-            connection.close()
     except apsw.NotADBError:
         yield Finding("schema", "problem", "is not a SQLite file", "name a store; take a copy of it from a backup")
         return

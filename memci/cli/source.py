@@ -8,7 +8,8 @@ what the lines say.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 from ..errors import InvalidSetting
@@ -27,7 +28,7 @@ class Source:
     def __init__(self, file: str) -> None:
         self.name = "standard input" if file == "-" else Path(file).name
         self._file = file
-        self._kept = sys.stdin.buffer.read().splitlines(keepends=True) if file == "-" else None
+        self._kept = sys.stdin.buffer.read() if file == "-" else None
 
     def lines(self) -> Iterator[str]:
         """Yield its lines, from the first one on. O(characters).
@@ -35,37 +36,26 @@ class Source:
         Raises:
             InvalidSetting: If it can't be read, is another kind of file, or is not text in UTF-8.
         """
-        if self._kept is not None:
-            yield from self._decoded(self._kept)
-            return
         try:
-            stream = Path(self._file).open("rb")  # noqa: SIM115 -- it is closed below
+            with Path(self._file).open("rb") if self._kept is None else BytesIO(self._kept) as stream:
+                for number, line in enumerate(stream, 1):
+                    yield self._decoded(number, line)
+        except InvalidSetting:
+            raise
         except FileNotFoundError:
             raise InvalidSetting(self._file, "there is no such file: check the path") from None
         except IsADirectoryError:
             raise InvalidSetting(self._file, "is a folder: name one file in it") from None
         except (OSError, ValueError) as error:
-            raise self._unreadable(error) from None
-        with stream:
-            yield from self._decoded(self._read(stream))
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InvalidSetting(self._file, f"can't be read: {reason}") from None
 
-    def _read(self, stream: Iterable[bytes]) -> Iterator[bytes]:
+    def _decoded(self, number: int, line: bytes) -> str:
+        kind = next((kind for signature, kind in _SIGNATURES.items() if line.startswith(signature)), None)
+        if number == 1 and kind is not None:
+            raise InvalidSetting(self.name, f"is {kind}")
         try:
-            yield from stream
-        except OSError as error:
-            raise self._unreadable(error) from None
-
-    def _unreadable(self, error: Exception) -> InvalidSetting:
-        reason = error.strerror if isinstance(error, OSError) else error
-        return InvalidSetting(self._file, f"can't be read: {reason}")
-
-    def _decoded(self, lines: Iterable[bytes]) -> Iterator[str]:
-        for number, line in enumerate(lines, 1):
-            for signature, kind in _SIGNATURES.items() if number == 1 else ():
-                if line.startswith(signature):
-                    raise InvalidSetting(self.name, f"is {kind}")
-            try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                found = f"line {number:,}, byte {error.start:,} is 0x{line[error.start]:02x}"
-                raise InvalidSetting(self.name, f"is not text in UTF-8 ({found}): save it as UTF-8") from None
+            return line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            found = f"line {number:,}, byte {error.start:,} is 0x{line[error.start]:02x}"
+            raise InvalidSetting(self.name, f"is not text in UTF-8 ({found}): save it as UTF-8") from None

@@ -20,8 +20,7 @@ from typer import Option
 from ...companion import Companion
 from ...context.context import Context
 from ...errors import MemciError
-from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command
-from ..model_option import named_model
+from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command, named_model
 from ..output import Output, terminal
 from ..stores import choose, open_store
 from .input import messages_of, typed

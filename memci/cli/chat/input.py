@@ -9,8 +9,6 @@ typed.
 
 import signal
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from importlib.util import find_spec
 from itertools import chain
 
 from rich.console import Console
@@ -21,20 +19,16 @@ PROMPT, MORE = "> ", ". "
 def typed(console: Console) -> Iterator[str]:
     """Yield what is typed at a prompt on *console*, until Ctrl-D or Ctrl-C ends it."""
     plain = console.no_color or console.is_dumb_terminal or console.color_system is None
-    edited = find_spec("readline") is not None
-    if edited:
-        with suppress(ImportError):
-            import readline  # noqa: F401 -- input() edits lines once it is loaded
-
-    def prompted(prompt: str) -> str:
-        if plain or not edited:
-            return input(prompt)
-        return input(f"\001\033[1;36m\002{prompt}\001\033[0m\002")  # the marks tell readline what takes no room
+    try:
+        import readline  # noqa: F401 -- input() edits lines once it is loaded
+    except ImportError:
+        plain = True
+    styled = "{}" if plain else "\001\033[1;36m\002{}\001\033[0m\002"  # the marks tell readline what takes no room
 
     def asked() -> Iterator[str]:
         prompt = PROMPT
         while True:
-            line = prompted(prompt)
+            line = input(styled.format(prompt))
             prompt = MORE if _goes_on(line) else PROMPT
             yield line
 

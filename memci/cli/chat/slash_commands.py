@@ -47,15 +47,6 @@ class Talk:
         return Context.view(self.storage, self.context.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """Something that can be typed in place of a message."""
-
-    usage: str
-    help: str
-    run: Callable[[Talk, str], None]
-
-
 def is_command(text: str) -> bool:
     """Return whether *text* is a command: it begins with one slash; two stand for a message that begins with one."""
     return text.startswith("/") and not text.startswith("//")
@@ -71,19 +62,19 @@ def run_command(talk: Talk, text: str) -> bool:
     name, _, rest = text.partition(" ")
     if name == "/quit":
         return False
-    command = COMMANDS.get(name)
-    if command is None:
+    run = {usage.partition(" ")[0]: run for usage, (_, run) in COMMANDS.items()}.get(name)
+    if run is None:
         raise InvalidSetting(
             visible(name)[:40], "there is no such command: /help lists them; // begins a message with /"
         )
-    command.run(talk, rest.strip())
+    run(talk, rest.strip())
     return True
 
 
 def _help(talk: Talk, _: str) -> None:
     grid = Table.grid(padding=(0, 3))
-    for each in COMMANDS.values():
-        grid.add_row(Text(each.usage, style="bold", no_wrap=True), each.help)
+    for usage, (meaning, _run) in COMMANDS.items():
+        grid.add_row(Text(usage, style="bold", no_wrap=True), meaning)
     grid.add_row(Text("/quit", style="bold"), "leave; Ctrl-D and Ctrl-C do the same")
     talk.output.console.print(grid)
 
@@ -182,20 +173,21 @@ def _export(talk: Talk, rest: str) -> None:
     write_export(talk.output, talk.storage, [talk.context.id], target)
 
 
-COMMANDS = {
-    "/help": Command("/help", "this list", _help),
-    "/window": Command("/window", "where the tokens and the pages are", _window),
-    "/pages": Command("/pages [all]", f"the latest {LATEST} pages, or all", _pages),
-    "/page": Command("/page N", "page N, word for word", _page),
-    "/memory": Command("/memory", "what is known: facts, profile, episodes, jobs", _memory),
-    "/search": Command("/search WORDS", "what the memory finds, outside the window", _search),
-    "/cost": Command("/cost", "calls and tokens of the model, by step", _cost),
-    "/pin": Command("/pin N", "keep page N in the window", _pin),
-    "/unpin": Command("/unpin N", "let page N go again", _unpin),
-    "/undo": Command("/undo", "take the last turn back", _undo),
-    "/archive": Command("/archive", "archive old pages now", _archive),
-    "/export": Command("/export [FILE]", "write the conversation to a new file, for memci import", _export),
+COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
+    "/help": ("this list", _help),
+    "/window": ("where the tokens and the pages are", _window),
+    "/pages [all]": (f"the latest {LATEST} pages, or all", _pages),
+    "/page N": ("page N, word for word", _page),
+    "/memory": ("what is known: facts, profile, episodes, jobs", _memory),
+    "/search WORDS": ("what the memory finds, outside the window", _search),
+    "/cost": ("calls and tokens of the model, by step", _cost),
+    "/pin N": ("keep page N in the window", _pin),
+    "/unpin N": ("let page N go again", _unpin),
+    "/undo": ("take the last turn back", _undo),
+    "/archive": ("archive old pages now", _archive),
+    "/export [FILE]": ("write the conversation to a new file, for memci import", _export),
 }
+"""what can be typed in place of a message: its meaning, and what runs it"""
 
 
 def _titled(context: Context, page: PageInfo) -> PageInfo:

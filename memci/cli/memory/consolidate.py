@@ -24,8 +24,7 @@ from ...memory.backend import Scope
 from ...memory.inspect import Counts, counts, waiting
 from ...storage import Storage
 from ...storage.protocol import ContextRecord
-from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command
-from ..model_option import named_model
+from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command, named_model
 from ..output import Output, terminal, visible
 from ..stores import open_store
 from ..tables import table

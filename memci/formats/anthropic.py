@@ -1,0 +1,197 @@
+"""Anthropic's Messages: messages of blocks, the results of tools within the user's messages.
+
+    {"role": "assistant", "content": [{"type": "thinking", …}, {"type": "tool_use", "id": "c1", …}]}
+    {"role": "user",      "content": [{"type": "tool_result", "tool_use_id": "c1", …}, {"type": "text", …}]}
+                               ⇅
+    assistant (reasoning, text, call c1)      tool (result of c1)      user (text)
+
+Understood are text, tool_use, tool_result, image, document, search_result and thinking. Every other block (tools that
+the provider runs, redacted thinking) is opaque: it stays where it is, and is named in the text. This module knows
+nothing of other formats than its own and that of Chat Completions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import InvalidMessage
+from ..messages import Message, tool_calls
+from .envelope import (
+    Enveloped,
+    Item,
+    Native,
+    arguments_as_object,
+    call_of,
+    content_of,
+    enveloped,
+    function_call,
+    joined,
+    parts_of,
+    safe_id,
+    split_data_url,
+)
+
+NAME = "anthropic"
+_NO_TEXT = "(no text)"
+
+
+def read(items: Iterable[Item]) -> list[Message]:
+    """Return the messages that *items* hold, each in its envelope. O(blocks).
+
+    Raises:
+        InvalidMessage: If an item is no message of this format; the error names the path.
+    """
+    messages: list[Message] = []
+    for position, item in enumerate(items):
+        path = f"messages[{position}]"
+        role, content = item.get("role"), item.get("content")
+        if role not in {"user", "assistant", "system"}:
+            raise InvalidMessage(f"{path}.role", f"expected 'user', 'assistant' or 'system', got {role!r:.40}")
+        if isinstance(content, str):
+            messages.append(Enveloped({"role": role, "content": content}, _native(role, content)))
+            continue
+        if not isinstance(content, list) or not content:
+            raise InvalidMessage(f"{path}.content", "expected a str or a list of blocks that is not empty")
+        for number, block in enumerate(content):
+            if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+                raise InvalidMessage(f"{path}.content[{number}]", "expected a block with a type (a str)")
+        messages += [_assistant(content)] if role == "assistant" else _user(role, content)
+    return messages
+
+
+def write(messages: Sequence[Message]) -> list[Item]:
+    """Return *messages*, without the system prompt, as messages of this format. O(parts).
+
+    A message that came in this format stands as it came. The user speaks first, results come in one message.
+    """
+    items = joined(messages, NAME, _made, "content", _blocks)
+    if items and items[0]["role"] == "assistant":
+        items.insert(0, {"role": "user", "content": _NO_TEXT})
+    return items
+
+
+def tools(schemas: Iterable[Message]) -> list[Item]:
+    """Return the *schemas* of Chat Completions as tools of this format; those that are of this format stay."""
+    made: list[Item] = []
+    for schema in schemas:
+        body = schema.get("function")
+        if not isinstance(body, Mapping):
+            made.append(dict(schema))
+            continue
+        kept = {key: body[key] for key in ("name", "description") if key in body}
+        made.append({**kept, "input_schema": body.get("parameters") or {"type": "object", "properties": {}}})
+    return made
+
+
+def _native(role: str, content: object, *, joins: bool = False) -> Native:
+    return Native(NAME, [{"role": role, "content": content}], joins)
+
+
+def _assistant(blocks: list[Item]) -> Message:
+    parts: list[Message] = []
+    calls: list[Message] = []
+    reasoning, opaque, signatures = [], [], []
+    for block in blocks:
+        match block["type"]:
+            case "text":
+                parts.append({"type": "text", "text": str(block.get("text", ""))})
+            case "tool_use":
+                calls.append(function_call(str(block.get("id")), str(block.get("name")), block.get("input") or {}))
+            case "thinking":
+                reasoning.append(str(block.get("thinking", "")))
+                signatures.append(block.get("signature"))
+            case _:
+                opaque.append(block)
+    items = [{"role": "assistant", "content": blocks}]
+    return enveloped(NAME, items, parts=parts, calls=calls, reasoning=reasoning, opaque=opaque, hidden=signatures)
+
+
+def _user(role: str, blocks: list[Item]) -> list[Message]:
+    """Return a message for each result, and one for what else the user says, each time that it goes on."""
+    messages: list[Message] = []
+    said: list[Item] = []
+
+    def end() -> None:
+        if said:
+            content = content_of([_part(block) for block in said])
+            messages.append(Enveloped({"role": role, "content": content}, _native(role, [*said], joins=bool(messages))))
+            said.clear()
+
+    for block in blocks:
+        if block["type"] != "tool_result":
+            said.append(block)
+            continue
+        end()
+        content = block.get("content", "")
+        result = content if isinstance(content, str) else content_of([_part(each) for each in content])
+        message = {"role": "tool", "tool_call_id": str(block.get("tool_use_id")), "content": result}
+        messages.append(Enveloped(message, _native(role, [block], joins=bool(messages))))
+    end()
+    return messages
+
+
+def _part(block: Item) -> Message:
+    """Return a block of the user, or of a result, as a part of Chat Completions."""
+    source: Mapping[str, Any] = block.get("source") or {}
+    match block.get("type"), source.get("type"):
+        case "text", _:
+            return {"type": "text", "text": str(block.get("text", ""))}
+        case "image", "base64":
+            return {"type": "image_url", "image_url": {"url": f"data:{source['media_type']};base64,{source['data']}"}}
+        case "image", "url":
+            return {"type": "image_url", "image_url": {"url": str(source.get("url"))}}
+        case "document", "text":
+            return {"type": "text", "text": str(source.get("data", ""))}
+        case "document", "base64":
+            data = f"data:{source.get('media_type')};base64,{source.get('data')}"
+            return {"type": "file", "file": {"filename": str(block.get("title") or "document"), "file_data": data}}
+        case "search_result", _:
+            texts = [str(each.get("text", "")) for each in block.get("content") or []]
+            return {"type": "text", "text": "\n".join([str(block.get("title", "")), *texts])}
+        case kind, _:
+            return {"type": "text", "text": f"[{kind}]"}
+
+
+def _made(message: Message) -> Item:
+    """Return a message of Chat Completions as an item."""
+    if message["role"] == "tool":
+        content = _made_blocks(message["content"])
+        result = {"type": "tool_result", "tool_use_id": safe_id(message["tool_call_id"]), "content": content}
+        return {"role": "user", "content": [result]}
+    content = _made_blocks(message.get("content") or message.get("refusal") or "")
+    if message["role"] != "assistant":
+        return {"role": "user", "content": content or _NO_TEXT}
+    for call in tool_calls(message):
+        name, arguments = call_of(call)
+        used = {"type": "tool_use", "id": safe_id(call["id"]), "name": name, "input": arguments_as_object(arguments)}
+        content = [*_blocks(content), used]
+    return {"role": "assistant", "content": content or _NO_TEXT}
+
+
+def _blocks(content: str | list[Item]) -> list[Item]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content.strip() else []
+    return content
+
+
+def _made_blocks(content: object) -> str | list[Item]:
+    if isinstance(content, str):
+        return content if content.strip() else ""
+    return [block for part in parts_of(content) if (block := _block(part)) is not None]
+
+
+def _block(part: Message) -> Item | None:
+    """Return a part of Chat Completions as a block; None for an empty text, which is refused."""
+    match part.get("type"):
+        case "text":
+            return {"type": "text", "text": part["text"]} if part["text"].strip() else None
+        case "image_url":
+            url = str((part.get("image_url") or {}).get("url"))
+            if (data := split_data_url(url)) is not None:
+                return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
+            return {"type": "image", "source": {"type": "url", "url": url}}
+        case "file":
+            file = part.get("file") or {}
+            if (data := split_data_url(str(file.get("file_data")))) is not None:
+                source = {"type": "base64", "media_type": data[0], "data": data[1]}
+                return {"type": "document", "title": str(file.get("filename") or "document"), "source": source}
+    return {"type": "text", "text": f"[{part.get('type')}]"}

@@ -1,0 +1,145 @@
+"""The envelope: a message as memci understands it, and the provider's own items that it was made from.
+
+    Enveloped({"role": "assistant", "content": "Hi", "tool_calls": […]})      what is counted, clipped, searched, shown
+      .native = Native("anthropic", [{"role": "assistant", "content": [{"type": "thinking", …}, …]}])    what is sent
+
+A message in the form of Chat Completions needs no envelope. A native item that holds several messages (the results of
+parallel calls in one message of the user) is cut into one item for each; `joins` says that an item goes on in the one
+before, so that writing puts them together again. This module knows nothing of any provider.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from ..messages import Message
+
+Item = dict[str, Any]
+"""one native item: a JSON object of a provider's API"""
+
+
+class Native(NamedTuple):
+    """The items of a provider that one message was made from, exact."""
+
+    format: str
+    items: list[Item]
+    joins: bool = False
+    """whether the first item goes on in the last item of the message before"""
+    hidden: str = ""
+    """what only the provider can read of them, as JSON: signatures, encrypted reasoning, opaque items"""
+
+
+class Enveloped(dict[str, Any]):
+    """A message (in the form of Chat Completions) that came in another form; *native* is that form."""
+
+    __slots__ = ("native",)
+
+    def __init__(self, message: Message, native: Native) -> None:
+        super().__init__(message)
+        self.native = native
+
+
+def native_of(message: Message, format: str) -> Native | None:  # noqa: A002 -- as in `Context.render`
+    """Return the items that *message* was made from, None if it did not come in this *format*."""
+    native = message.native if isinstance(message, Enveloped) else None
+    return native if native is not None and native.format == format else None
+
+
+def enveloped(
+    format: str,  # noqa: A002
+    items: list[Item],
+    *,
+    parts: Sequence[Message],
+    calls: Sequence[Message],
+    reasoning: Sequence[str],
+    opaque: Sequence[Item],
+    hidden: Sequence[object],
+) -> Enveloped:
+    """Return an assistant's message of text *parts*, *calls*, *reasoning* and *opaque* items, made from *items*.
+
+    *hidden* is what only the provider can read of the understood items.
+    """
+    named = [{"type": "text", "text": f"[{each.get('type', next(iter(each), 'part'))}]"} for each in opaque]
+    message: Message = {"role": "assistant", "content": content_of([*parts, *named]) or (None if calls else "")}
+    if calls:
+        message["tool_calls"] = list(calls)
+    if any(reasoning):
+        message["reasoning"] = "\n".join(text for text in reasoning if text)
+    unread = [*opaque, *(each for each in hidden if each)]
+    return Enveloped(message, Native(format, items, hidden=json.dumps(unread, ensure_ascii=False) if unread else ""))
+
+
+def content_of(parts: Sequence[Message]) -> str | list[Message]:
+    """Return *parts* as the content of a message: a single text as a str."""
+    if len(parts) == 1 and parts[0].get("type") == "text" and len(parts[0]) == 2:
+        return str(parts[0]["text"])
+    return list(parts)
+
+
+def parts_of(content: object) -> list[Message]:
+    """Return the parts of the *content* of a message; a str is one text part, and an empty one none."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return list(content) if isinstance(content, Iterable) else []
+
+
+def joined(
+    messages: Iterable[Message],
+    format: str,  # noqa: A002
+    made: Callable[[Message], Item],
+    within: str,
+    listed: Callable[[Any], list[Item]],
+) -> list[Item]:
+    """Return *messages* as items: native ones as they came, others as *made*, the results of one step in one item.
+
+    What an item says stands under the key *within*; *listed* returns it as a list.
+    """
+    items: list[Item] = []
+    answers = False  # whether the last item holds results that were put together here
+    for message in messages:
+        native = native_of(message, format)
+        own = native.items if native is not None else [made(message)]
+        joins = native.joins if native is not None else answers and message["role"] == "tool"
+        if joins and items and items[-1].get("role") == own[0].get("role"):
+            items[-1] = {**items[-1], within: [*listed(items[-1][within]), *listed(own[0][within])]}
+            own = own[1:]
+        items += own
+        answers = message["role"] == "tool"
+    return items
+
+
+def function_call(call_id: str, name: str, arguments: object) -> Message:
+    """Return a tool call; *arguments* is the JSON that a model wrote, or its value."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def arguments_as_object(text: str) -> dict[str, Any]:
+    """Return the arguments of a call as an object; what is none stands under the key `input`."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = text
+    return value if isinstance(value, dict) else {"input": value}
+
+
+def call_of(call: Message) -> tuple[str, str]:
+    """Return the name of the tool that *call* calls, and its arguments as text."""
+    body = call.get("function") or call.get("custom") or {}
+    return str(body.get("name", "")), str(body.get("arguments", body.get("input", "")))
+
+
+def safe_id(call_id: str) -> str:
+    """Return *call_id* for a provider that takes letters, digits, - and _ only, up to 64. Others become a digest."""
+    if 0 < len(call_id) <= 64 and call_id.isascii() and call_id.replace("-", "").replace("_", "").isalnum():
+        return call_id
+    return "call_" + blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """Return the media type and the base64 of a data URL, None if *url* is another one."""
+    head, comma, data = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return head[5:-7].split(";", 1)[0], data

@@ -1,0 +1,201 @@
+"""Gemini's contents: turns of `user` and `model`, made of parts; calls and results are parts, too.
+
+    {"role": "model", "parts": [{"text": …}, {"functionCall": {"name": "book", "args": {…}}, "thoughtSignature": "…"}]}
+    {"role": "user",  "parts": [{"functionResponse": {"name": "book", "response": {…}}}]}
+                               ⇅
+    assistant (text, call book)      tool (result of book)
+
+Calls may have no id: they get one here, from their name and place, and a result belongs to the first call of its name
+that waits. Names of keys may be in camelCase, as on the wire, or in snake_case. Understood are text, thoughts, calls,
+results, inline data and files; every other part is opaque: it stays where it is, and is named in the text. This module
+knows nothing of other formats than its own and that of Chat Completions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..errors import InvalidMessage
+from ..messages import Message, text_of, tool_calls
+from .envelope import (
+    Enveloped,
+    Item,
+    Native,
+    arguments_as_object,
+    call_of,
+    content_of,
+    enveloped,
+    function_call,
+    joined,
+    parts_of,
+    split_data_url,
+)
+
+NAME = "gemini"
+UNSIGNED = "skip_thought_signature_validator"
+"""stands for the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures)"""
+_SNAKE = {
+    "functionCall": "function_call",
+    "functionResponse": "function_response",
+    "inlineData": "inline_data",
+    "fileData": "file_data",
+    "mimeType": "mime_type",
+    "fileUri": "file_uri",
+    "thoughtSignature": "thought_signature",
+}
+
+
+def read(items: Iterable[Item], waiting: Iterable[tuple[str, str]] = ()) -> list[Message]:
+    """Return the messages that *items* hold, each in its envelope. O(parts).
+
+    *waiting* are the calls that have no result yet: (id, name).
+
+    Raises:
+        InvalidMessage: If an item is no content of this format; the error names the path.
+    """
+    messages: list[Message] = []
+    calls = list(waiting)
+    made = len(calls)
+    for position, item in enumerate(items):
+        path, parts = f"contents[{position}]", item.get("parts")
+        if item.get("role", "user") not in {"user", "model", "function"}:
+            raise InvalidMessage(f"{path}.role", "expected 'user' or 'model'")
+        if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
+            raise InvalidMessage(f"{path}.parts", "expected a list of parts that is not empty")
+        if item.get("role") == "model":
+            message = _assistant(item, made)
+            made += len(tool_calls(message))
+            calls = [(call["id"], call_of(call)[0]) for call in tool_calls(message)]
+            messages.append(message)
+        else:
+            messages += _user(item, parts, calls)
+    return messages
+
+
+def write(messages: Sequence[Message]) -> list[Item]:
+    """Return *messages*, without the system prompt, as contents. O(parts).
+
+    A message that came in this format stands as it came. The results of one step are in one content.
+    """
+    names = {call["id"]: call_of(call)[0] for message in messages for call in tool_calls(message)}
+    return joined(messages, NAME, lambda message: _made(message, names), "parts", list)
+
+
+def tools(schemas: Iterable[Message]) -> list[Item]:
+    """Return the *schemas* of Chat Completions as one tool of this format; those that are of this format stay."""
+    functions, others = [], []
+    for schema in schemas:
+        body = schema.get("function")
+        if isinstance(body, Mapping):
+            kept = {key: body[key] for key in ("name", "description") if key in body}
+            functions.append({**kept, "parametersJsonSchema": body.get("parameters") or {"type": "object"}})
+        else:
+            others.append(dict(schema))
+    return [*others, *([{"functionDeclarations": functions}] if functions else [])]
+
+
+def _value(part: Item, key: str) -> Any:
+    """Return the value of *key*, which may stand in camelCase or in snake_case; None if there is none."""
+    return part.get(key, part.get(_SNAKE.get(key, key)))
+
+
+def _assistant(item: Item, made: int) -> Message:
+    parts: list[Message] = []
+    calls: list[Message] = []
+    reasoning, opaque, signatures = [], [], []
+    for part in item["parts"]:
+        call = _value(part, "functionCall")
+        signatures.append(_value(part, "thoughtSignature"))
+        if call is not None:
+            name = str(call.get("name"))
+            calls.append(function_call(call.get("id") or f"{name}-{made + len(calls)}", name, call.get("args") or {}))
+        elif isinstance(part.get("text"), str) and part.get("thought"):
+            reasoning.append(part["text"])
+        elif isinstance(part.get("text"), str):
+            parts.append({"type": "text", "text": part["text"]})
+        elif not signatures[-1] or len(part) > 1:
+            opaque.append(part)
+    return enveloped(NAME, [item], parts=parts, calls=calls, reasoning=reasoning, opaque=opaque, hidden=signatures)
+
+
+def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> list[Message]:
+    """Return a message for each result, and one for what else the user says, each time that it goes on."""
+    messages: list[Message] = []
+    said: list[Item] = []
+
+    def native(own: list[Item]) -> Native:
+        return Native(NAME, [{**item, "parts": own}], bool(messages))
+
+    def end() -> None:
+        if said:
+            content = content_of([_part(part) for part in said])
+            messages.append(Enveloped({"role": "user", "content": content}, native([*said])))
+            said.clear()
+
+    for part in parts:
+        answer = _value(part, "functionResponse")
+        if answer is None:
+            said.append(part)
+            continue
+        end()
+        name, call_id = str(answer.get("name")), answer.get("id")
+        found = next((each for each in waiting if each[0] == call_id or (call_id is None and each[1] == name)), None)
+        if found is not None:
+            waiting.remove(found)
+        response = answer.get("response") or {}
+        text = response.get("output", response.get("result")) if isinstance(response, Mapping) else response
+        text = text if isinstance(text, str) else call_of(function_call("", "", response))[1]
+        message = {"role": "tool", "tool_call_id": found[0] if found else str(call_id or name), "content": text}
+        messages.append(Enveloped(message, native([part])))
+    end()
+    return messages
+
+
+def _part(part: Item) -> Message:
+    """Return a part of the user as one of Chat Completions."""
+    if isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    data, file = _value(part, "inlineData"), _value(part, "fileData")
+    if isinstance(data, Mapping):
+        kind, content = str(_value(dict(data), "mimeType")), str(data.get("data"))
+        if kind.startswith("image/"):
+            return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{content}"}}
+        if kind.startswith("audio/"):
+            return {"type": "input_audio", "input_audio": {"data": content, "format": kind[6:]}}
+        return {"type": "file", "file": {"file_data": f"data:{kind};base64,{content}"}}
+    if isinstance(file, Mapping):
+        return {"type": "file", "file": {"file_id": str(_value(dict(file), "fileUri"))}}
+    return {"type": "text", "text": f"[{next(iter(part), 'part')}]"}
+
+
+def _made(message: Message, names: Mapping[str, str]) -> Item:
+    """Return a message of Chat Completions as a content."""
+    if message["role"] == "tool":
+        call_id, text = message["tool_call_id"], text_of(message)
+        answer = {"id": call_id, "name": names.get(call_id, call_id), "response": {"output": text}}
+        media = [made for part in parts_of(message["content"]) if "text" not in (made := _made_part(part))]
+        return {"role": "user", "parts": [{"functionResponse": answer}, *media]}
+    parts = [_made_part(part) for part in parts_of(message.get("content") or message.get("refusal") or "")]
+    for call in tool_calls(message):
+        name, arguments = call_of(call)
+        made = {"functionCall": {"id": call["id"], "name": name, "args": arguments_as_object(arguments)}}
+        parts.append(made if call is not tool_calls(message)[0] else {**made, "thoughtSignature": UNSIGNED})
+    return {"role": "model" if message["role"] == "assistant" else "user", "parts": parts or [{"text": ""}]}
+
+
+def _made_part(part: Message) -> Item:
+    match part.get("type"):
+        case "text":
+            return {"text": part["text"]}
+        case "image_url" if (data := split_data_url(str((part.get("image_url") or {}).get("url")))) is not None:
+            return {"inlineData": {"mimeType": data[0], "data": data[1]}}
+        case "image_url":
+            return {"fileData": {"fileUri": (part.get("image_url") or {}).get("url")}}
+        case "input_audio":
+            audio = part.get("input_audio") or {}
+            return {"inlineData": {"mimeType": f"audio/{audio.get('format')}", "data": audio.get("data")}}
+        case "file" if (data := split_data_url(str((part.get("file") or {}).get("file_data")))) is not None:
+            return {"inlineData": {"mimeType": data[0], "data": data[1]}}
+        case "file":
+            return {"fileData": {"fileUri": (part.get("file") or {}).get("file_id")}}
+        case kind:
+            return {"text": f"[{kind}]"}

@@ -1,0 +1,34 @@
+"""OpenAI's Chat Completions: the form in which memci itself understands messages.
+
+    {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {…}}]}
+
+Messages of this form are stored as they are, without an envelope. Written in it, messages of other forms lose what only
+their provider can read (reasoning, opaque items). This module knows nothing of other formats.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from ..messages import Message
+from .envelope import Enveloped, Item
+
+NAME = "openai_chat"
+
+
+def read(items: Iterable[Item]) -> list[Message]:
+    """Return *items*, which are messages already."""
+    return list(items)
+
+
+def write(messages: Sequence[Message]) -> list[Item]:
+    """Return *messages* as they are sent: those that came in another form without their reasoning."""
+    return [
+        {key: value for key, value in message.items() if key != "reasoning"}
+        if isinstance(message, Enveloped)
+        else message
+        for message in messages
+    ]
+
+
+def tools(schemas: Iterable[Message]) -> list[Item]:
+    """Return *schemas* as they are."""
+    return list(schemas)

@@ -1,0 +1,171 @@
+"""OpenAI's Responses: a flat list of items, one for each message, call, result and piece of reasoning.
+
+    {"type": "reasoning", …} {"type": "message", "role": "assistant", …} {"type": "function_call", "call_id": "c1", …}
+    {"type": "function_call_output", "call_id": "c1", "output": "…"}
+                               ⇅
+    assistant (reasoning, text, call c1)      tool (result of c1)
+
+What an assistant does in a row is one message, so that parallel calls stay together. Any item with a `call_id` is a
+call or its result, also of tools that run elsewhere (`computer_call`, `shell_call`); every other item is opaque: it
+stays where it is, and is named in the text. This module knows nothing of other formats than its own and that of Chat
+Completions.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from ..errors import InvalidMessage
+from ..messages import Message, tool_calls
+from .envelope import Enveloped, Item, Native, call_of, content_of, enveloped, function_call, native_of, parts_of
+
+NAME = "openai_responses"
+_ROLES = frozenset({"user", "assistant", "system", "developer"})
+_OF_CLIENTS = frozenset({"mcp_approval_response", "item_reference", "compaction_trigger", "configuration_update"})
+"""types of opaque items that the client sends by itself"""
+
+
+def read(items: Iterable[Item]) -> list[Message]:
+    """Return the messages that *items* hold, each in its envelope. O(items).
+
+    Raises:
+        InvalidMessage: If an item is none of this format; the error names the path.
+    """
+    messages: list[Message] = []
+    spoken: list[Item] = []
+
+    def end() -> None:
+        if spoken:
+            messages.append(_assistant([*spoken]))
+            spoken.clear()
+
+    for position, item in enumerate(items):
+        kind = item.get("type", "message")
+        if not isinstance(kind, str):
+            raise InvalidMessage(f"input[{position}].type", f"expected a str, got {type(kind).__name__}")
+        if kind == "message" and item.get("role") not in _ROLES:
+            raise InvalidMessage(f"input[{position}].role", f"expected one of {', '.join(sorted(_ROLES))}")
+        if kind == "message" and not isinstance(item.get("content"), str | list):
+            raise InvalidMessage(f"input[{position}].content", "expected a str or a list of parts")
+        result = "call_id" in item and kind.endswith("_output")
+        if not result and (item.get("role") == "assistant" if kind == "message" else kind not in _OF_CLIENTS):
+            spoken.append(item)
+            continue
+        end()
+        if result:
+            output = item.get("output")
+            content = _content(output) if isinstance(output, str | list) else json.dumps(output, ensure_ascii=False)
+            message = {"role": "tool", "tool_call_id": str(item["call_id"]), "content": content}
+        elif kind == "message":
+            message = {"role": item["role"], "content": _content(item["content"])}
+        else:
+            message = {"role": "user", "content": f"[{kind}]"}
+        messages.append(Enveloped(message, Native(NAME, [item])))
+    end()
+    return messages
+
+
+def write(messages: Sequence[Message]) -> list[Item]:
+    """Return *messages*, without the system prompt, as items of this format. O(parts).
+
+    A message that came in this format stands as it came.
+    """
+    items: list[Item] = []
+    for message in messages:
+        native = native_of(message, NAME)
+        items += native.items if native is not None else _made(message)
+    return items
+
+
+def tools(schemas: Iterable[Message]) -> list[Item]:
+    """Return the *schemas* of Chat Completions as tools of this format; those that are of this format stay."""
+    flat: list[Item] = []
+    for schema in schemas:
+        body = schema.get("function")
+        flat.append({"type": "function", **body} if isinstance(body, dict) else dict(schema))
+    return flat
+
+
+def _assistant(items: list[Item]) -> Message:
+    parts: list[Message] = []
+    calls: list[Message] = []
+    reasoning, opaque, encrypted = [], [], []
+    for item in items:
+        match item.get("type", "message"):
+            case "message":
+                parts += parts_of(_content(item["content"]))
+            case "function_call":
+                calls.append(function_call(str(item.get("call_id")), str(item.get("name")), item.get("arguments", "")))
+            case "custom_tool_call":
+                body = {"name": str(item.get("name")), "input": str(item.get("input", ""))}
+                calls.append({"id": str(item.get("call_id")), "type": "custom", "custom": body})
+            case "reasoning":
+                texts = [*(item.get("summary") or []), *(item.get("content") or [])]
+                reasoning += [str(text.get("text", "")) for text in texts]
+                encrypted.append(item.get("encrypted_content"))
+            case kind if isinstance(item.get("call_id"), str):
+                known = {"type", "id", "call_id", "status"}
+                arguments = {key: value for key, value in item.items() if key not in known}
+                calls.append(function_call(item["call_id"], kind, arguments))
+            case _:
+                opaque.append(item)
+    return enveloped(NAME, items, parts=parts, calls=calls, reasoning=reasoning, opaque=opaque, hidden=encrypted)
+
+
+def _content(content: str | list[Item]) -> str | list[Message]:
+    return content if isinstance(content, str) else content_of([_part(part) for part in content])
+
+
+def _part(part: Item) -> Message:
+    """Return a part of this format as one of Chat Completions."""
+    match part.get("type"):
+        case "input_text" | "output_text" | "summary_text" | "text":
+            return {"type": "text", "text": str(part.get("text", ""))}
+        case "refusal":
+            return {"type": "text", "text": str(part.get("refusal", ""))}
+        case "input_image" if part.get("image_url"):
+            image = {"url": part["image_url"], **({"detail": part["detail"]} if part.get("detail") else {})}
+            return {"type": "image_url", "image_url": image}
+        case "input_file":
+            kept = {key: part[key] for key in ("file_data", "file_id", "filename") if part.get(key)}
+            return {"type": "file", "file": kept}
+        case "input_audio":
+            return {"type": "input_audio", "input_audio": part.get("input_audio")}
+        case kind:
+            return {"type": "text", "text": f"[{kind}]"}
+
+
+def _made(message: Message) -> list[Item]:
+    """Return a message of Chat Completions as items."""
+    role, content = message["role"], message.get("content") or message.get("refusal") or ""
+    if role == "tool":
+        output = content if isinstance(content, str) else [_made_part(part) for part in content]
+        return [{"type": "function_call_output", "call_id": message["tool_call_id"], "output": output}]
+    items: list[Item] = []
+    if role != "assistant":
+        parts = content if isinstance(content, str) else [_made_part(part) for part in content]
+        items.append({"role": role, "content": parts})
+    elif content or not tool_calls(message):
+        text = content if isinstance(content, str) else "\n".join(str(part.get("text", "")) for part in content)
+        items.append({"role": "assistant", "content": text})
+    for call in tool_calls(message):
+        name, arguments = call_of(call)
+        if call.get("type") == "custom":
+            items.append({"type": "custom_tool_call", "call_id": call["id"], "name": name, "input": arguments})
+        else:
+            items.append({"type": "function_call", "call_id": call["id"], "name": name, "arguments": arguments})
+    return items
+
+
+def _made_part(part: Message) -> Item:
+    match part.get("type"):
+        case "text":
+            return {"type": "input_text", "text": part["text"]}
+        case "image_url":
+            image = part.get("image_url") or {}
+            return {"type": "input_image", "image_url": image.get("url"), "detail": image.get("detail") or "auto"}
+        case "file":
+            return {"type": "input_file", **(part.get("file") or {})}
+        case "input_audio":
+            return {"type": "input_audio", "input_audio": part.get("input_audio")}
+        case kind:
+            return {"type": "input_text", "text": f"[{kind}]"}

@@ -6,18 +6,43 @@ A message is a JSON object in the form of OpenAI's Chat Completions. Unknown key
     {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {…}}]}
     {"role": "tool", "tool_call_id": "c1", "content": "[…]"}
 
-`plain` turns what a caller holds (text, a dict, an SDK's object) into such an object; `check` says what is wrong with
-one. This module knows nothing of windows, tokens or storage.
+A message that came in another provider's form is `Enveloped`: it has this form, and carries the items that it was made
+from. `plain` turns what a caller holds (text, a dict, an SDK's object) into an object; `check` says what is wrong with
+a message. This module knows nothing of windows, tokens or storage.
 """
 
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from .errors import InvalidMessage, LimitExceeded, brief
 
 Message = dict[str, Any]
 """One chat message: a JSON object."""
+Item = dict[str, Any]
+"""one native item of a provider's API, as a message or a content block: a JSON object"""
+
+
+class Native(NamedTuple):
+    """The items of a provider that one message was made from, exact."""
+
+    format: str
+    """the name of the provider's form (`memci.formats`)"""
+    items: list[Item]
+    joins: bool = False
+    """whether the first item goes on in the last item of the message before"""
+    hidden: str = ""
+    """what only the provider can read of them, as JSON: signatures, encrypted reasoning, opaque items"""
+
+
+class Enveloped(Message):
+    """A message that came in another form; *native* is that form. A changed copy of it is an ordinary message."""
+
+    __slots__ = ("native",)
+
+    def __init__(self, message: Message, native: Native) -> None:
+        super().__init__(message)
+        self.native = native
 
 
 class SDKMessage(Protocol):
@@ -31,16 +56,14 @@ class SDKMessage(Protocol):
 MessageLike: TypeAlias = str | Mapping[str, Any] | SDKMessage
 """what stands for a message: the user's text, a dict, or an SDK's object"""
 
-_ROLES = frozenset({"user", "assistant", "tool"})
+Format = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
+"""the name of a provider's message format (`memci.formats`)"""
+_ROLES = frozenset({"user", "assistant", "tool", "system", "developer"})
 MAX_CALLS = 4_096
 """tool calls of one message, at most"""
 _NAMES = ("name", "tool_call_id")
 """keys whose value is a text, whatever the role: lines and the memory read them"""
-_ELSEWHERE = {
-    "system": "the system prompt belongs to Context.open(system=…), not into the conversation",
-    "developer": "the developer prompt belongs to Context.open(system=…), not into the conversation",
-    "function": "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'",
-}
+_FUNCTION = "the role 'function' is out of use: send the call as tool_calls and its result with role 'tool'"
 
 
 def plain(value: object, path: str = "message") -> Message:
@@ -57,7 +80,9 @@ def plain(value: object, path: str = "message") -> Message:
         return dict(value)
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
-        fields = dump(exclude_unset=True, by_alias=True)
+        # the objects of google-genai hold bytes, and fields that the caller set to None
+        how = {"mode": "json", "exclude_none": True} if type(value).__module__.startswith("google.") else {}
+        fields = dump(exclude_unset=True, by_alias=True, **how)
         if isinstance(fields, dict):
             return fields
     raise InvalidMessage(path, f"expected a dict, a str or an SDK's message object, got {type(value).__name__}")
@@ -88,6 +113,20 @@ def check(message: Message, path: str = "message") -> None:
     for key in _NAMES:
         if key in message and not isinstance(message[key], str | None):
             raise InvalidMessage(f"{path}.{key}", f"expected a str, got {type(message[key]).__name__}")
+
+
+def is_plain_chat(message: Message) -> bool:
+    """Return whether *message* can only be of the form of Chat Completions, as its keys show. O(1).
+
+    Others are looked at by `memci.formats`.
+    """
+    return (
+        type(message.get("content")) is not list
+        and "role" in message
+        and "type" not in message
+        and "parts" not in message
+        and "choices" not in message
+    )
 
 
 def tool_calls(message: Message) -> list[Message]:
@@ -154,8 +193,8 @@ def _refuse_role(message: Message, path: str) -> None:
     role = message.get("role")
     if role is None:
         raise InvalidMessage(f"{path}.role", "is missing: expected 'user', 'assistant' or 'tool'")
-    if isinstance(role, str) and role in _ELSEWHERE:
-        raise InvalidMessage(f"{path}.role", _ELSEWHERE[role])
+    if role == "function":
+        raise InvalidMessage(f"{path}.role", _FUNCTION)
     short = isinstance(role, str | int) and len(brief(role)) <= 20
     given = brief(role) if short else f"a {type(role).__name__} that is none"
     raise InvalidMessage(f"{path}.role", f"expected 'user', 'assistant' or 'tool', got {given}")

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InvalidSetting, brief
+from .messages import Format
 from .model_catalog import known_window
 
 Preset = Literal["balanced", "economy", "verbatim", "original"]
@@ -41,7 +42,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 _KEYS: Final = {"instruction_tokens": "standing_tokens"}
 """settings that are stored under another key: that of the first format"""
-_KEPT: Final = {"window", "reply", "model", "notice", "remember"}
+_KEPT: Final = {"window", "reply", "model", "format", "notice", "remember"}
 """settings that a new preset leaves as they are"""
 
 
@@ -118,6 +119,8 @@ class Settings(BaseModel):
     reply: int = Field(default=0, ge=0)
     """tokens kept free for the model's answer; default min(4,096, window / 8)"""
     model: str | None = None
+    format: Format = "openai_chat"
+    """the form of messages: in which they are rendered, and what looks alike in several forms is read"""
     preset: Preset = "balanced"
     archive_share: float = Field(default=0.5, ge=0.0, le=1.0)
     """κ"""

@@ -53,8 +53,6 @@ def test_check_takes_what_providers_accept(message):
         ({"role": "robot", "content": "hi"}, "m.role", "'robot'"),
         ({"role": 5, "content": "hi"}, "m.role", "got 5"),
         ({"role": ["user"], "content": "hi"}, "m.role", "expected 'user'"),
-        ({"role": "system", "content": "obey"}, "m.role", "system="),
-        ({"role": "developer", "content": "obey"}, "m.role", "system="),
         ({"role": "function", "name": "f", "content": "4"}, "m.role", "tool_calls"),
         ({"role": "user"}, "m.content", "is missing"),
         ({"role": "user", "content": None}, "m.content", "NoneType"),

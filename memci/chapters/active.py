@@ -37,6 +37,8 @@ class ActiveChapter(Chapter):
         self._group: ToolGroup | None = None
         self.view: list[Message] = []
         """the rendering, up to the open tool group; do not change it"""
+        self.closed_view = 0
+        """how many messages of it are those of closed pages, which stand before the others"""
         self.open: Page | None = None
         """the page that messages are appended to; None: there is none"""
 
@@ -90,6 +92,7 @@ class ActiveChapter(Chapter):
     def close(self) -> None:
         """Close the open page: its calls that still wait are interrupted."""
         self._settle()
+        self.closed_view = len(self.view)
         self.open = None
 
     def append(self, node: MessageNode) -> None:
@@ -186,15 +189,20 @@ class ActiveChapter(Chapter):
 
     def _redraw(self) -> None:
         self.view = []
+        first = self.open.head if self.open is not None else None
         for node in self.messages:
+            if node is first:
+                self.closed_view = len(self.view)
             if node.group is None:
                 self.view.append(node.view)
             elif node.group.head is node and node.group is not self._group:
                 self.view.extend(node.group.view())
+        if first is None:
+            self.closed_view = len(self.view)
 
     def _check(self) -> None:
         super()._check()
-        drawn = list(self.view)
+        drawn = list(self.view), self.closed_view
         self._redraw()
-        assert drawn == self.view, "the rendering that is kept is the one that a walk gives"
+        assert drawn == (self.view, self.closed_view), "the rendering that is kept is the one that a walk gives"
         assert self.open is None or list(self)[-1] is self.open, "the open page is the last one"

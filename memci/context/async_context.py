@@ -109,6 +109,7 @@ class AsyncContext:
     list = staticmethod(_threaded(Context.list))
 
     render = _awaited(Context.render)
+    request = _awaited(Context.request)
     append_turn = _awaited(Context.append_turn)
     answer = _awaited(Context.answer)
     answers = _awaited(Context.answers)
@@ -145,6 +146,8 @@ class AsyncContext:
     memory = _shared(lambda context: context.memory)
     read_only = _shared(lambda context: context.read_only)
     tools = _shared(lambda context: context.tools)
+    tools_for = _shared(lambda context: context.tools_for)
+    format = _shared(lambda context: context.format)
     handles = _shared(lambda context: context.handles)
 
     async def __aenter__(self) -> Self:

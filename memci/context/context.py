@@ -26,8 +26,9 @@ from functools import partial
 from inspect import iscoroutinefunction
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from .. import formats
 from ..chapters.chapter import Entry
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly, brief
 from ..history.as_of import AsOf
@@ -41,7 +42,7 @@ from ..history.reader import PageInfo, Reader
 from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
-from ..messages import Message, MessageLike, call_name, calls_of, plain
+from ..messages import Enveloped, Message, MessageLike, call_name, plain
 from ..storage import SQLiteStorage, Storage
 from ..storage.audit import audit
 from ..storage.locks import HeldLock, check_seconds, hold
@@ -67,8 +68,6 @@ Clock = Callable[[], datetime]
 """returns the time, in UTC"""
 Store = str | os.PathLike[str] | Storage
 """a path (one SQLite file for many contexts), or a store"""
-FORMATS: Final = ("openai_chat",)
-"""the message formats that a context speaks"""
 
 
 def system_clock() -> datetime:
@@ -135,7 +134,8 @@ class Context:
             change_owner: Whether *owner* takes the place of another one, at once. What that one's memory knows of
                 the context stays until it is erased.
             counter: Counts the tokens of a text, in place of the vocabulary; pass it at every open.
-            format: The form of the messages; this version speaks "openai_chat" only.
+            format: The form of messages that `render` gives, one of `memci.formats.FORMATS`; default "openai_chat".
+                Any form may be appended.
             clock: Returns the time in UTC, for appends without `at`; None stores no time. Times order nothing.
             wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed. 0 takes
                 no lock.
@@ -148,11 +148,11 @@ class Context:
             StorageBusy: If another handle held the lock for *wait* seconds.
             StorageError: If the store can't be opened or read.
         """
-        given: dict[str, object] = {"model": model, "window": window, "reply": reply}
+        given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format}
         more = {"owner": owner, "change_owner": change_owner, "system": system, "counter": counter, "nonce": nonce}
+        if format is not None:
+            formats.check(format)
         request = _request(id, given, policy, memory, **more)
-        if format is not None and format not in FORMATS:
-            raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
         if chat is not None:
             _check_chat(chat, memory)
         if clock is not None and not callable(clock):
@@ -371,6 +371,11 @@ class Context:
             return self._client.memory
 
     @property
+    def format(self) -> str:
+        """The form of messages that `render` gives."""
+        return self._parts.window.settings.format
+
+    @property
     def read_only(self) -> bool:
         """Whether nothing is written: it was opened by `view`."""
         return self._request.read_only
@@ -383,16 +388,24 @@ class Context:
 
     # -- the loop of an agent
 
-    def render(self, *pending: MessageLike, tools: Iterable[Any] = (), strict: bool = True) -> builtins.list[Any]:
+    def render(
+        self,
+        *pending: MessageLike,
+        tools: Iterable[Any] = (),
+        strict: bool = True,
+        format: str | None = None,  # noqa: A002
+    ) -> builtins.list[Any]:
         """Return the messages of the next request: within the budget, whatever was said before.
 
         Between two compactions each rendering extends the one before, byte for byte. The messages are shared with the
-        window: copy one before you change it.
+        window: copy one before you change it. In other formats than Chat Completions the system prompt does not stand
+        among the messages: `request` gives all of it. O(new messages) in Chat Completions, else O(the window).
 
         Args:
             pending: Messages to show that are not appended yet; they count against the budget.
             tools: The schemas that are sent along, for counting; `context.tools` are counted anyway, once.
             strict: Whether tool calls without a result at the tail are an error; else they are shown as they are.
+            format: One of `memci.formats.FORMATS`; default: the context's.
 
         Raises:
             BudgetExceeded: If what can't be taken out does not fit; it says what that is.
@@ -400,23 +413,47 @@ class Context:
             InvalidMessage: If a pending message is not one.
             WriteConflict: If another writer has changed the context: `refresh`, then render again.
         """
-        if not isinstance(tools, Iterable):
-            raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
-        tools = tuple(tools)
+        if format is not None:
+            formats.check(format)
+        form = format or self.format
         with self._usable():
-            self._parts.writer.check_revision()
-            window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
-            if pending:
-                view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
-            else:
-                view = renderer.view(tools=tools, strict=strict)
-            rest = len(view) - len(window.front) - len(window.active.view)
-            if page is not None:
-                view = page.placed(view, view[len(view) - rest :] if pending else [], renderer.predicted)
-                rest = max(rest, page.behind)
-                renderer.predicted += page.tokens
-            renderer.meter.rendered(window, view, rest, renderer.predicted)
-            return view
+            view = self._view(pending, tools, strict=strict)
+            if form == "openai_chat":
+                return formats.write(form, view) if Enveloped in map(type, view) else view
+            return formats.write(form, view[len(self._parts.window.system.view) :])
+
+    def request(
+        self,
+        *pending: MessageLike,
+        tools: Iterable[Any] = (),
+        strict: bool = True,
+        format: str | None = None,  # noqa: A002
+    ) -> dict[str, Any]:
+        """Return the keyword arguments of the call of the provider's own client: the whole next request. O(the window).
+
+            client.messages.create(model="…", max_tokens=4_096, **context.request("Hi", format="anthropic"))
+
+        They are `messages`, or `input` and `instructions`, or `system` and `messages`, or `contents` and `config`; and
+        `tools`, the context's own among them. For Anthropic's prompt cache the ends of the stable parts are marked
+        (system, contents, closed pages): at most four marks with those of your tools and messages, and one is left.
+
+        The arguments and errors are those of `render`.
+        """
+        if format is not None:
+            formats.check(format)
+        form = format or self.format
+        tools = builtins.list(tools) if isinstance(tools, Iterable) else tools
+        with self._usable():
+            view, window = self._view(pending, tools, strict=strict), self._parts.window
+            front = len(window.system.view)
+            contents = len(window.front) - front
+            return formats.request(
+                form,
+                view[front:],
+                system=view[0] if front else None,
+                schemas=[*tools, *self.tools],
+                stable=(contents, contents + window.active.closed_view),
+            )
 
     def append_turn(
         self,
@@ -495,27 +532,37 @@ class Context:
 
         return recall_functions(text) | (search_tool.functions(found) if self._request.searchable else {})
 
+    def tools_for(self, format: str) -> builtins.list[Any]:  # noqa: A002
+        """Return `tools` in the form that *format* wants."""
+        return formats.tools(format, self.tools)
+
     def handles(self, call: object) -> bool:
-        """Return whether *call* (a tool call of a reply) is for a tool of the context."""
-        return call_name(plain(call, "call")) in self._parts.window.tools
+        """Return whether *call* (a tool call of a reply, in any format) is for a tool of the context."""
+        _, calls = formats.calls(call, self.format)
+        return len(calls) == 1 and call_name(calls[0]) in self._parts.window.tools
 
     def answer(self, call: object) -> Message:
-        """Return the tool message that answers one *call*; a model's mistake is answered, never raised.
+        """Return the message or item that answers one *call*, in its format; a model's mistake is answered, too.
 
         A page that is stored but can't be read is answered as that, never as one that does not exist.
 
         Raises:
             HandlePoisoned: If the store has to be opened again.
         """
+        form, calls = formats.calls(call, self.format)
         with self._usable():
-            return self._parts.dispatch.answers([plain(call, "call")])[0]
+            asked = calls[:1] or [plain(call, "call")]
+            return formats.write_answers(form, asked, self._parts.dispatch.answers(asked))[0]
 
     def answers(self, reply: object) -> builtins.list[Message]:
-        """Return a tool message for each call in *reply* (an assistant's message) that is for the context, else []."""
+        """Return what answers the calls in *reply* that are for the context, in its format; [] if there are none.
+
+        *reply* is the answer of the client's call, its message, or its list of items.
+        """
+        form, calls = formats.calls(reply, self.format)
         with self._usable():
-            return self._parts.dispatch.answers(
-                [call for call in calls_of(plain(reply, "reply")) if self.handles(call)]
-            )
+            own = [call for call in calls if call_name(call) in self._parts.window.tools]
+            return formats.write_answers(form, own, self._parts.dispatch.answers(own))
 
     def recall_page(self, index: int, entry: int | None = None) -> builtins.list[Message]:
         """Return the messages of page *index*, whole and exact, or its one *entry*. O(messages of the page).
@@ -814,6 +861,25 @@ class Context:
     def _notify(self, event: Event) -> None:
         if self.on_event is not None:
             self.on_event(event)
+
+    def _view(self, pending: Sequence[MessageLike], tools: Iterable[Any], *, strict: bool) -> builtins.list[Message]:
+        """Return the messages of the next request, in the form of Chat Completions."""
+        if not isinstance(tools, Iterable):
+            raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
+        tools = tuple(tools)
+        self._parts.writer.check_revision()
+        window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
+        if pending:
+            view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
+        else:
+            view = renderer.view(tools=tools, strict=strict)
+        rest = len(view) - len(window.front) - len(window.active.view)
+        if page is not None:
+            view = page.placed(view, view[len(view) - rest :] if pending else [], renderer.predicted)
+            rest = max(rest, page.behind)
+            renderer.predicted += page.tokens
+        renderer.meter.rendered(window, view, rest, renderer.predicted)
+        return view
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
         window, reader = self._parts.window, self._parts.reader

@@ -5,39 +5,71 @@
     anthropic            Messages: blocks, results within the user's messages
     gemini               contents: parts, results within the user's turns
 
-    formats.read("anthropic", items)      ──▶  messages, each with the exact items that it was made from
-    formats.write("gemini", messages)     ──▶  items: those of this format as they came, others made from the message
+    formats.read(values)                       ──▶  messages, each with the exact items that it was made from
+    formats.write("gemini", messages)          ──▶  items: those of this format as they came, others made from it
+    formats.request("anthropic", messages, …)  ──▶  the keyword arguments of the client's own call
 
 This package knows nothing of windows, tokens or storage, and needs no SDK.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-from ..errors import InvalidSetting, brief
-from ..messages import Message
+from ..errors import InvalidMessage, InvalidSetting, brief
+from ..messages import Item, Message, call_name, calls_of, plain, tool_calls
 from . import anthropic, gemini, openai_chat, openai_responses
-from .envelope import Item
+from .breakpoints import Stable
+from .detection import unwrapped
+from .envelope import call_of
 
 _FORMATS: Mapping[str, Any] = {each.NAME: each for each in (openai_chat, openai_responses, anthropic, gemini)}
 FORMATS = tuple(_FORMATS)
 """the names of the formats"""
 
 
-def read(format: str, items: Iterable[Item], *, waiting: Iterable[tuple[str, str]] = ()) -> list[Message]:  # noqa: A002
-    """Return the messages that *items* hold, each with the items that it was made from. O(items).
+def read(
+    values: Iterable[object],
+    default: str = openai_chat.NAME,
+    *,
+    waiting: Iterable[Message] = (),
+    first: int = 0,
+) -> list[Message]:
+    """Return the messages that *values* hold: native items, whole answers, SDK objects, texts of the user. O(items).
+
+    Items of one format that follow one another are read together, so that parallel calls stay in one message.
 
     Args:
-        format: One of `FORMATS`.
-        items: Native items, as JSON objects.
-        waiting: (id, name) of the calls that have no result yet: Gemini may answer them by name.
+        values: In any format, mixed too.
+        default: The format of what looks alike in several.
+        waiting: Calls that have no result yet: Gemini's results may name no call, but only the tool.
+        first: A number that no earlier call of the conversation was made from: Gemini's calls may have no id.
 
     Raises:
-        InvalidSetting: If there is no such format.
-        InvalidMessage: If an item is none of this format; the error names the path.
+        InvalidSetting: If there is no format *default*.
+        InvalidMessage: If a value is none of its format; the error names the path.
     """
-    check(format)
-    messages: list[Message] = gemini.read(items, waiting) if format == gemini.NAME else _FORMATS[format].read(items)
+    check(default)
+    found: list[tuple[str, str, Item]] = []
+    for position, value in enumerate(values):
+        path = f"messages[{position}]"
+        form, items = unwrapped(plain(value, path))
+        whole = len(items) == 1
+        form = form or _shared_form(items[0], default)
+        found += [(form, path if whole else f"{path}[{at}]", item) for at, item in enumerate(items)]
+    open_calls = [(call["id"], call_name(call)) for call in waiting]
+    messages: list[Message] = []
+    for form, run in groupby(found, key=lambda each: each[0]):
+        items_ = [(path, item) for _, path, item in run]
+        numbers = (open_calls, first + len(messages)) if form == gemini.NAME else ()
+        try:
+            messages += _FORMATS[form].read(items_, *numbers)
+        except InvalidMessage:
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise InvalidMessage(items_[0][0], f"a field of it is not what {form} has there") from None
+        calls = [call for message in messages for call in _sound_calls(message)]
+        open_calls = [(str(call.get("id")), call_of(call)[0]) for call in calls] or open_calls
     return messages
 
 
@@ -52,14 +84,81 @@ def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
     return items
 
 
-def tools(format: str, schemas: Iterable[Message]) -> list[Item]:  # noqa: A002
+def write_answers(format: str, calls: Sequence[Message], answers: Sequence[Message]) -> list[Item]:  # noqa: A002
+    """Return *answers* to *calls*, both in the form of Chat Completions, as items of *format*."""
+    asks: Message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
+    before: list[Message] = [{"role": "user", "content": "?"}, asks]
+    return write(format, [*before, *answers])[len(write(format, before)) :] if answers else []
+
+
+def tools(format: str, schemas: Iterable[Any]) -> list[Item]:  # noqa: A002
     """Return the *schemas* of tools, in the form of Chat Completions, as *format* wants them."""
     check(format)
-    made: list[Item] = _FORMATS[format].tools(schemas)
+    made: list[Item] = _FORMATS[format].tools([plain(schema, "tools") for schema in schemas])
     return made
+
+
+def request(
+    format: str,  # noqa: A002
+    messages: Sequence[Message],
+    *,
+    system: Message | None = None,
+    schemas: Iterable[Any] = (),
+    stable: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Return the keyword arguments of the call of *format*'s own client. O(parts).
+
+    Args:
+        format: One of `FORMATS`.
+        messages: The conversation, without the system prompt.
+        system: The system prompt, as a message.
+        schemas: Of the tools.
+        stable: After how many messages a part ends that the next requests will have as it is.
+    """
+    items, made = write(format, messages), tools(format, schemas)
+    marks = Stable(len(write(format, messages[:count])) - 1 for count in stable if 0 < count <= len(messages))
+    built: dict[str, Any] = _FORMATS[format].request(items, system, made, marks)
+    return built
+
+
+def calls(value: object, default: str = openai_chat.NAME) -> tuple[str, list[Message]]:
+    """Return the format of *value*, and its tool calls in the form of Chat Completions.
+
+    *value* is a reply (a whole answer, a message, a list of items) or one call in any format's form.
+
+    Raises:
+        InvalidMessage: If it is neither.
+    """
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        items = [plain(each, f"reply[{at}]") for at, each in enumerate(value)]
+        form = next((found for each in items if (found := unwrapped(each)[0]) is not None), default)
+        return form, [call for each in read(items, form) for call in tool_calls(each)]
+    item = plain(value, "reply")
+    for each in _FORMATS.values():
+        if (call := each.call(item)) is not None:
+            return each.NAME, [call]
+    found, items = unwrapped(item)
+    form = found or default
+    if found is None or form == openai_chat.NAME:
+        return form, calls_of(items[0])
+    return form, [call for each in read([item], form) for call in tool_calls(each)]
 
 
 def check(format: object) -> None:  # noqa: A002
     """Raise InvalidSetting unless *format* is the name of one."""
     if format not in FORMATS:
         raise InvalidSetting("format", f"expected one of {', '.join(map(repr, FORMATS))}, got {brief(format)}")
+
+
+def _shared_form(item: Item, default: str) -> str:
+    """Return the format of *item*, whose form several have: *default* only if a list of texts may be its blocks."""
+    listed = isinstance(item.get("content"), list) and "tool_calls" not in item and item.get("role") != "tool"
+    return default if listed and default != gemini.NAME else openai_chat.NAME
+
+
+def _sound_calls(message: Message) -> list[Message]:
+    """Return the tool calls of a *message* that may not be checked yet, none if they are malformed."""
+    try:
+        return calls_of(message)
+    except InvalidMessage:
+        return []

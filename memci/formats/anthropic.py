@@ -14,12 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Message, tool_calls
+from ..messages import Enveloped, Item, Message, Native, tool_calls
+from .breakpoints import MOST, Stable, mark, marked
 from .envelope import (
-    Enveloped,
-    Item,
-    Native,
     arguments_as_object,
+    as_user,
     call_of,
     content_of,
     enveloped,
@@ -34,15 +33,14 @@ NAME = "anthropic"
 _NO_TEXT = "(no text)"
 
 
-def read(items: Iterable[Item]) -> list[Message]:
-    """Return the messages that *items* hold, each in its envelope. O(blocks).
+def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
+    """Return the messages that *items* hold (each with its path for errors), each in its envelope. O(blocks).
 
     Raises:
         InvalidMessage: If an item is no message of this format; the error names the path.
     """
     messages: list[Message] = []
-    for position, item in enumerate(items):
-        path = f"messages[{position}]"
+    for path, item in items:
         role, content = item.get("role"), item.get("content")
         if role not in {"user", "assistant", "system"}:
             raise InvalidMessage(f"{path}.role", f"expected 'user', 'assistant' or 'system', got {role!r:.40}")
@@ -80,6 +78,24 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
         kept = {key: body[key] for key in ("name", "description") if key in body}
         made.append({**kept, "input_schema": body.get("parameters") or {"type": "object", "properties": {}}})
     return made
+
+
+def request(items: list[Item], system: Message | None, tools_: list[Item], stable: Stable) -> dict[str, Any]:
+    """Return the arguments of `client.messages.create`, with at most three breakpoints of the cache marked."""
+    prompt: dict[str, Any] = {}
+    used = sum("cache_control" in each for each in tools_)
+    if system is not None:
+        blocks = _blocks(_made_blocks(system["content"]))
+        prompt = {"system": mark({"content": blocks})["content"] if used < MOST - 1 else blocks}
+        used += 1
+    return {**prompt, "messages": marked(items, stable, used=used), **({"tools": tools_} if tools_ else {})}
+
+
+def call(item: Item) -> Message | None:
+    """Return *item* in the form of Chat Completions if it is one call, else None."""
+    if item.get("type") != "tool_use":
+        return None
+    return function_call(str(item.get("id")), str(item.get("name")), item.get("input") or {})
 
 
 def _native(role: str, content: object, *, joins: bool = False) -> Native:
@@ -157,6 +173,7 @@ def _made(message: Message) -> Item:
         content = _made_blocks(message["content"])
         result = {"type": "tool_result", "tool_use_id": safe_id(message["tool_call_id"]), "content": content}
         return {"role": "user", "content": [result]}
+    message = as_user(message)
     content = _made_blocks(message.get("content") or message.get("refusal") or "")
     if message["role"] != "assistant":
         return {"role": "user", "content": content or _NO_TEXT}

@@ -1,43 +1,19 @@
-"""The envelope: a message as memci understands it, and the provider's own items that it was made from.
+"""The envelope: a message as memci understands it, made from a provider's own items, and those items again.
 
     Enveloped({"role": "assistant", "content": "Hi", "tool_calls": […]})      what is counted, clipped, searched, shown
       .native = Native("anthropic", [{"role": "assistant", "content": [{"type": "thinking", …}, …]}])    what is sent
 
 A message in the form of Chat Completions needs no envelope. A native item that holds several messages (the results of
 parallel calls in one message of the user) is cut into one item for each; `joins` says that an item goes on in the one
-before, so that writing puts them together again. This module knows nothing of any provider.
+before, so that writing puts them together again. This module has what the formats share, and knows no provider.
 """
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..messages import Message
-
-Item = dict[str, Any]
-"""one native item: a JSON object of a provider's API"""
-
-
-class Native(NamedTuple):
-    """The items of a provider that one message was made from, exact."""
-
-    format: str
-    items: list[Item]
-    joins: bool = False
-    """whether the first item goes on in the last item of the message before"""
-    hidden: str = ""
-    """what only the provider can read of them, as JSON: signatures, encrypted reasoning, opaque items"""
-
-
-class Enveloped(dict[str, Any]):
-    """A message (in the form of Chat Completions) that came in another form; *native* is that form."""
-
-    __slots__ = ("native",)
-
-    def __init__(self, message: Message, native: Native) -> None:
-        super().__init__(message)
-        self.native = native
+from ..messages import Enveloped, Item, Message, Native, text_of
 
 
 def native_of(message: Message, format: str) -> Native | None:  # noqa: A002 -- as in `Context.render`
@@ -91,22 +67,32 @@ def joined(
     within: str,
     listed: Callable[[Any], list[Item]],
 ) -> list[Item]:
-    """Return *messages* as items: native ones as they came, others as *made*, the results of one step in one item.
+    """Return *messages* as items: native ones as they came, others as *made*; the results of a step share one item.
 
     What an item says stands under the key *within*; *listed* returns it as a list.
     """
     items: list[Item] = []
-    answers = False  # whether the last item holds results that were put together here
+    answers = False  # whether the last message was a result
     for message in messages:
         native = native_of(message, format)
         own = native.items if native is not None else [made(message)]
-        joins = native.joins if native is not None else answers and message["role"] == "tool"
+        joins = (native is not None and native.joins) or (answers and message["role"] == "tool")
         if joins and items and items[-1].get("role") == own[0].get("role"):
             items[-1] = {**items[-1], within: [*listed(items[-1][within]), *listed(own[0][within])]}
             own = own[1:]
         items += own
         answers = message["role"] == "tool"
     return items
+
+
+def as_user(message: Message) -> Message:
+    """Return *message* as the user's, if it is an instruction of the developer within the conversation.
+
+    For a provider that takes instructions in front of the conversation only.
+    """
+    if message["role"] not in {"system", "developer"}:
+        return message
+    return {"role": "user", "content": f"<system>\n{text_of(message)}\n</system>"}
 
 
 def function_call(call_id: str, name: str, arguments: object) -> Message:

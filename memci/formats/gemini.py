@@ -15,12 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Message, text_of, tool_calls
+from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
+from .breakpoints import Stable
 from .envelope import (
-    Enveloped,
-    Item,
-    Native,
     arguments_as_object,
+    as_user,
     call_of,
     content_of,
     enveloped,
@@ -44,19 +43,19 @@ _SNAKE = {
 }
 
 
-def read(items: Iterable[Item], waiting: Iterable[tuple[str, str]] = ()) -> list[Message]:
-    """Return the messages that *items* hold, each in its envelope. O(parts).
+def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] = (), first: int = 0) -> list[Message]:
+    """Return the messages that *items* hold (each with its path for errors), each in its envelope. O(parts).
 
-    *waiting* are the calls that have no result yet: (id, name).
+    *waiting* are the calls that have no result yet: (id, name). Ids of calls are made from numbers after *first*.
 
     Raises:
         InvalidMessage: If an item is no content of this format; the error names the path.
     """
     messages: list[Message] = []
     calls = list(waiting)
-    made = len(calls)
-    for position, item in enumerate(items):
-        path, parts = f"contents[{position}]", item.get("parts")
+    made = first + len(calls)
+    for path, item in items:
+        parts = item.get("parts")
         if item.get("role", "user") not in {"user", "model", "function"}:
             raise InvalidMessage(f"{path}.role", "expected 'user' or 'model'")
         if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
@@ -91,6 +90,23 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
         else:
             others.append(dict(schema))
     return [*others, *([{"functionDeclarations": functions}] if functions else [])]
+
+
+def request(items: list[Item], system: Message | None, tools_: list[Item], _stable: Stable) -> dict[str, Any]:
+    """Return the arguments of `client.models.generate_content`."""
+    config: dict[str, Any] = {"system_instruction": text_of(system)} if system is not None else {}
+    if tools_:
+        config["tools"] = tools_
+    return {"contents": items, **({"config": config} if config else {})}
+
+
+def call(item: Item) -> Message | None:
+    """Return *item*, a part or its call, in the form of Chat Completions; None if it is none."""
+    body = _value(item, "functionCall") or (item if "args" in item and "name" in item else None)
+    if not isinstance(body, dict):
+        return None
+    name = str(body.get("name"))
+    return function_call(str(body.get("id") or name), name, body.get("args") or {})
 
 
 def _value(part: Item, key: str) -> Any:
@@ -138,7 +154,9 @@ def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> 
             continue
         end()
         name, call_id = str(answer.get("name")), answer.get("id")
-        found = next((each for each in waiting if each[0] == call_id or (call_id is None and each[1] == name)), None)
+        # an id that memci gave a call without one is another one each time that the call is read
+        found = next((each for each in waiting if each[0] == call_id), None)
+        found = found or next((each for each in waiting if each[1] == name), None)
         if found is not None:
             waiting.remove(found)
         response = answer.get("response") or {}
@@ -174,6 +192,7 @@ def _made(message: Message, names: Mapping[str, str]) -> Item:
         answer = {"id": call_id, "name": names.get(call_id, call_id), "response": {"output": text}}
         media = [made for part in parts_of(message["content"]) if "text" not in (made := _made_part(part))]
         return {"role": "user", "parts": [{"functionResponse": answer}, *media]}
+    message = as_user(message)
     parts = [_made_part(part) for part in parts_of(message.get("content") or message.get("refusal") or "")]
     for call in tool_calls(message):
         name, arguments = call_of(call)

@@ -7,16 +7,17 @@ their provider can read (reasoning, opaque items). This module knows nothing of 
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from ..messages import Message
-from .envelope import Enveloped, Item
+from ..messages import Enveloped, Item, Message
+from .breakpoints import Stable
 
 NAME = "openai_chat"
 
 
-def read(items: Iterable[Item]) -> list[Message]:
+def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
     """Return *items*, which are messages already."""
-    return list(items)
+    return [item for _, item in items]
 
 
 def write(messages: Sequence[Message]) -> list[Item]:
@@ -32,3 +33,14 @@ def write(messages: Sequence[Message]) -> list[Item]:
 def tools(schemas: Iterable[Message]) -> list[Item]:
     """Return *schemas* as they are."""
     return list(schemas)
+
+
+def request(items: list[Item], system: Message | None, tools_: list[Item], _stable: Stable) -> dict[str, Any]:
+    """Return the arguments of `client.chat.completions.create`."""
+    messages = [system, *items] if system is not None else items
+    return {"messages": messages, **({"tools": tools_} if tools_ else {})}
+
+
+def call(item: Item) -> Message | None:
+    """Return *item* if it is one call, else None."""
+    return item if isinstance(item.get("function") or item.get("custom"), dict) else None

@@ -13,10 +13,12 @@ Completions.
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..errors import InvalidMessage
-from ..messages import Message, tool_calls
-from .envelope import Enveloped, Item, Native, call_of, content_of, enveloped, function_call, native_of, parts_of
+from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
+from .breakpoints import Stable
+from .envelope import call_of, content_of, enveloped, function_call, native_of, parts_of
 
 NAME = "openai_responses"
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
@@ -24,8 +26,8 @@ _OF_CLIENTS = frozenset({"mcp_approval_response", "item_reference", "compaction_
 """types of opaque items that the client sends by itself"""
 
 
-def read(items: Iterable[Item]) -> list[Message]:
-    """Return the messages that *items* hold, each in its envelope. O(items).
+def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
+    """Return the messages that *items* hold (each with its path for errors), each in its envelope. O(items).
 
     Raises:
         InvalidMessage: If an item is none of this format; the error names the path.
@@ -38,14 +40,14 @@ def read(items: Iterable[Item]) -> list[Message]:
             messages.append(_assistant([*spoken]))
             spoken.clear()
 
-    for position, item in enumerate(items):
+    for path, item in items:
         kind = item.get("type", "message")
         if not isinstance(kind, str):
-            raise InvalidMessage(f"input[{position}].type", f"expected a str, got {type(kind).__name__}")
+            raise InvalidMessage(f"{path}.type", f"expected a str, got {type(kind).__name__}")
         if kind == "message" and item.get("role") not in _ROLES:
-            raise InvalidMessage(f"input[{position}].role", f"expected one of {', '.join(sorted(_ROLES))}")
+            raise InvalidMessage(f"{path}.role", f"expected one of {', '.join(sorted(_ROLES))}")
         if kind == "message" and not isinstance(item.get("content"), str | list):
-            raise InvalidMessage(f"input[{position}].content", "expected a str or a list of parts")
+            raise InvalidMessage(f"{path}.content", "expected a str or a list of parts")
         result = "call_id" in item and kind.endswith("_output")
         if not result and (item.get("role") == "assistant" if kind == "message" else kind not in _OF_CLIENTS):
             spoken.append(item)
@@ -83,6 +85,19 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
         body = schema.get("function")
         flat.append({"type": "function", **body} if isinstance(body, dict) else dict(schema))
     return flat
+
+
+def request(items: list[Item], system: Message | None, tools_: list[Item], _stable: Stable) -> dict[str, Any]:
+    """Return the arguments of `client.responses.create`."""
+    prompt = {"instructions": text_of(system)} if system is not None else {}
+    return {**prompt, "input": items, **({"tools": tools_} if tools_ else {})}
+
+
+def call(item: Item) -> Message | None:
+    """Return *item* in the form of Chat Completions if it is one call, else None."""
+    if item.get("type") not in {"function_call", "custom_tool_call"}:
+        return None
+    return tool_calls(_assistant([item]))[0]
 
 
 def _assistant(items: list[Item]) -> Message:

@@ -3,6 +3,8 @@ r"""A message as bytes: exact, or refused.
     {"role": "user", "content": "Hi"}        codec 1   orjson     {"role":"user","content":"Hi"}
     {"role": "user", "content": "\ud83d"}    codec 2   json       half an emoji: orjson can't write it
     {"role": "user", "content": ("a",)}      refused   content: a tuple would come back as a list: pass a list
+    a message of another provider's form     codec 3, 4   the same two, of an envelope with the provider's own items:
+                                             {"format": "anthropic", "items": […], "joins": …, "hidden": …, "chat": {…}}
 
 A codec is used only if its bytes read back as an equal message, so no message is ever changed. `==` is enough for
 that check, although 1, 1.0 and True are equal in Python: both codecs write these three as 1, 1.0 and true and read
@@ -23,9 +25,12 @@ from typing import Any, Final
 import orjson
 
 from ..errors import InvalidMessage, LimitExceeded, SchemaTooNew, brief
+from ..messages import Enveloped, Native
 
 ORJSON: Final = 1
 STDLIB: Final = 2
+_ENVELOPED: Final = 2
+"""what the codec of an envelope is above that of its JSON"""
 ERASED: Final = 0
 """the codec of a tombstone: its body is the role of the message that was erased"""
 ERASED_TEXT: Final = "[erased]"
@@ -50,6 +55,9 @@ def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
     """
     if not isinstance(message, dict):
         raise InvalidMessage(_ROOT, f"a {_kind(message)} is no message: pass a dict")
+    if isinstance(message, Enveloped):
+        codec, body, decoded = encode({**message.native._asdict(), "chat": dict(message)})
+        return codec + _ENVELOPED, body, _opened(decoded)
     content = message.get("content")
     if isinstance(content, str) and len(content) > MAX_BYTES:
         raise LimitExceeded("message bytes", len(content), MAX_BYTES)  # it has at least a byte per character
@@ -81,7 +89,24 @@ def decode(codec: int, body: bytes) -> dict[str, Any]:
         raise InvalidMessage(_ROOT, f"its stored bytes are not JSON: {error}") from error
     if not isinstance(message, dict):
         raise InvalidMessage(_ROOT, f"its stored bytes are a {_kind(message)}, not an object")
-    return message
+    return _opened(message) if codec > _ENVELOPED else message
+
+
+def _opened(envelope: dict[str, Any]) -> Enveloped:
+    """Return the message in *envelope*.
+
+    Raises:
+        InvalidMessage: If it is not what `encode` writes.
+    """
+    try:
+        chat = envelope.pop("chat")
+        native = Native(**envelope)
+    except (KeyError, TypeError):
+        raise InvalidMessage(_ROOT, "its stored bytes are no envelope") from None
+    well = isinstance(native.items, list) and isinstance(native.joins, bool)
+    if not (well and isinstance(chat, dict) and isinstance(native.format, str) and isinstance(native.hidden, str)):
+        raise InvalidMessage(_ROOT, "its stored bytes are no envelope")
+    return Enveloped(chat, native)
 
 
 def digest(codec: int, body: bytes) -> bytes:
@@ -96,7 +121,7 @@ def _new_digest(codec: int) -> blake2b:
 
 
 # A copy costs half of a new one, and every message is digested.
-_DIGESTS = {codec: _new_digest(codec) for codec in (ORJSON, STDLIB)}
+_DIGESTS = {codec: _new_digest(codec) for codec in (ORJSON, STDLIB, ORJSON + _ENVELOPED, STDLIB + _ENVELOPED)}
 
 
 def _encode_with_stdlib(message: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
@@ -131,6 +156,8 @@ _READERS: Mapping[int, Callable[[bytes], Any]] = {
     ERASED: _read_tombstone,
     ORJSON: orjson.loads,
     STDLIB: _read_with_stdlib,
+    ORJSON + _ENVELOPED: orjson.loads,
+    STDLIB + _ENVELOPED: _read_with_stdlib,
 }
 
 

@@ -9,10 +9,11 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
+from .. import formats
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import OpenCalls, late_result
 from ..errors import InvalidMessage, InvalidSetting, LimitExceeded, brief
-from ..messages import Message, call_name, check, plain, tool_calls
+from ..messages import Message, call_name, check, is_plain_chat, plain, tool_calls
 from ..storage.codec import encode
 from ..storage.validation import MAX_PAGE
 from .draft import Draft, DraftMessage
@@ -31,7 +32,7 @@ def draft(
     made: Callable[[Collection[str]], set[str]],
     costs: Mapping[bytes, int],
 ) -> Draft:
-    """Return *values* (messages, texts of the user, or an SDK's objects) as a draft for *window*.
+    """Return *values* (messages, texts of the user, SDK objects, items of any form) as a draft for *window*.
 
     With *opens_page* a user's message opens a page. *made* returns which of these ids a tool call ever had: O(the
     context). *costs* are the tokens of messages that were counted before, by their bytes.
@@ -47,11 +48,12 @@ def draft(
     base = window.active.open.base if window.active.open is not None else seq
     unanswered = window.active.unanswered
     waiting = OpenCalls(unanswered) if unanswered else _NO_CALLS
+    given = _read(window, values, unanswered)
     messages: list[DraftMessage] = []
     known: set[str] = set()
     """ids that calls are known to have"""
     interrupted: list[str] = []
-    for position, value in enumerate(values):
+    for position, value in enumerate(given):
         codec, body, message = _exact(value, f"messages[{position}]")
         role = message["role"]
         starts = page is None or (role == "user" and opens_page)
@@ -65,7 +67,7 @@ def draft(
             else:
                 late = True
                 if message["tool_call_id"] not in known:
-                    known |= _made(message["tool_call_id"], values, position, made)
+                    known |= _made(message["tool_call_id"], given, position, made)
         elif waiting.left or "tool_calls" in message:
             interrupted += waiting.ids
             waiting = OpenCalls(tool_calls(message))
@@ -83,9 +85,16 @@ def draft(
     return Draft(tuple(messages), tuple(interrupted))
 
 
-def _exact(value: object, path: str) -> tuple[int, bytes, Message]:
-    """Return codec, bytes and a copy of the message that *value* is, checked."""
-    message = plain(value, path)
+def _read(window: Window, values: Sequence[object], waiting: Sequence[Message]) -> list[Message]:
+    """Return *values* as messages; those of another provider's form in their envelopes."""
+    messages = [plain(value, f"messages[{position}]") for position, value in enumerate(values)]
+    if all(map(is_plain_chat, messages)):
+        return messages
+    return formats.read(messages, window.settings.format, waiting=waiting, first=window.record.head)
+
+
+def _exact(message: Message, path: str) -> tuple[int, bytes, Message]:
+    """Return codec, bytes and a copy of *message*, checked."""
     check(message, path)
     try:
         return encode(message)
@@ -127,16 +136,16 @@ def timestamp(at: datetime | str | None) -> str | None:
 
 
 def _made(
-    call_id: str, values: Sequence[object], position: int, made: Callable[[Collection[str]], set[str]]
+    call_id: str, messages: Sequence[Message], position: int, made: Callable[[Collection[str]], set[str]]
 ) -> set[str]:
-    """Return the ids that calls ever had, of those that *values* name from *position* on: *call_id* is one of them.
+    """Return the ids that calls ever had, of those that *messages* name from *position* on: *call_id* is one of them.
 
     They are asked for together, so that many late results cost one look at the store.
 
     Raises:
         InvalidMessage: If no call has *call_id*.
     """
-    named = (each.get("tool_call_id") for each in values[position:] if isinstance(each, Mapping))
+    named = (each.get("tool_call_id") for each in messages[position:])
     found = made({call_id, *(each for each in named if isinstance(each, str))})
     if call_id not in found:
         raise InvalidMessage(f"messages[{position}].tool_call_id", f"no tool call has the id {call_id!r:.80}")

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..chapters.active import ActiveChapter
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import interrupted, late_result
 from ..errors import InvalidSetting
-from ..messages import Message, call_name, tool_calls
+from ..messages import Enveloped, Message, call_name, tool_calls
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from .draft import Compaction, Draft
 
+_PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
+"""where the four formats say what a request cost"""
+_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""what Anthropic counts beside that; the other providers' number includes what was cached"""
 _MOST_REPORTED = 10**12
 """tokens that a request can have cost"""
 ANSWER_FRAMING = 16
@@ -68,8 +72,12 @@ class Window:
         self._recompute()
 
     def weigh(self, message: Message) -> int:
-        """Return what *message* costs in a request, in tokens."""
-        return message_tokens(message, self.count, self.settings.model)
+        """Return what *message* costs in a request, in tokens.
+
+        What only a provider can read of it (signatures, encrypted reasoning) is about a token for 4 characters.
+        """
+        tokens = message_tokens(message, self.count, self.settings.model)
+        return tokens + len(message.native.hidden) // 4 if isinstance(message, Enveloped) else tokens
 
     def _recompute(self) -> None:
         """Recompute values that depend on state or compaction, not on appends."""
@@ -117,9 +125,11 @@ class Window:
         if usage is None or not predicted:
             return self.state
         fields = usage if isinstance(usage, dict) else {**getattr(usage, "__dict__", {})}
-        reported = fields.get("prompt_tokens", fields.get("input_tokens"))
-        if type(reported) is not int or not 0 <= reported <= _MOST_REPORTED:
-            raise InvalidSetting("usage", "expected the usage of a reply, with prompt_tokens or input_tokens (an int)")
+        parts: list[Any] = [next((fields[key] for key in _PROMPT if fields.get(key) is not None), None)]
+        parts += [fields.get(key) or 0 for key in _CACHED]
+        if not all(type(part) is int and 0 <= part <= _MOST_REPORTED for part in parts):
+            raise InvalidSetting("usage", f"expected the usage of a reply, with one of {', '.join(_PROMPT)} (an int)")
+        reported = sum(parts)
         return replace(self.state, ratios=(*self.state.ratios, round(reported / predicted, 4))[-RATIOS:])
 
     @property
@@ -200,6 +210,8 @@ class Window:
             message = {key: value for key, value in message.items() if key != "tool_calls"}
         if not clip:
             return message
+        if isinstance(message, Enveloped):  # its reasoning is sent whole or not at all
+            message = {key: value for key, value in message.items() if key != "reasoning"}
         return clipped(message, clip, page=page, ordinal=ordinal, count=self.count, weigh=self.weigh)
 
     def clip(self, message: Message, limit: int, page: int, ordinal: int, *, late: bool) -> tuple[Message, int, int]:

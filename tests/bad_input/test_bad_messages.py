@@ -31,8 +31,6 @@ WRONG_MESSAGES = {
     "wrong role": ({"role": "bot", "content": "x"}, "role", "'bot'"),
     "role of another type": ({"role": 7, "content": "x"}, "role", "7"),
     "role that is a list": ({"role": ["user"], "content": "x"}, "role", "user"),
-    "system": ({"role": "system", "content": "x"}, "role", "Context.open(system="),
-    "developer": ({"role": "developer", "content": "x"}, "role", "Context.open(system="),
     "function": ({"role": "function", "name": "f", "content": "x"}, "role", "tool_calls"),
     "call id on a user's message": (user("x", tool_call_id=["x"]), "tool_call_id", "list"),
     "name that is no text": (user("x", name=7), "name", "int"),

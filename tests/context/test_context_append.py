@@ -75,7 +75,7 @@ def test_append_takes_sdk_objects_and_mappings():
 @pytest.mark.parametrize(
     ("wrong", "path"),
     [
-        ({"role": "system", "content": "obey"}, "messages[1].role"),
+        ({"role": "function", "content": "obey"}, "messages[1].role"),
         ({"role": "user", "content": float("nan")}, "messages[1].content"),
         ({"role": "user", "content": "x", "extra": (1, 2)}, "messages[1].extra"),
         ({"role": "user", "content": "x", "at": datetime(2026, 1, 1)}, "messages[1].at"),  # noqa: DTZ001

@@ -67,7 +67,7 @@ def test_g03_every_lock_that_is_taken_is_given_back():
     """A call that fails leaves the context usable, from any thread."""
     context = talked(1)
     with pytest.raises(InvalidMessage):
-        context.append_turn({"role": "system", "content": "x"})
+        context.append_turn({"role": "robot", "content": "x"})
     with pytest.raises(PageNotFound):
         context.recall_page(9)
     rendered: list[list[dict]] = []

@@ -215,11 +215,21 @@ def test_size_limit_is_exact() -> None:
 def test_decode_refuses_what_it_does_not_know() -> None:
     """An unknown codec is a later version's; bytes that are no object are no message."""
     with pytest.raises(SchemaTooNew):
-        decode(3, b"{}")
+        decode(5, b"{}")
     for body in (b"", b"[]", b"{", b"\xff"):
-        for codec in (ORJSON, STDLIB):
+        for codec in (ORJSON, STDLIB, 3, 4):
             with pytest.raises(InvalidMessage):
                 decode(codec, body)
+    for envelope in (
+        b"{}",
+        b'{"chat":{},"format":"anthropic"}',
+        b'{"chat":[],"format":"anthropic","items":[]}',
+        b'{"chat":{},"format":1,"items":[]}',
+        b'{"chat":{},"format":"anthropic","items":{}}',
+        b'{"chat":{},"format":"anthropic","items":[],"more":1}',
+    ):
+        with pytest.raises(InvalidMessage, match="envelope"):
+            decode(3, envelope)
 
 
 @given(st.binary(max_size=40), st.integers(0, 39), st.integers(0, 7))

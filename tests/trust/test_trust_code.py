@@ -120,7 +120,7 @@ def test_module_revives_and_runs_nothing(path):
 
 
 def test_codec_knows_two_forms_of_json_and_no_other():
-    """What reads a body is orjson, json, or makes a tombstone: there is no codec to fall back on."""
+    """What reads a body is orjson, json (of a message, or of its envelope), or makes a tombstone: nothing else does."""
     imports = {
         alias.name for node in ast.walk(tree(PACKAGE / "storage/codec.py")) if isinstance(node, ast.Import)
         for alias in node.names
@@ -129,7 +129,8 @@ def test_codec_knows_two_forms_of_json_and_no_other():
     from memci.storage import codec
 
     assert imports == {"json", "orjson", "re"}
-    assert set(codec._READERS) == {codec.ERASED, codec.ORJSON, codec.STDLIB}
+    assert set(codec._READERS) == {codec.ERASED, codec.ORJSON, codec.STDLIB, 3, 4}
+    assert [codec._READERS[each] for each in (3, 4)] == [codec._READERS[each] for each in (codec.ORJSON, codec.STDLIB)]
 
 
 # -- S11: statements are constants

@@ -1,0 +1,257 @@
+"""A context takes, keeps and gives the messages of every provider: through append, store, reopen, export, recall."""
+
+import json
+from contextlib import closing
+
+import pytest
+
+from memci import Context, EphemeralStorage, InvalidMessage, SQLiteStorage
+from memci.errors import InvalidSetting
+from memci.formats import FORMATS
+from memci.messages import Enveloped
+
+USER = {"role": "user", "content": "Which trains go to Oslo?"}
+ARGUMENTS = {"to": "Oslo", "day": "today"}
+STEPS = {
+    "openai_chat": [
+        {
+            "role": "assistant",
+            "content": "Let me look.",
+            "tool_calls": [
+                {"id": name, "type": "function", "function": {"name": "trains", "arguments": json.dumps(ARGUMENTS)}}
+                for name in ("c1", "c2")
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "the 9:15"},
+        {"role": "tool", "tool_call_id": "c2", "content": "the 14:40"},
+        {"role": "assistant", "content": "The 9:15 and the 14:40."},
+    ],
+    "openai_responses": [
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA" * 9},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me look."}]},
+        {"type": "function_call", "call_id": "c1", "name": "trains", "arguments": json.dumps(ARGUMENTS)},
+        {"type": "function_call", "call_id": "c2", "name": "trains", "arguments": json.dumps(ARGUMENTS)},
+        {"type": "function_call_output", "call_id": "c1", "output": "the 9:15"},
+        {"type": "function_call_output", "call_id": "c2", "output": "the 14:40"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "The 9:15, the 14:40."}]},
+    ],
+    "anthropic": [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Two days?", "signature": "EqQB" * 9},
+                {"type": "text", "text": "Let me look."},
+                {"type": "tool_use", "id": "c1", "name": "trains", "input": ARGUMENTS},
+                {"type": "tool_use", "id": "c2", "name": "trains", "input": ARGUMENTS},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "the 9:15"},
+                {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "the 14:40"}]},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "The 9:15 and the 14:40."}]},
+    ],
+    "gemini": [
+        {
+            "role": "model",
+            "parts": [
+                {"text": "Let me look."},
+                {"functionCall": {"name": "trains", "args": ARGUMENTS}, "thoughtSignature": "CpYB" * 9},
+                {"functionCall": {"name": "trains", "args": ARGUMENTS}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"name": "trains", "response": {"output": "the 9:15"}}},
+                {"functionResponse": {"name": "trains", "response": {"output": "the 14:40"}}},
+            ],
+        },
+        {"role": "model", "parts": [{"text": "The 9:15 and the 14:40."}]},
+    ],
+}
+"""the same step in the form of each provider"""
+
+
+def opened(store=None, **settings) -> Context:
+    return Context.open(store or EphemeralStorage(), "alice", **{"system": "Be brief.", "window": 32_000, **settings})
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_came_is_what_is_sent(form, tmp_path):
+    """Native items come back exactly: rendered, reopened, exported and imported."""
+    question = {"role": "user", "parts": [{"text": USER["content"]}]} if form == "gemini" else USER
+    with closing(SQLiteStorage(tmp_path / "agent.db")) as store:
+        with opened(store, format=form) as context:
+            context.append_turn(question, *STEPS[form])
+            front = 1 if form == "openai_chat" else 0
+            shown = context.render()
+            assert shown[front:] == [question, *STEPS[form]]
+            lines = list(context.export())
+        with opened(store) as again:
+            assert again.format == form
+            assert again.render() == shown
+            assert again.verify() == []
+    with Context.import_(EphemeralStorage(), lines) as copy:
+        assert copy.render() == shown
+        assert list(copy.export()) == lines
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_step_of_any_form_is_understood_alike(form):
+    """Text, calls and results are the same messages in every form: they are what is counted, searched and recalled."""
+    with opened() as context:
+        context.append_turn(USER, *STEPS[form])
+        messages = list(context.messages())
+
+        assert [each["role"] for each in messages] == ["user", "assistant", "tool", "tool", "assistant"]
+        assert [call["function"]["name"] for call in messages[1]["tool_calls"]] == ["trains", "trains"]
+        assert [json.loads(call["function"]["arguments"]) for call in messages[1]["tool_calls"]] == [ARGUMENTS] * 2
+        ids = [call["id"] for call in messages[1]["tool_calls"]]
+        assert [each["tool_call_id"] for each in messages[2:4]] == ids
+        assert [each["content"] for each in messages[2:4]] == ["the 9:15", "the 14:40"]
+        assert context.recall_page(1) == messages
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_a_conversation_changes_its_provider(target):
+    """Steps of all four providers in one conversation are written for each: calls beside their results, in order."""
+    with opened() as context:
+        for form in FORMATS:
+            context.append_turn(USER, *STEPS[form])
+        sent = json.dumps(context.request(format=target))
+
+        assert sent.count("the 9:15") >= 4 and sent.count("Let me look.") == 4
+        assert ("EqQB" in sent) is (target == "anthropic")
+        assert ("gAAAA" in sent) is (target == "openai_responses")
+        assert ("CpYB" in sent) is (target == "gemini")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_recall_is_answered_in_the_form_of_the_call(form):
+    """A reply of any form is answered in it, and the answer is appended as any message."""
+    arguments = {"index": 1, "entry": None, "offset": None}
+    text = json.dumps(arguments)
+    replies = {
+        "openai_chat": {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "r1", "type": "function", "function": {"name": "recall_page", "arguments": text}}],
+        },
+        "openai_responses": {"type": "function_call", "call_id": "r1", "name": "recall_page", "arguments": text},
+        "anthropic": {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "r1", "name": "recall_page", "input": arguments}],
+        },
+        "gemini": {"role": "model", "parts": [{"functionCall": {"name": "recall_page", "args": arguments}}]},
+    }
+    reply = replies[form]
+    call = {
+        "openai_chat": lambda: reply["tool_calls"][0],
+        "openai_responses": lambda: reply,
+        "anthropic": lambda: reply["content"][0],
+        "gemini": lambda: reply["parts"][0],
+    }[form]()
+    with opened(format=form) as context:
+        context.append_turn(USER, {"role": "assistant", "content": "The 9:15."})
+        context.append_turn("And back?")
+        assert context.handles(call)
+        answers = context.answers(reply)
+        assert len(answers) == 1 and "page #1" in json.dumps(answers) and "r" in json.dumps(context.answer(call))
+        context.append_turn(reply, *answers, {"role": "assistant", "content": "At nine."})
+        assert context.render(strict=True)
+        assert [each["role"] for each in context.messages()][-3:] == ["assistant", "tool", "assistant"]
+
+
+def test_parallel_calls_in_separate_items_are_one_message():
+    """Items of one step that arrive one by one are grouped: no call is shown as interrupted."""
+    with opened() as context:
+        context.append_turn(USER, *STEPS["openai_responses"])
+        assert "interrupted" not in json.dumps(context.render())
+
+
+def test_a_clipped_message_is_sent_without_its_reasoning():
+    """A changed view is made from what is understood; signed reasoning is sent whole, or not at all."""
+    long = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "EqQB" * 9},
+            {"type": "text", "text": "a long story " * 4_000},
+        ],
+    }
+    with opened(window=8_000, format="anthropic") as context:
+        context.append_turn(USER, long)
+        sent = json.dumps(context.render())
+        assert "EqQB" not in sent and "hm" not in sent and "elided" in sent
+        assert context.recall_page(1)[1].native.items == [long]
+
+
+def test_instructions_within_a_conversation_keep_their_place():
+    """System and developer messages stand where they were said; in a frame where a provider has no such role there."""
+    rule = {"role": "developer", "content": "Answer in French."}
+    with opened() as context:
+        context.append_turn(USER, {"role": "assistant", "content": "The 9:15."}, rule)
+        assert context.render()[-1] == rule
+        assert context.render(format="openai_responses")[-1] == rule
+        assert "<system>\nAnswer in French." in json.dumps(context.render(format="anthropic")[-1]).replace("\\n", "\n")
+        assert context.render(format="gemini")[-1]["role"] == "user"
+
+
+def test_breakpoints_are_four_at_most_with_the_callers_own():
+    """The ends of stable parts are marked for Anthropic; marks of the caller's count, and one is always left."""
+    tool = {"name": "trains", "input_schema": {"type": "object"}, "cache_control": {"type": "ephemeral"}}
+    with opened(window=3_000, format="anthropic") as context:
+        for number in range(40):
+            context.append_turn(f"question {number} " * 20, {"role": "assistant", "content": "an answer " * 20})
+        plain = json.dumps(context.request("And?")).count("cache_control")
+        with_own = json.dumps(context.request("And?", tools=[tool])).count("cache_control")
+        marked = [each for each in context.request("And?")["messages"] if "cache_control" in json.dumps(each)]
+
+        assert (plain, with_own) == (3, 3)
+        assert "memci:contents" in json.dumps(marked[0]) and "answer" in json.dumps(marked[-1])
+        assert "cache_control" not in json.dumps(context.render())
+
+
+def test_usage_of_every_provider_is_known():
+    """What a request cost is read from each usage; Anthropic's leaves out what was cached, the others' holds it."""
+    usages = [
+        {"prompt_tokens": 1_300, "prompt_tokens_details": {"cached_tokens": 800}},
+        {"input_tokens": 1_300, "input_tokens_details": {"cached_tokens": 800}},
+        {"input_tokens": 100, "cache_read_input_tokens": 1_100, "cache_creation_input_tokens": 100},
+        {"promptTokenCount": 1_300, "cachedContentTokenCount": 800},
+    ]
+    ratios = set()
+    for usage in usages:
+        with opened() as context:
+            context.render("Hi " * 700)
+            context.append_turn("Hi " * 700, {"role": "assistant", "content": "Hi."}, usage=usage)
+            ratios.add(context.report().ratio)
+    assert len(ratios) == 1 and ratios != {1.0}
+    with opened() as context, pytest.raises(InvalidSetting, match="usage"):
+        context.render("Hi")
+        context.append_turn("Hi", usage={"tokens": 5})
+
+
+def test_the_format_of_a_context_is_kept_and_checked():
+    """An unknown format is refused before anything changes."""
+    with pytest.raises(InvalidSetting, match="format"):
+        opened(format="claude")
+    with opened() as context:
+        for call in (context.render, context.request):
+            with pytest.raises(InvalidSetting, match="format"):
+                call(format="claude")
+        with pytest.raises(InvalidMessage, match="messages"):
+            context.append_turn({"role": "user", "content": [{"type": "tool_result", "content": 5}]})
+        assert list(context.messages()) == []
+
+
+def test_an_envelope_is_a_message_with_its_items():
+    """What is read back carries its native items; a message of Chat Completions needs none."""
+    with opened() as context:
+        context.append_turn(USER, *STEPS["anthropic"])
+        first, second, *_ = context.messages()
+        assert not isinstance(first, Enveloped) and isinstance(second, Enveloped)
+        assert second.native.items == STEPS["anthropic"][:1]

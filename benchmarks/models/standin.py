@@ -64,13 +64,10 @@ def _key(text: str) -> list[str]:
 
 def _page(shown: list[dict[str, Any]]) -> dict[str, Any]:
     first = _first(shown)
-    before = next((line["before"] for line in shown if "before" in line), None)
     return {
         "title": _words(first, _TITLE),
         "lines": [{"entry": line["entry"], "line": _words(_text(line), _LINE)} for line in shown if "entry" in line],
         "keywords": _key(first),
-        "continues": None if before is None else len(first) % 3 > 0,
-        "chain": _words(first, _SENTENCE),
         "events": [{"what": _words(first, _SENTENCE), "who": "user", "when": None, "importance": 0.6}]
         if len(first) % 4 == 0
         else [],

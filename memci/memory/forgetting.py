@@ -8,23 +8,18 @@
 This module knows nothing of how things were derived.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from ..storage import Storage
 from .backend import Forgotten, Scope
-from .consolidation.page_notes import KIND
 from .owner import Owner, owner_of
-from .repository.items import dumped, validated
+from .repository.items import dumped
 from .repository.job_queue import savers
 from .repository.store import MemoryStore
 from .retrieval import knowledge
 from .tiers import episodes, facts
-from .tiers.notes import Note
 from .tiers.profile import Profile
 from .tiers.topics import ChainSummary
-
-Items = Sequence[tuple[int, str]]
-"""ids and bodies"""
 
 
 def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
@@ -37,11 +32,12 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
         return Forgotten()
     with owner.change():
         pages = owner.pages.ids(context, (index,))
-        derived, notes = owner.items.derived(pages), owner.items.derived(pages, KIND)
+        derived = owner.items.derived(pages)
         for page in pages:
             owner.pages.detach(page)
             owner.pages.quarantine(page)
-        _rebuild_all(owner, derived, notes, pages)
+        for item, _ in derived:
+            _rebuild(owner, item)
         owner.jobs.forget(context, (index,))
         owner.outdate()
     return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
@@ -86,13 +82,14 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     with owner.change():
         owner.disorder()
         pages = owner.pages.ids(context, indexes)
-        derived, notes = owner.items.derived(pages), owner.items.derived(pages, KIND)
+        derived = owner.items.derived(pages)
         for page in pages:
             owner.passages.remove(page)
             owner.pages.remove(page)
         if indexes is not None:
             owner.pages.recount(context)
-        _rebuild_all(owner, derived, notes, pages)
+        for item, _ in derived:
+            _rebuild(owner, item)
         owner.jobs.forget(context, indexes)
         if indexes is None:
             owner.pages.forget_context(context)
@@ -101,23 +98,6 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     facts.forget_texts()
     knowledge.forget_texts()
     return Forgotten(len(pages), len(derived), scrubbed=owner.store.scrub())
-
-
-def _rebuild_all(owner: Owner, derived: Items, notes: Items, gone: Sequence[int]) -> None:
-    """Rebuild what was *derived* from pages that are *gone*, the *notes* among it. O(their pages)."""
-    items = {item for item, _ in derived}
-    for item, body in notes:
-        items.remove(item)
-        owner.items.drop([item])
-        note = validated(Note, body)
-        if note.page not in gone:  # the page is described again, by what is extracted of it until then
-            owner.jobs.enqueue("page", note.page)
-            page = owner.pages.row(note.page)
-            if page is not None and page.title:
-                items.update(each for each in (page.episode, page.chain) if each is not None)
-            owner.pages.retitle(note.page, note.plain.title, note.plain.keywords)
-    for item in sorted(items):
-        _rebuild(owner, item)
 
 
 def _rebuild(owner: Owner, item: int) -> None:

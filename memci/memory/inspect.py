@@ -7,7 +7,7 @@
 It reads only: nothing of it counts as use. This module knows nothing of how any of it comes about or is printed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 
 from ..storage import Storage
@@ -143,7 +143,7 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
     with session.store.lock:
         tiers, owner = session.tiers(), session.owner
         queue = (
-            QueuedPage(page.context, page.index, page.turn, page.at, plainly(page).title)
+            QueuedPage(page.context, page.index, page.turn, page.at, plainly(page)[0])
             for _, page in session.raw(owner.pages.queue())
         )
         grouped = owner.pages.grouped()
@@ -242,20 +242,11 @@ def _episodes(session: Session, grouped: Sequence[KnownPage], now: float) -> Ite
 
 
 def _chains(tiers: Tiers, grouped: Sequence[KnownPage]) -> Iterator[LinkedPages]:
-    linked: dict[int | None, dict[int, KnownPage]] = {}
+    linked: dict[int | None, list[PageKey]] = {}
     for page in grouped:
-        linked.setdefault(page.chain, {})[page.id] = page
+        linked.setdefault(page.chain, []).append((page.context, page.index))
     for key, summary in tiers.chains.items():
-        yield LinkedPages(key, str(summary), tuple(_in_order(linked.get(key, {}))))
-
-
-def _in_order(linked: Mapping[int, KnownPage]) -> Iterator[PageKey]:
-    after = {each.before: each for each in linked.values() if each.before in linked}
-    for each in linked.values():
-        following: KnownPage | None = None if each.before in linked else each
-        while following is not None:
-            yield following.context, following.index
-            following = after.get(following.id)
+        yield LinkedPages(key, str(summary), tuple(linked.get(key, ())))
 
 
 def _facts(known: Knowledge) -> tuple[HeldFact, ...]:

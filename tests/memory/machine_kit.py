@@ -75,10 +75,10 @@ def tiers(memory: TieredMemory) -> dict[tuple[str, int], str]:
 
 
 def pages(memory: TieredMemory) -> list[tuple]:
-    """Return (context, page, tier, id, episode, chain, previous, next) of each page of the owner."""
+    """Return (context, page, tier, id, episode, chain) of each page of the owner."""
     return rows(
         memory,
-        "SELECT c.name, g.page, g.tier, g.id, g.episode, g.chain, g.previous, g.next FROM memory_page AS g "
+        "SELECT c.name, g.page, g.tier, g.id, g.episode, g.chain FROM memory_page AS g "
         "JOIN memory_context AS c ON c.nr = g.context JOIN memory_owner AS o ON o.nr = g.owner WHERE o.name = ? "
         "ORDER BY g.id",
         memory.owner,
@@ -103,23 +103,13 @@ def check(memory: TieredMemory) -> None:
     episodes = items(memory, "episode")
     chains = items(memory, "chain")
     members = Counter(row[4] for row in known.values() if row[4] is not None)
-    for context, page, tier, id_, episode, chain, previous, following in known.values():
+    for context, page, tier, _, episode, chain in known.values():
         name = f"{context} #{page}"
         assert (episode is not None) == (tier == 2), (
             f"pages of the middle tier, and only those, are in an episode: {name}"
         )
         assert (tier >= 2) == (chain is not None), f"pages that were handed over are in a chain: {name}"
         assert chain is None or chain in chains, f"and that is there: {name}"
-        for link, back in ((previous, 7), (following, 6)):
-            assert link is None or link in known, f"a link leads to a page that is there: {name}"
-            assert link is None or known[link][back] == id_, f"links are mutual: {name}"
-            assert link is None or known[link][5] == chain, f"and stay within a chain: {name}"
-    for id_ in known:
-        seen, at = {id_}, known[id_][7]
-        while at is not None:
-            assert at not in seen, "no chain goes in a circle"
-            seen.add(at)
-            at = known[at][7]
     assert set(members) == set(episodes), "every episode has pages, and every page that names one has it"
     for key, episode in episodes.items():
         assert episode["warmth"]["length"] == members[key], "an episode is as long as it has pages"

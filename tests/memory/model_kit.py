@@ -44,14 +44,11 @@ def obliging(asked: Asked) -> ScriptedAnswer:
     pages = _pages(values)
     if asked.step == "page":
         lines = [{"entry": each["entry"], "line": f"Told of {first}"} for each in values if "entry" in each]
-        before = any("before" in each for each in values)
         event = {"what": f"It happened: {first}", "who": "user", "when": None, "importance": 0.8}
         return {
             "title": f"About {first}",
             "lines": lines,
             "keywords": first.split(),
-            "continues": before or None,
-            "chain": f"All about {first}" if before else "",
             "events": [event],
         }
     if asked.step == "topics":

@@ -35,8 +35,7 @@ def mixing(asked):
     said = obliging(asked)
     if asked.step == "page":
         events = [each | {"what": each["what"] + leaks} for each in said["events"]]
-        chain = f"All of it{leaks}" if said["chain"] else ""
-        return said | {"title": said["title"] + leaks, "chain": chain, "events": events}
+        return said | {"title": said["title"] + leaks, "events": events}
     if asked.step == "topics" and len(values) > 1:
         halves = [[values[0]["page"]], [each["page"] for each in values[1:]]]
         theme = {"keywords": f"half{leaks}".split(), "theme": f"Half{leaks}", "content": f"On a half{leaks}"}

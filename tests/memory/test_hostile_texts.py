@@ -14,7 +14,6 @@ from memci.text.language.dates import asked_dates, asks_time, tells_time
 from memci.text.language.importance import importance
 from memci.text.language.instructions import instructions
 from memci.text.language.keywords import folded, jaccard, keywords
-from memci.text.language.moods import mood
 from memci.text.language.sentences import sentences
 from memci.text.language.terms import query_terms, terms
 
@@ -59,7 +58,6 @@ READERS = {
     "same": lambda text: same(known(text), known(text + "x")),
     "events": lambda text: events([page(text)]),
     "importance": importance,
-    "mood": lambda text: mood([text]),
     "conversation": lambda text: conversation([page(text)]),
     "a day": lambda text: DailySummary("").updated([page(text)], []),
     "usable": usable,

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from machine_kit import check, items, keeping, rows
+from machine_kit import check, items, keeping
 from model_kit import DAY, NOON, SMALL, Clock, drained, modelled, obliging, page, steps, tell
 from secret_kit import SECRET, WIDE, derived, lived, mixing
 
@@ -92,44 +92,6 @@ def test_topics_keep_their_words_apart(storage):
     assert SECRET not in str(episode)
     assert "half" in episode["keywords"]
     assert derived(memory, SECRET) == []
-
-
-def test_chain_goes_with_the_pages_that_it_took_words_from(storage):
-    """A chain that tells of a page before it, by way of a title, is made again when that page goes."""
-
-    def answer(asked):
-        said = mixing(asked)
-        if asked.step != "page":
-            return obliging(asked)
-        return said if "quokka03" in asked.text else said | {"continues": False, "chain": ""}
-
-    memory, _ = modelled(storage, answer, rules=Rules(capacity=3, batch=3, threshold=9, promoted=99))
-    tell(memory, page(1, f"violins {SECRET}"), page(2, "aardvark digs"), page(3, "quokka03"))
-    drained(memory)
-    assert len(items(memory, "chain")) == 2
-    assert "chain" in derived(memory, SECRET)
-
-    memory.erase(Scope("alice", (1,)))
-
-    assert derived(memory, SECRET) == []
-    ((_, chain),) = items(memory, "chain").items()
-    assert chain["points"] == ["aardvark digs", "quokka03"]
-    check(memory)
-
-
-def test_page_whose_note_went_with_another_page_is_told_of_without_it(storage):
-    """A page whose note held words of an erased one has its extracted title again, and is described again."""
-    clock = Clock()
-    memory, _ = modelled(storage, mixing, clock=clock, rules=WIDE)
-    lived(memory, clock)
-    assert SECRET in memory.summaries("alice", [6])[6].title
-
-    memory.erase(Scope("alice", (5,)))
-
-    ((title,),) = rows(memory, "SELECT summary FROM memory_page WHERE page = 6")
-    assert title == "violins and quokka06"
-    drained(memory, clock)
-    assert memory.summaries("alice", [6])[6].title == "About violins and quokka06"
 
 
 def test_facts_of_other_pages_survive(storage):

@@ -61,7 +61,7 @@ def test_quarantined_page_is_found_by_words_and_is_in_no_tier(storage):
 
 
 def test_next_page_is_no_successor_of_a_quarantined_one(storage):
-    """A page that a model says goes on from a quarantined one begins a chain of its own."""
+    """A page that goes on from a quarantined one begins a chain of its own."""
     memory, _ = modelled(storage, rules=Rules(capacity=2, batch=1))
     tell(memory, page(1), page(2), maintain=False)
     drained(memory)

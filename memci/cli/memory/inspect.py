@@ -76,7 +76,7 @@ def _print_owners(output: Output, path: str, storage: Storage, names: list[str])
 def _print_memory(output: Output, path: str, seen: Overview, waits: int) -> None:
     if output.json:
         value = asdict(seen) | _figures(seen, waits) | {"store": path}
-        value["days"] = [asdict(day) | {"mood": day.mood} for day in seen.days]
+        value["days"] = [asdict(day) | {"mood": day.felt} for day in seen.days]
         value["concepts"] = [{"name": name, "statements": count} for name, count in seen.concepts]
         output.print_json(value)
     elif not seen:

@@ -56,7 +56,7 @@ def memory_tables(seen: Overview, *, brief: bool = False) -> RenderableType:
     parts += _section(
         "days, latest first",
         ("day", "mood", "messages", "about"),
-        [(each.date, each.mood, each.messages, each.summary) for each in reversed(seen.days)],
+        [(each.date, each.felt or "–", each.messages, each.summary) for each in reversed(seen.days)],
         figures=("messages",),
     )
     parts += [*profile_lines(seen.profile), *work_lines(seen.work)]

@@ -1,11 +1,11 @@
 """Episode building: the oldest pages of the short-term queue become part of episodes.
 
-    #3 #4 #5   ──▶  links and chains    #3 ⇄ #4     #5
+    #3 #4 #5   ──▶  chains              #3 → #4     #5
                ──▶  topics              {#3, #4} flight     {#5} dog
                ──▶  episodes            joins "Flight to Oslo"     opens "My dog is ill"
 
 All of it is one transaction: a batch is in the queue or in episodes, never lost between the two. If a model described a
-page, its title, its keywords and whether it goes on from the page before are used. This module knows nothing of when a
+page, its title and its keywords are used. This module knows nothing of when a
 batch is due.
 """
 
@@ -22,7 +22,7 @@ from ..repository.items import dumped
 from ..retrieval.embedders import embedded
 from ..tiers.episodes import Episode, best, merged, opened, told
 from ..tiers.facts import sources, vocabulary
-from ..tiers.notes import Note, Notes
+from ..tiers.notes import Notes
 from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
 from .fact_extraction import SENT, keep_episode
 from .page_notes import notes_of, plainly, unchanged
@@ -38,7 +38,6 @@ class _Queued(NamedTuple):
     id: int
     page: PageRecord
     features: PageFeatures
-    note: Note | None
 
 
 def queue_full(owner: Owner, capacity: int) -> bool:
@@ -104,9 +103,10 @@ def _queued(run: StepRun, ids: Sequence[int], notes: Notes) -> list[_Queued]:
     """Return the pages *ids* with the features that are compared. O(their messages)."""
     found = []
     for id_, page in run.session.raw(ids):
-        plain, note = plainly(page), notes[id_][1] if id_ in notes else None
-        title, words = (plain.title, plain.keywords) if note is None else (note.title, note.keywords or plain.keywords)
-        found.append(_Queued(id_, page, PageFeatures(page_text(page), title, words, None, page.at), note))
+        title, words = plainly(page)
+        if id_ in notes:
+            title, words = notes[id_][1].title, notes[id_][1].keywords or words
+        found.append(_Queued(id_, page, PageFeatures(page_text(page), title, words, None, page.at)))
     try:
         vectors = embedded(run.session.embedder, [each.features.text for each in found])
     except EmbeddingFailed:  # words find them; they are embedded when an embedder answers again
@@ -147,7 +147,7 @@ def _of_its_own(topic: Topic, batch: Sequence[PageFeatures], said: dict[int, fro
 
 
 def _linked(owner: Owner, batch: Sequence[_Queued]) -> dict[int, ChainSummary]:
-    """Link the pages of *batch* that go on from one another, the first one with the last page of the batch before."""
+    """Chain the pages of *batch* that go on from one another, the first one with the last page of the batch before."""
     changed: dict[int, ChainSummary] = {}
     known = owner.pages.last()
     before: PageFeatures | None = None
@@ -156,26 +156,16 @@ def _linked(owner: Owner, batch: Sequence[_Queued]) -> dict[int, ChainSummary]:
         before = PageFeatures("", known.title, known.keywords, known.vector, known.at)
         last, chain = known.id, known.chain
     for each in batch:
-        goes_on = before is not None and _goes_on(before, last, each)
-        if not goes_on or chain is None:
-            last, chain = last if goes_on else None, None
+        if before is None or not continues(before, each.features):
+            chain = None
         summary = changed.get(chain or 0) or owner.tiers.chains.get(chain or 0) or ChainSummary()
         summary = summary.updated(each.features.title)
-        if each.note is not None and each.note.chain and goes_on:  # the chain has the evidence of the note
-            summary = replace(summary, about=each.note.chain)
         chain = owner.items.put("chain", dumped(summary), id=chain, pages=[each.id])
         changed[chain] = summary
-        owner.pages.link(each.id, chain, last)
+        owner.pages.link(each.id, chain)
         before, last = each.features, each.id
     owner.pages.set_last(last)
     return changed
-
-
-def _goes_on(before: PageFeatures, last: int | None, page: _Queued) -> bool:
-    """Return whether a page goes on from the one before: as a model said of just these two, else by the rule."""
-    if page.note is not None and page.note.continues is not None and page.note.after == last:
-        return page.note.continues
-    return continues(before, page.features)
 
 
 def _joined(

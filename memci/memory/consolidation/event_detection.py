@@ -12,7 +12,7 @@ or episodes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
@@ -49,11 +49,10 @@ class Ended(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """An event, the page that it is of, and all pages that it comes from (their ids)."""
+    """An event, and the page that it comes from (its id)."""
 
     page: int
     event: LifeEvent
-    evidence: Sequence[int]
 
 
 def events_due(owner: Owner, least: int = INTERVAL) -> bool:
@@ -70,7 +69,7 @@ def detect_events(run: StepRun) -> int:
     ids = [id_ for id_, quarantined in new if not quarantined]
     pages = run.session.raw(ids)
     notes = notes_of(owner, ids)
-    found = _events(owner, pages, notes)
+    found = _events(pages, notes)
     begun, ended = talks = _talks(owner, pages)
     over = [_spoken(run, each) for each in ended]
     ends = [conversation([page for _, page in said], zone) for said in over]
@@ -85,8 +84,8 @@ def detect_events(run: StepRun) -> int:
         same = same and owner.pages.new(len(new)) == new and _talks(owner, pages) == talks
         if not same or not unchanged(owner, notes) or not owner.pages.all_there(older):
             raise Conflict
-        for _, event, evidence in found:
-            owner.tiers.events[owner.items.put("event", dumped(event), pages=evidence)] = event
+        for page, event in found:
+            owner.tiers.events[owner.items.put("event", dumped(event), pages=[page])] = event
         past = _keep_days(owner, days)
         profile = _counted(now, pages, run.now)
         treat = run.session.has_model and profile.strategy_due
@@ -178,37 +177,35 @@ def _spoken(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:
     return run.session.raw(run.owner.pages.between(*ended, MOST))
 
 
-def _events(owner: Owner, pages: Pages, notes: Notes) -> list[_Found]:
+def _events(pages: Pages, notes: Notes) -> list[_Found]:
     """Return the events of *pages*, in order: those that a model noted, else those that the rules find."""
     plain = events([record for id_, record in pages if id_ not in notes])
     found: list[_Found] = []
     for id_, record in pages:
         if id_ in notes:
-            key, note = notes[id_]
-            evidence = owner.items.evidence(key)
-            found += [_Found(id_, event, evidence) for event in note.events if event.importance > LEAST]
+            own = [event for event in notes[id_][1].events if event.importance > LEAST]
         else:
             own = [event for event in plain if (event.context, event.index) == record.key]
-            found += [_Found(id_, event, [id_]) for event in own]
+        found += [_Found(id_, event) for event in own]
     return found
 
 
 def _days(
     run: StepRun, known: Mapping[str, tuple[int, DailySummary]], pages: Pages, found: Sequence[_Found]
-) -> dict[str, tuple[DailySummary, set[int]]]:
-    """Return what becomes of the days of *pages*, each with the pages that it comes from. O(their characters)."""
+) -> dict[str, tuple[DailySummary, Collection[int]]]:
+    """Return what becomes of the days of *pages*, each with those that are of it. O(their characters)."""
     dated = [(day_of(record.at, run.session.rules.zone), id_, record) for id_, record in pages if record.at is not None]
-    days: dict[str, tuple[DailySummary, set[int]]] = {}
+    days: dict[str, tuple[DailySummary, Collection[int]]] = {}
     for day, group in groupby(sorted(dated, key=lambda each: each[:2]), key=lambda each: each[0]):
         members = {id_: record for _, id_, record in group}
-        own = [each for each in found if each.page in members]
+        own = [each.event for each in found if each.page in members]
         summary = known[day][1] if day in known else DailySummary(day, agent=run.session.name)
-        summary = summary.updated(list(members.values()), [each.event for each in own])
-        days[day] = summary, set(members).union(*(each.evidence for each in own))
+        summary = summary.updated(list(members.values()), own)
+        days[day] = summary, list(members)
     return days
 
 
-def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, set[int]]]) -> list[int]:
+def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, Collection[int]]]) -> list[int]:
     """Store *days*, and return the ids of those that are over, with the one that was the latest until now."""
     known = owner.tiers.days
     touched = {*days, max(known, default="")}

@@ -1,6 +1,6 @@
 """The notes of pages: a model describes each page once, and its note is found by the page.
 
-    page #57 ──▶ describe_page ──▶ Note, whose evidence is #57 and what it took from #56      summaries(…) ──▶ #57
+    page #57 ──▶ describe_page ──▶ Note, whose evidence is #57      summaries(…) ──▶ #57
 
 This module knows nothing of episodes.
 """
@@ -14,20 +14,17 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped, validated
 from ..repository.pages import QUARANTINED
-from ..tiers.facts import sources, vocabulary
-from ..tiers.notes import Before, Note, Notes, Plain
+from ..tiers.notes import Note, Notes
 from ..tiers.topics import page_text
 from .step import StepRun
 
 KIND = "note"
-_FORERUNNERS = 8
-"""pages that the text of a chain may come from; the text of a longer chain is made again from its last page"""
 
 
-def plainly(page: PageRecord) -> Plain:
-    """Return what is extracted of *page*. O(characters)."""
+def plainly(page: PageRecord) -> tuple[str, tuple[str, ...]]:
+    """Return the title and the keywords that are extracted of *page*. O(characters)."""
     title = extract([message for _, message in page.entries]).title if page.entries else ""
-    return Plain(title, keywords([page_text(page)]))
+    return title, keywords([page_text(page)])
 
 
 def notes_of(owner: Owner, pages: Collection[int]) -> dict[int, tuple[int, Note]]:
@@ -60,34 +57,12 @@ def describe_page(run: StepRun) -> int:
         return 0
     from .prompts.pages import describe
 
-    page, before = pages[0][1], _before(run)
-    said = describe(run.chat, page, before, zone=run.session.rules.zone)
-    after = None if before is None else before.id
-    note = replace(said, page=subject, digest=known.digest.hex(), after=after, plain=plainly(page))
-    texts = "\n".join((note.title, *note.lines, *note.keywords, note.chain, *(each.what for each in note.events)))
-    read = [subject] if before is None else [subject, *before.sources]
-    evidence = sources(texts, [subject], {id_: vocabulary(page_text(each)) for id_, each in run.session.raw(read)})
+    said = describe(run.chat, pages[0][1], zone=run.session.rules.zone)
+    note = replace(said, page=subject, digest=known.digest.hex())
     with run.change():
-        if not owner.pages.all_there(read):
+        if not owner.pages.all_there([subject]):
             raise Conflict
         owner.items.drop([key for key, _ in notes_of(owner, [subject]).values()])
-        owner.items.put(KIND, dumped(note), pages=evidence)
+        owner.items.put(KIND, dumped(note), pages=[subject])
         owner.pages.retitle(subject, note.title, note.keywords)
     return 1
-
-
-def _before(run: StepRun) -> Before | None:
-    """Return the page before the one that is described, in its context; None if there is none."""
-    owner = run.owner
-    id_ = owner.pages.before(run.subject)
-    if id_ is None:
-        return None
-    known = notes_of(owner, [id_]).get(id_)
-    if known is None:
-        title = "".join(plainly(each).title for _, each in run.session.raw([id_]))
-    else:
-        evidence = owner.items.evidence(known[0])
-        if len(evidence) <= _FORERUNNERS:
-            return Before(known[1].title, known[1].chain, id_, evidence)
-        title = known[1].plain.title
-    return Before(title, "", id_, [id_]) if title else None

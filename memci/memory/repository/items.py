@@ -29,8 +29,12 @@ def dumped(value: Any, *, without: Iterable[str] = ()) -> str:
 
 
 def loaded(kind: type[_T], body: str, **more: Any) -> _T:
-    """Return the value that `dumped` wrote: lists become tuples. *more* stands for what is not in its fields."""
-    fields = {name: _frozen(value) for name, value in json.loads(body).items()}
+    """Return the value that `dumped` wrote: lists become tuples. *more* stands for what is not in its fields.
+
+    A field that an earlier version stored is left out.
+    """
+    known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    fields = {name: _frozen(value) for name, value in json.loads(body).items() if name in known}
     return kind(**(fields | more))
 
 

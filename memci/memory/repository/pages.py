@@ -1,7 +1,7 @@
 """The pages of one owner's memory, as rows: their tier, their episode and chain, and what was derived from them.
 
     find("alice", 42)  ──▶  KnownPage(id=57, tier=SHORT, …)       queue()  ──▶  [57, 58]
-    link(57, 58)       ──▶  #42 ⇄ #43 in one chain                untold(3, FACTS)  ──▶  [57]
+    link(57, 3)        ──▶  #42 in the chain with the id 3        untold(3, FACTS)  ──▶  [57]
 
 A page is named by its id, which is never used again. Whatever writes is called within a change of the owner. This
 module knows nothing of when or why a page moves.
@@ -38,8 +38,6 @@ class KnownPage(NamedTuple):
     """`FACTS`, `GRAPH`, `QUARANTINED`, `ASIDE`"""
     episode: int | None
     chain: int | None
-    before: int | None
-    """the page before it in its chain"""
     title: str
     """"" if it never was in an episode"""
 
@@ -113,13 +111,10 @@ class PageTable(OwnerTable):
         self._store.execute("DELETE FROM memory_page WHERE id = ?", page)
 
     def detach(self, page: int) -> None:
-        """Take a page out of all that was derived from it, out of its chain, and out of the job queue."""
+        """Take a page out of all that was derived from it, and out of the job queue."""
         self._store.execute("DELETE FROM memory_vector WHERE page = ? AND passage = 0", page)
         self._store.execute("DELETE FROM memory_evidence WHERE page = ?", page)
         self._store.execute("DELETE FROM memory_job WHERE kind = 'page' AND subject = ?", page)
-        for before, after in self._store.read_rows("SELECT previous, next FROM memory_page WHERE id = ?", page):
-            self._store.execute("UPDATE memory_page SET next = ? WHERE id = ?", after, before)
-            self._store.execute("UPDATE memory_page SET previous = ? WHERE id = ?", before, after)
 
     def quarantine(self, page: int) -> None:
         """Take a page out of its tier, for good: nothing is derived from it any more."""
@@ -176,13 +171,9 @@ class PageTable(OwnerTable):
             *(title, json.dumps(keywords, ensure_ascii=False), page),
         )
 
-    def link(self, page: int, chain: int, before: int | None) -> None:
-        """Put a page into a chain, behind the page *before*."""
-        self._store.execute(
-            "UPDATE memory_page SET chain = ?, previous = ?, next = NULL WHERE id = ?", chain, before, page
-        )
-        if before is not None:
-            self._store.execute("UPDATE memory_page SET next = ? WHERE id = ?", page, before)
+    def link(self, page: int, chain: int) -> None:
+        """Put a page into a chain, whose pages are in the order of their ids."""
+        self._store.execute("UPDATE memory_page SET chain = ? WHERE id = ?", chain, page)
 
     def last(self) -> Extract | None:
         """Return the page that joined an episode last."""
@@ -232,12 +223,6 @@ class PageTable(OwnerTable):
         """Return whether all *pages* are still there, and none is in quarantine. O(pages)."""
         return len(set(pages)) == self._store.read_value(_COUNT, json.dumps(list(pages)), QUARANTINED)
 
-    def before(self, page: int) -> int | None:
-        """Return the page before *page* in its context, None if there is none or it is in quarantine."""
-        for id_, marks in self._store.read_rows(_BEFORE, page):
-            return None if marks & QUARANTINED else id_
-        return None
-
     def new(self, most: int) -> list[tuple[int, int]]:
         """Return the pages whose events were not detected yet, each with its quarantine mark. O(most)."""
         return self._store.read_rows(_NEW, QUARANTINED, self._owner.name, most)
@@ -273,7 +258,7 @@ class PageTable(OwnerTable):
         return dict(self._store.read_rows(_TIERS, self._owner.name, context))
 
     def grouped(self) -> list[KnownPage]:
-        """Return each page that is or was in an episode. O(pages)."""
+        """Return each page that is or was in an episode, in the order of their ids. O(pages)."""
         return [KnownPage(*row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
 
 
@@ -283,7 +268,7 @@ def _extract(row: tuple[Any, ...]) -> Extract:
 
 
 _PAGE = """
-SELECT g.id, c.name, g.page, g.turn, g.at, g.digest, g.tier, g.analyzed, g.episode, g.chain, g.previous, g.summary
+SELECT g.id, c.name, g.page, g.turn, g.at, g.digest, g.tier, g.analyzed, g.episode, g.chain, g.summary
 FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context """
 _FIND = _PAGE + "JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"
 _ROW = _PAGE + "WHERE g.id = ?"
@@ -308,7 +293,7 @@ _IDS = """
 SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
 WHERE c.owner = ? AND (? IS NULL OR c.name = ?) AND (? IS NULL OR g.page IN (SELECT value FROM json_each(?)))"""
 _QUARANTINE = """
-UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL, previous = NULL, next = NULL,
+UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL,
 summary = '', keywords = '', analyzed = ? WHERE id = ?"""
 _ENQUEUE = """
 UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page
@@ -325,9 +310,6 @@ _VECTORS = """
 SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
 WHERE g.episode = ? AND v.model = ?"""
 _COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"
-_BEFORE = """
-SELECT b.id, b.analyzed FROM memory_page AS g JOIN memory_page AS b ON b.context = g.context AND b.page < g.page
-WHERE g.id = ? ORDER BY b.page DESC LIMIT 1"""
 _NEW = """
 SELECT g.id, g.analyzed & ? FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.id > o.noticed ORDER BY g.id LIMIT ?"""

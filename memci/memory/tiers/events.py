@@ -13,11 +13,11 @@ This module knows nothing of when it is called, or of where events are stored.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Literal
 
 from ...messages import Message, text_of
 from ...text.language.importance import importance
 from ...text.language.keywords import keywords
-from ...text.language.moods import Mood, feelings, mood, mood_of
 from ...text.language.sentences import sentences
 from ...text.summarize import extract, one_line
 from ...workers import yield_to_calls
@@ -32,6 +32,8 @@ KEY_EVENTS = 8
 MOST_USERS = 100
 WHAT_COLUMNS = 240
 _SCANNED = 10_000
+
+Mood = Literal["positive", "negative", "mixed", "neutral"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +63,13 @@ class DailySummary:
     messages: int = 0
     users: tuple[str, ...] = ()
     """who spoke, at most `MOST_USERS`"""
-    good: int = 0
-    """words of a good mood, and of a bad one"""
-    bad: int = 0
     felt: Mood | None = None
-    """the mood as a model sees it, of the pages so far; None: it follows from words"""
-
-    @property
-    def mood(self) -> Mood:
-        """The mood of the whole day."""
-        return self.felt or mood_of(self.good, self.bad)
+    """the mood as a model sees it, of the pages so far; None: no model has said it"""
 
     def updated(self, pages: Sequence[PageRecord], found: Sequence[LifeEvent]) -> "DailySummary":
         """Return it with *pages* of the same day and the events *found* in them. O(characters of pages)."""
         spoken = [message for page in pages for message in _own(page)]
-        users = [message for message in spoken if message["role"] == "user"]
-        good, bad = feelings(map(text_of, users))
-        names = [str(message.get("name") or "user") for message in users]
+        names = [str(message.get("name") or "user") for message in spoken if message["role"] == "user"]
         return replace(
             self,
             summary=", ".join(keywords([self.summary, *map(text_of, spoken)], limit=8)),
@@ -85,8 +77,6 @@ class DailySummary:
             conversations=self.conversations + len(pages),
             messages=self.messages + len(spoken),
             users=tuple(dict.fromkeys((*self.users, *names)))[:MOST_USERS],
-            good=self.good + good,
-            bad=self.bad + bad,
             felt=None,
         )
 
@@ -99,7 +89,8 @@ class ConversationSummary:
     """when it ended, as 2024-05-04; "" if not known"""
     summary: str
     key_topics: tuple[str, ...]
-    sentiment: Mood
+    sentiment: Mood | None
+    """as a model sees it; None: no model has said it"""
     notable_moments: tuple[str, ...]
 
 
@@ -135,7 +126,7 @@ def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> Conversatio
         date=day_of(max(times), zone) if times else "",
         summary=" · ".join(shown),
         key_topics=keywords(map(text_of, own), limit=5),
-        sentiment=mood([text_of(message) for message in own if message["role"] == "user"]),
+        sentiment=None,
         notable_moments=tuple(dict.fromkeys(event.what for event in moments)),
     )
 

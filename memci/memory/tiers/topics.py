@@ -215,17 +215,15 @@ class ChainSummary:
     """titles of pages: the first one, and the latest"""
     skipped: int = 0
     """titles between the first and the latest ones that are not shown any more"""
-    about: str = ""
-    """what it is about, as a model said last; "" if none did"""
 
     def __str__(self) -> str:
         gap = [f"… ({self.skipped} more)"] if self.skipped else []
-        return self.about or _JOINT.join([*self.points[:1], *gap, *self.points[1:]])
+        return _JOINT.join([*self.points[:1], *gap, *self.points[1:]])
 
     def updated(self, title: str) -> "ChainSummary":
         """Return it with one more page, by its own *title*. O(1), of bounded length."""
         point = one_line(title, POINT_COLUMNS) if title.strip() else ""
         points = self.points if not point or point in self.points else (*self.points, point)
         if len(points) <= MOST_POINTS:
-            return ChainSummary(self.pages + 1, points, self.skipped, self.about)
-        return ChainSummary(self.pages + 1, (points[0], *points[2:]), self.skipped + 1, self.about)
+            return ChainSummary(self.pages + 1, points, self.skipped)
+        return ChainSummary(self.pages + 1, (points[0], *points[2:]), self.skipped + 1)

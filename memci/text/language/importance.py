@@ -10,10 +10,12 @@ Chinese, Japanese and Korean. This module knows nothing of who says it, or of wh
 
 import re
 
-from .moods import SCANNED, feelings
 from .patterns import pattern
 from .salience import salient
 from .sentences import simplified
+
+SCANNED = 10_000
+"""characters of a text that are looked at"""
 
 
 def importance(text: str) -> float:
@@ -26,7 +28,7 @@ def importance(text: str) -> float:
     weight += 0.15 if _PERSONAL.search(lowered) else 0.0
     weight += 0.1 if _DATED.search(lowered) else 0.0
     weight += 0.1 if any(rank <= 2 for rank, _ in salient(text[:SCANNED], errors=False)) else 0.0
-    weight += 0.1 if sum(feelings([text])) else 0.0
+    weight += 0.1 if _FELT.search(lowered) else 0.0
     weight -= 0.4 if _QUESTION.search(lowered) else 0.0
     weight -= 0.1 if len(text) < (6 if wide else 16) else 0.0
     weight -= 0.2 if _UNREAL.search(lowered) else 0.0
@@ -34,6 +36,6 @@ def importance(text: str) -> float:
 
 
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_TURNS, _STRESSED, _PERSONAL, _DATED, _UNREAL, _QUESTION = (
-    pattern("importance", key) for key in ("turns", "stressed", "personal", "dated", "unreal", "question")
+_TURNS, _STRESSED, _PERSONAL, _DATED, _FELT, _UNREAL, _QUESTION = (
+    pattern("importance", key) for key in ("turns", "stressed", "personal", "dated", "felt", "unreal", "question")
 )

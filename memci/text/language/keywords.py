@@ -17,7 +17,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -53,11 +53,8 @@ class _Tally:
     surfaces: Counter[str] = field(default_factory=Counter)
 
 
-def keywords(texts: Iterable[str], idf: Callable[[str], float] | None = None, limit: int = 10) -> tuple[str, ...]:
-    """Return at most *limit* words and names that *texts* are about, weightiest first, case-folded. O(characters).
-
-    *idf* says how rare a term of `terms` is where these texts come from; None: all are equally rare.
-    """
+def keywords(texts: Iterable[str], limit: int = 10) -> tuple[str, ...]:
+    """Return at most *limit* words and names that *texts* are about, weightiest first, case-folded. O(characters)."""
     tallies: dict[str, _Tally] = {}
     scanned = [unicodedata.normalize("NFKC", text[:SCANNED]) for text in texts]
     grams = _grams(scanned)
@@ -71,8 +68,6 @@ def keywords(texts: Iterable[str], idf: Callable[[str], float] | None = None, li
                 tally.weight = max(tally.weight, weight) if weight != _COMMON else tally.weight or weight
                 tally.surfaces[surface.casefold()] += 1
     scores = {key: (1 + math.log(max(1.0, each.count))) * each.weight for key, each in tallies.items()}
-    if idf is not None:
-        scores = {key: score * _rarity(key, idf) for key, score in scores.items()}
     ranked = sorted(tallies, key=lambda key: (-scores[key], tallies[key].first))
     best = (
         max(tally.surfaces, key=lambda one: (tally.surfaces[one], one)) for tally in map(tallies.get, ranked) if tally
@@ -96,11 +91,6 @@ def _folded(word: str) -> str:
 
 
 _folded_often = lru_cache(maxsize=16_384)(_folded)
-
-
-def _rarity(key: str, idf: Callable[[str], float]) -> float:
-    parts = key.split()
-    return sum(map(idf, parts)) / len(parts)
 
 
 def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, float]]:

@@ -1,12 +1,12 @@
 """The linguistic tables: one file for each language, in one shape, and the patterns that are made of them.
 
     # tables/korean.toml
-    [moods]
-    good = '기뻐|좋아|행복'                a pattern: a regular expression, most of its alternatives are words
+    [facts]
+    question = '나요|까요?|습니까'         a pattern: a regular expression, most of its alternatives are words
     [instructions]
     direct = ['…', '…']                 a list of patterns: any of them
 
-    pattern("moods", "good")                      finds what is good in any language
+    pattern("facts", "question")                  finds questions in any language
     pattern("instructions", "asks", "hangul")     only in Korean
 
 A language without an entry adds nothing; where no language has one, nothing is found. «name» stands for an entry of

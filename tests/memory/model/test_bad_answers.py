@@ -25,7 +25,7 @@ from memci.memory.consolidation.prompts.facts import (
     learned,
     related,
 )
-from memci.memory.consolidation.prompts.pages import CHAIN_COLUMNS, MOST_EVENTS, PageAnswer, describe
+from memci.memory.consolidation.prompts.pages import MOST_EVENTS, PageAnswer, describe
 from memci.memory.consolidation.prompts.strategy import (
     MOST_TAGS,
     STRATEGY_COLUMNS,
@@ -38,7 +38,7 @@ from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
-from memci.memory.tiers.notes import Before, Note
+from memci.memory.tiers.notes import Note
 from memci.memory.tiers.profile import DIMENSIONS, Learned, Profile, Trait, described
 from memci.memory.tiers.topics import CONTENT_LINES, MOST_KEYWORDS, THEME_COLUMNS, PageFeatures
 from memci.text.sanitize import width
@@ -105,9 +105,6 @@ def note(made: Note) -> None:
             assert kept in text or kept not in before
         assert "ZZ99XX" not in text
     assert 1 <= len(made.keywords) <= MOST_KEYWORDS
-    assert made.continues in {True, False, None}
-    assert not made.chain or made.continues
-    assert width(made.chain) <= CHAIN_COLUMNS
     assert len(made.events) <= MOST_EVENTS
     for event in made.events:
         events(event)
@@ -185,8 +182,8 @@ def stated(made: Any) -> None:
 def dated(made: Any) -> None:
     """Check a day."""
     line(made.summary, SUMMARY_COLUMNS)
-    assert made.mood in {"positive", "negative", "mixed", "neutral"}
-    assert (made.date, made.conversations, made.messages, made.good) == ("2024-05-04", 3, 6, 2)
+    assert made.felt in {"positive", "negative", "mixed", "neutral"}
+    assert (made.date, made.conversations, made.messages) == ("2024-05-04", 3, 6)
 
 
 def ended(made: Any) -> None:
@@ -209,9 +206,9 @@ def manner(made: Any) -> None:
         line(tag, TAG_COLUMNS)
 
 
-DAY = DailySummary("2024-05-04", "agent", "oslo, flight", (), 3, 6, ("user",), 2, 0)
+DAY = DailySummary("2024-05-04", "agent", "oslo, flight", (), 3, 6, ("user",))
 STEPS = (
-    Step("page", PageAnswer, lambda chat: describe(chat, PAGES[0], Before("Flights", "A trip")), note),
+    Step("page", PageAnswer, lambda chat: describe(chat, PAGES[0]), note),
     Step("topics", ThemesAnswer, lambda chat: themes(chat, BATCH), divided),
     Step("episode", EpisodeAnswer, lambda chat: retold(chat, EPISODE, PAGES), episode),
     Step("analysis", LearnedAnswer, lambda chat: learned(chat, PROFILE, PAGES), lasting),
@@ -311,17 +308,15 @@ def test_page_when_one_text_repeats_the_prompt(says: Callable[[object], ChatMode
         "title": f"How to {words}",
         "lines": [{"entry": 1, "line": "what that message says or does"}, {"entry": 2, "line": "A flight moves"}],
         "keywords": ["index", "at most 8 words or names"],
-        "continues": True,
-        "chain": "if it continues: what both are about",
         "events": [{"what": "one sentence"}],
     }
 
-    made = describe(says(answer), page, Before("Flights", "A trip"))
+    made = describe(says(answer), page)
 
     assert made.title.startswith(f"How to {words}")
     assert made.lines[0] == extract([message for _, message in page.entries]).lines[0]
     assert made.lines[1].startswith("A flight moves")
-    assert (made.keywords, made.chain, made.events) == (("index",), "", ())
+    assert (made.keywords, made.events) == (("index",), ())
 
 
 def test_bad_answers_are_the_same_for_a_seed_and_distinct() -> None:

@@ -10,7 +10,6 @@ from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
 from memci.memory.consolidation.prompts.pages import PROMPT, describe, quotations
 from memci.memory.tiers.events import LifeEvent
-from memci.memory.tiers.notes import Before
 from memci.text.summarize import extract
 from memci.tokens import counter_for
 
@@ -28,17 +27,15 @@ GOOD: dict[str, Any] = {
     "title": "Moving the flight for Anna's wedding",
     "lines": [{"entry": 1, "line": "Wants OI5L9G moved to May 27 for Anna's wedding in Oslo."}],
     "keywords": ["Flight", "oslo", "Anna", "flights"],
-    "continues": True,
-    "chain": "A trip to Oslo: booking, and the move for a wedding.",
     "events": [{"what": "Anna gets married in Oslo.", "who": "Anna", "when": "2024-05-25", "importance": 0.8}],
 }
 
 
 def test_good_answer_is_taken(says: Any, page: Page) -> None:
-    """Title, lines, keywords, continuity, chain and events of a good answer are taken, with the ids it left out."""
+    """Title, lines, keywords and events of a good answer are taken, with the ids it left out."""
     chat = says(GOOD)
 
-    note = describe(chat, page(LONG, "Sure."), Before("A flight to Oslo", "A trip to Oslo"))
+    note = describe(chat, page(LONG, "Sure."))
 
     assert note.title == "Moving the flight for Anna's wedding · OI5L9G · May 27"
     assert note.lines[1] == "Sure."
@@ -46,7 +43,6 @@ def test_good_answer_is_taken(says: Any, page: Page) -> None:
         "Wants OI5L9G moved to May 27 for Anna's wedding in Oslo. · mia.li@example.com · $157.50 · /srv/papers/oslo.pdf"
     )
     assert note.keywords == ("flight", "oslo", "anna")
-    assert (note.continues, note.chain) == (True, "A trip to Oslo: booking, and the move for a wedding.")
     assert note.events == (LifeEvent("Anna gets married in Oslo.", "Anna", 0.8, "alice", 1, MAY + 21 * 86_400),)
     assert chat.steps == ["page"]
 
@@ -89,36 +85,20 @@ def test_line_of_an_entry_that_was_not_offered_is_dropped(says: Any, page: Page)
 
 
 def test_id_that_was_made_up_is_not_taken(says: Any, page: Page) -> None:
-    """A title, line, keyword, chain or event with an id that the page does not have is not taken."""
+    """A title, line, keyword or event with an id that the page does not have is not taken."""
     told = page(LONG, "Sure.")
     answer = GOOD | {
         "title": "Booking ZZ99XX",
         "lines": [{"entry": 1, "line": "Moves ZZ99XX to May 27."}],
         "keywords": ["zz99xx", "oslo"],
-        "chain": "About ZZ99XX",
         "events": [{"what": "ZZ99XX was paid.", "importance": 1}],
     }
 
-    note = describe(says(answer), told, Before("x"))
+    note = describe(says(answer), told)
 
     exact = extract([message for _, message in told.entries])
     assert (note.title, note.lines[0]) == (exact.title, exact.lines[0])
-    assert (note.keywords, note.chain, note.events) == (("oslo",), "", ())
-
-
-def test_continuity_is_not_told_when_nothing_was_offered(says: Any, page: Page) -> None:
-    """Without a page before, a page continues nothing, whatever the model says; nor has it a chain."""
-    note = describe(says(GOOD), page(LONG))
-
-    assert (note.continues, note.chain) == (None, "")
-
-
-@pytest.mark.parametrize("said", ["true", True, 1, "yes"])
-def test_continuity_is_read_as_models_write_it(says: Any, page: Page, said: object) -> None:
-    """A model's truth is read in its usual spellings, and a chain without words is none."""
-    note = describe(says(GOOD | {"continues": said, "chain": "none"}), page(LONG), Before("A flight"))
-
-    assert (note.continues, note.chain) == (True, "")
+    assert (note.keywords, note.events) == (("oslo",), ())
 
 
 @pytest.mark.parametrize(

@@ -32,15 +32,6 @@ def test_keywords_of_a_word_in_two_forms_are_one():
     assert keywords(["painting painting paintings"]) == ("painting",)
 
 
-def test_keywords_by_rarity_come_first():
-    """A term that is rare where the text comes from outweighs one that is not."""
-    rare = {"violin": 5.0}
-
-    found = keywords(["The orchestra has a violin section"], lambda term: rare.get(term, 0.5))
-
-    assert found[0] == "violin"
-
-
 def test_keywords_of_small_talk_are_few():
     """A greeting is about nothing."""
     assert keywords(["Hi! How are you?", "😀", ""]) == ()

@@ -12,9 +12,8 @@ from datetime import UTC, tzinfo
 from typing import Annotated
 
 from ....llm import ChatModel
-from ....text.language.moods import Mood
 from ...backend import PageRecord
-from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary
+from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary, Mood
 from ...tiers.events import conversation as extracted
 from .page_text import RULES, Framed, framed
 from .validation import AnswerSchema, Lowered, asked, stated, words

@@ -2,12 +2,10 @@
 
     "Hi! I'd like to move OI5L9G to May 27, since my sister …"      title      "Moving flight OI5L9G to May 27"
     "Done: HAT1 on May 27, $157.50 refunded …"                      lines      one for each message
-    before: "Flights to Oslo"                                       continues  True, chain "A trip to Oslo in May …"
                                                                     keywords, events
 
 A message that fits on its line stands as it is, so no line is asked for it; of a longer one, every id and number of the
-extractive line is kept. All is made of raw messages, save the chain's summary, which goes on from the one before. This
-module knows nothing of jobs, or of where notes are stored.
+extractive line is kept. All is made of raw messages. This module knows nothing of jobs, or of where notes are stored.
 """
 
 import json
@@ -20,12 +18,11 @@ from ....text.language.keywords import keywords
 from ....text.summarize import LINE_COLUMNS, TITLE_COLUMNS, extract
 from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, LifeEvent
-from ...tiers.notes import Before, Note
+from ...tiers.notes import Note
 from ...tiers.topics import page_text
 from .page_text import RULES, framed
 from .validation import WORD_COLUMNS, AnswerSchema, asked, kept, moment, share, stated, told, words
 
-CHAIN_COLUMNS = 200
 MOST_KEYWORDS = 10
 MOST_EVENTS = 3
 
@@ -52,8 +49,6 @@ class PageAnswer(AnswerSchema):
     title: str
     lines: list[LineAnswer]
     keywords: list[str]
-    continues: bool | None = None
-    chain: str | None = None
     events: list[EventAnswer]
 
 
@@ -62,28 +57,24 @@ You keep the index of a conversation. Describe this page of it. {RULES}
 {{"title": "what it is about, at most 10 words",
 "lines": [{{"entry": 3, "line": "what that message says or does, at most 20 words"}}],
 "keywords": ["at most 8 words or names that it is about"],
-"continues": true if it goes on about what "before" tells, false if it begins something else, null without "before",
-"chain": "if it continues: what both are about, one sentence; else empty",
 "events": [{{"what": "one sentence", "who": "a name, or user", "when": "YYYY-MM-DD or null", "importance": 0.7}}]}}
 Write one line for each message that has an "entry" number, none for others. Copy names, ids, numbers, dates and paths \
 as they stand. Events: only what happened or is planned and will matter in a month; at most 3, often none. \
 Importance is from 0 to 1."""
 
 
-def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *, zone: tzinfo = UTC) -> Note:
+def describe(chat: ChatModel, page: PageRecord, *, zone: tzinfo = UTC) -> Note:
     """Return what *chat* says of *page*, within all bounds, without ids and what is extracted. One call.
 
     Args:
         chat: The model.
         page: With its raw messages.
-        before: The page before it, if it has one in its context.
         zone: Of the dates.
     """
     exact = extract([message for _, message in page.entries], quotations(page))
     lines = dict(zip((ordinal for ordinal, _ in page.entries), exact.lines, strict=True))
     numbered = {n for n, message in page.entries if tool_calls(message) or text_of(message) != lines[n]}
-    offered = None if before is None else {"before": {"title": before.title, "chain": before.chain}}
-    shown = framed([page], before=offered, zone=zone, numbered=numbered)
+    shown = framed([page], zone=zone, numbered=numbered)
 
     def read(answer: PageAnswer) -> Note:
         if not told(answer.title, TITLE_COLUMNS):
@@ -92,16 +83,13 @@ def describe(chat: ChatModel, page: PageRecord, before: Before | None = None, *,
         if shown.entries and not named & shown.entries:
             raise ValueError("no line is for an entry of the page")
         written = {each.entry: each.line for each in reversed(answer.lines) if each.entry in shown.entries}
-        continues = answer.continues if before is not None else None
         return Note(
             0,
             "",
             kept(answer.title, exact.title, TITLE_COLUMNS, shown.said),
             tuple(kept(written.get(n), line, LINE_COLUMNS, shown.said) for n, line in lines.items()),
             words(answer.keywords, MOST_KEYWORDS, shown.said) or keywords([page_text(page)], limit=MOST_KEYWORDS),
-            continues,
-            chain=stated(answer.chain, CHAIN_COLUMNS, shown.said) if continues else "",
-            events=tuple(_events(answer.events, page, shown.said, zone)),
+            tuple(_events(answer.events, page, shown.said, zone)),
         )
 
     return asked(chat, PROMPT, shown.text, PageAnswer, read, step="page", most=600 + 100 * len(shown.entries))

@@ -24,10 +24,10 @@ from typer import Argument, Option
 from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, MemciError
 from ..memory.tiered_memory import TieredMemory
-from ..storage import FilesystemStorage, Storage
+from ..storage import FilesystemStorage
 from ..storage.filesystem.erase import JOURNAL
 from ..storage.locks import holder, living
-from ..storage.protocol import CheckedStorage, ContextRecord, Ticket
+from ..storage.protocol import CheckedStorage, Ticket
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
@@ -117,7 +117,9 @@ def _store(path: str) -> Iterator[Finding]:
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
     found = list(_folder(place) if is_folder(path) else _file(path))
     yield from found
-    yield _witness(path)
+    known = witnessed(path)
+    none = "none: the loss of whole commits could not be seen; the next commit makes one"
+    yield Finding("witness", "ok", none if known is None else f"knows of {known:,} contexts")
     if all(each.name != "schema" or each.state == "ok" for each in found):
         yield from _contents(path)
 
@@ -140,12 +142,6 @@ def _accepted(path: str) -> Finding:
     reason = lost[0].removesuffix(f": {WAY_OUT}")
     advice = f"its log is kept as {kept}: remove that when you need it no more" if kept else ""
     return Finding("accepted", "warning", f"the store as it is, although {reason}", advice)
-
-
-def _witness(path: str) -> Finding:
-    known = witnessed(path)
-    none = "none: the loss of whole commits could not be seen; the next commit makes one"
-    return Finding("witness", "ok", none if known is None else f"knows of {known:,} contexts")
 
 
 def _file_system(network: str | None, *, folder: bool) -> Finding:
@@ -241,7 +237,7 @@ def _folder(place: Path) -> Iterator[Finding]:
 
 
 def _contents(path: str) -> Iterator[Finding]:
-    """Yield what a store holds: locks, contexts, and pages that no memory could take. O(contexts)."""
+    """Yield what a store holds: locks, contexts, and pages that no memory could take. O(pages)."""
     try:
         with open_store(path) as storage:
             queues: dict[str, list[Ticket]] = {}
@@ -255,7 +251,10 @@ def _contents(path: str) -> Iterator[Finding]:
             lost = storage.damage() if isinstance(storage, FilesystemStorage) else []  # a file was checked when opened
             if lost:
                 raise CorruptRecord("", 0, f"{lost[0]}: {WAY_OUT}")
-            aside = sum(_set_aside(storage, each) for each in records)
+            aside = 0
+            for each in records:
+                with closing(TieredMemory(storage, owner=each.owner, read_only=True)) as memory:
+                    aside += len(memory.set_aside(each.id))
     except MemciError as error:
         text, way_out, _ = str(error).partition(WAY_OUT)
         advice = way_out or "memci verify says more"
@@ -267,12 +266,6 @@ def _contents(path: str) -> Iterator[Finding]:
     if aside:
         advice = "memci verify says whether they can be read; memci consolidate feeds them again"
         yield Finding("memory", "warning", f"{aside:,} pages were set aside, and are not searchable", advice)
-
-
-def _set_aside(storage: Storage, record: ContextRecord) -> int:
-    """Return how many pages of a context its memory could not take. O(its pages)."""
-    with closing(TieredMemory(storage, owner=record.owner, read_only=True)) as memory:
-        return len(memory.set_aside(record.id))
 
 
 def _size(count: int) -> str:

@@ -110,13 +110,11 @@ class MeteredChat:
 def _unframed(reply: Reply) -> Reply:
     content = reply.message.get("content")
     if isinstance(content, str):
-        return replace(reply, message={**reply.message, "content": unframed(content)})
-    if not isinstance(content, list):
-        return reply
-    parts = [
-        {**each, "text": unframed(each["text"])}
-        if isinstance(each, dict) and isinstance(each.get("text"), str)
-        else each
-        for each in content
-    ]
-    return replace(reply, message={**reply.message, "content": parts})
+        content = unframed(content)
+    elif isinstance(content, list):
+        texts = [each.get("text") if isinstance(each, dict) else None for each in content]
+        content = [
+            {**each, "text": unframed(text)} if isinstance(text, str) else each
+            for each, text in zip(content, texts, strict=True)
+        ]
+    return replace(reply, message={**reply.message, "content": content}) if content else reply

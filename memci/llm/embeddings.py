@@ -12,7 +12,6 @@ This module knows nothing of what is embedded.
 
 import base64
 import binascii
-import json
 from array import array
 from collections.abc import Sequence
 from threading import Lock
@@ -21,7 +20,7 @@ from typing import Unpack
 from ..errors import EmbeddingFailed, InvalidSetting, ModelError, brief
 from .endpoint import Endpoint, EndpointOptions
 from .model import Usage
-from .replies import usage_of, whole
+from .replies import parsed, usage_of, whole
 from .requests import EmbeddingRequest
 from .retry import RetryingCall
 from .server_errors import Unusable
@@ -108,11 +107,8 @@ class Embeddings(Endpoint):
 
 
 def _rows(body: bytes, count: int) -> tuple[list[Sequence[float]], Usage]:
-    try:
-        answer = json.loads(body)  # NaN may be among them: what is no vector is refused where it is used
-    except (ValueError, RecursionError) as error:
-        raise Unusable("the answer is no JSON") from error
-    given = answer.get("data") if isinstance(answer, dict) else None
+    answer = parsed(body)  # NaN may be among them: what is no vector is refused where it is used
+    given = answer.get("data")
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
         raise Unusable("the answer has no embeddings")
     if len(given) != count:

@@ -10,9 +10,8 @@ pydantic and by *check*. This module knows nothing of servers: it works with any
 """
 
 import json
-import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import AnswerRejected, InvalidSetting, brief
 from ..messages import Message
@@ -95,7 +94,7 @@ def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
     if reply.finish == "content_filter" or reply.message.get("refusal"):
         raise ValueError("it was refused")
     try:
-        value = answer.model_validate_json(json.dumps(json_object(reply.text)))
+        value = answer.model_validate_json(json.dumps(json_object(reply.text), allow_nan=False))
     except ValidationError as error:
         raise ValueError(_first_fault(error)) from error
     return value if check is None else check(value)
@@ -105,7 +104,7 @@ def json_object(text: str) -> dict[str, Any]:
     """Return the one JSON object in *text*, with anything else around it. O(length).
 
     Raises:
-        ValueError: If there is none, or more than one, or a number that is none.
+        ValueError: If there is none, or more than one.
     """
     if len(text) > LARGEST:
         raise ValueError(f"it has more than {LARGEST:,} characters")
@@ -116,7 +115,7 @@ def json_object(text: str) -> dict[str, Any]:
         if start < 0:
             break
         try:
-            value, end = _DECODER.raw_decode(text, start)
+            value, end = json.JSONDecoder(strict=False).raw_decode(text, start)
         except json.JSONDecodeError:
             end = start + 1
         except RecursionError:
@@ -143,17 +142,3 @@ def _first_fault(error: Any) -> str:
     if first["type"] == "extra_forbidden":  # the last name is one that the model invented
         place = place[:-1]
     return f"{'.'.join(place) or 'the object'}: {first['msg']}"
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError("a number is too large")
-    return number
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite, strict=False)

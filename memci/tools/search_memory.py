@@ -18,7 +18,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 
 from ..errors import InvalidSetting, StorageError, brief
 from ..memory.backend import FoundPage, Recollection
@@ -100,22 +100,12 @@ def timestamp(value: object, name: str, *, ends: bool = False) -> float | None:
     try:
         if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             return float(value)
-        day = _day(value)
-        when = datetime.combine(day, time()) if day else datetime.fromisoformat(str(value))
+        when = datetime.fromisoformat(str(value))
         seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, RecursionError):
         raise InvalidSetting(name, f"expected a datetime or ISO 8601, as 2026-03-01, got {brief(value)}") from None
-    return seconds + 86_400 - 1e-3 if ends and day else seconds
-
-
-def _day(value: object) -> date | None:
-    """Return the day that *value* names without a time of day, None if it does not."""
-    if isinstance(value, date):
-        return None if isinstance(value, datetime) else value
-    try:
-        return date.fromisoformat(str(value))
-    except ValueError:
-        return None
+    without_time = len(str(value)) <= len("2026-03-01")
+    return seconds + 86_400 - 1e-3 if ends and without_time else seconds
 
 
 def answer(

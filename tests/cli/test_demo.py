@@ -5,6 +5,8 @@ import json
 from memci import Context, EphemeralStorage
 from memci.cli.demo.command import TURNS, conversation, recalled
 from memci.messages import call_name, check, tool_calls
+from memci.text.sanitize import quoted
+from memci.tools.recall_page import quotable
 
 
 def test_demo_when_it_runs(run):
@@ -54,30 +56,14 @@ def test_conversation_when_it_is_read():
     assert all(page[0]["role"] == "user" and page[-1]["role"] == "assistant" for page in chat.pages())
 
 
-def test_recalled_when_a_page_needs_many_calls():
-    """A page that is longer than an answer comes back by the calls that each answer names, exactly."""
-    long = [
-        {"role": "user", "content": "Read it to me: <b>\n" + '甲乙丙丁 \\ "quoted" 0123456789 ' * 300},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": "c",
-                    "type": "function",
-                    "function": {"name": "cat", "arguments": json.dumps({"path": "x" * 4_000})},
-                }
-            ],
-        },
-        {"role": "tool", "tool_call_id": "c", "content": "Line\n" * 2_000},
-        {"role": "assistant", "content": ""},
-    ]
-    with Context.open(EphemeralStorage(), id="a", system="Be brief.", window=4_000) as context:
-        context.append_turn(*long)
-        for page in conversation().pages()[:10]:
-            context.append_turn(*page)
+def test_recalled_when_a_page_is_archived():
+    """The model's own call of the tool quotes each message of the page exactly."""
+    page = conversation().pages()[0]
+    with Context.open(EphemeralStorage(), id="a", system="Be brief.", window=8_000) as context:
+        for each in conversation().pages()[:10]:
+            context.append_turn(*each)
         context.archive(keep=0)
 
-        quoted = recalled(context, 1)
+        answer = recalled(context, 1)
 
-    assert quoted == [(1, long[0]["content"]), (2, long[1]), (3, long[2]["content"]), (4, "")]
+    assert all(quoted(quotable(message)[0]) in answer for message in page)

@@ -44,7 +44,7 @@ def test_rows_are_those_of_the_server(server, embeddings):
 
     assert isinstance(embed, Embedder)
     assert embed.semantic
-    expected = np.array([server.vector(text) for text in TEXTS], np.float32)
+    expected = server.embedder(TEXTS)
     np.testing.assert_allclose(given, expected, atol=1e-6)
     asked = [request.body["input"] for request in server.requests]
     assert asked == [["dimension"], TEXTS[:3], TEXTS[3:]]
@@ -62,7 +62,7 @@ def test_dimension_is_asked_for_once_or_given(server, embeddings):
     """The length of a row is asked of the server when it is first needed; not if it was given."""
     embed = embeddings()
 
-    assert (embed.dimension, embed.dimension) == (16, 16)
+    assert (embed.dimension, embed.dimension) == (64, 64)
     assert len(server.requests) == 1
     assert embeddings(dimension=99).dimension == 99
     assert len(server.requests) == 1
@@ -76,7 +76,7 @@ def test_dimension_that_could_not_be_asked_is_asked_again(server, embeddings):
     with pytest.raises(EmbeddingFailed) as raised:
         _ = embed.dimension
     assert raised.value.retryable
-    assert embed.dimension == 16
+    assert embed.dimension == 64
 
 
 def test_name_tells_servers_and_lengths_apart(server, embeddings):
@@ -97,7 +97,7 @@ def test_name_tells_servers_and_lengths_apart(server, embeddings):
 def test_server_that_knows_no_base64_is_asked_for_numbers(server, embeddings):
     """Where base64 is refused, numbers are asked for, and from then on at once."""
     server.fails(Status(400, message="encoding_format base64 is not supported"))
-    embed = embeddings(dimension=16)
+    embed = embeddings(dimension=64)
 
     embed(TEXTS)
     embed(TEXTS)
@@ -136,7 +136,7 @@ def test_rows_are_put_in_order(server, embeddings):
 def test_answer_that_is_none_fails(server, embeddings, fault):
     """What are no rows for the texts is tried again, then fails so that it may be tried later."""
     server.fails(fault)
-    embed = embeddings(dimension=16)
+    embed = embeddings(dimension=64)
 
     assert len(embed(["a", "b"])) == 2
 
@@ -162,7 +162,7 @@ def test_refusal_is_not_tried_again(server, embeddings):
     server.fails(Status(401))
 
     with pytest.raises(EmbeddingFailed) as raised:
-        embeddings(dimension=16)(["a"])
+        embeddings(dimension=64)(["a"])
 
     assert not raised.value.retryable
     assert len(server.requests) == 1
@@ -171,7 +171,7 @@ def test_refusal_is_not_tried_again(server, embeddings):
 def test_costs_are_booked(server, embeddings):
     """What embedding costs is in the ledger that was given, under its step; a ceiling stops it."""
     ledger = Ledger(4)
-    embed = embeddings(dimension=16, ledger=ledger, step="recall")
+    embed = embeddings(dimension=64, ledger=ledger, step="recall")
 
     embed(TEXTS)
 

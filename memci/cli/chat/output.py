@@ -192,6 +192,7 @@ class JsonDisplay:
 
     def _figures(self, answer: CompanionAnswer) -> dict[str, Any]:
         found, analysis = answer.recollection, answer.analysis
+        pages = found.pages if found is not None else ()
         return {
             "answer": answer.text,
             "context": self._context,
@@ -199,9 +200,7 @@ class JsonDisplay:
             "calls": answer.calls,
             "usage": asdict(answer.usage),
             "searched": found.query if found is not None else None,
-            "found": [{"context": page.context, "page": page.index, "score": page.score} for page in found.pages]
-            if found is not None
-            else [],
+            "found": [{"context": page.context, "page": page.index, "score": page.score} for page in pages],
             "saved": analysis.fact if analysis is not None else None,
             "tools": self._tools,
         }

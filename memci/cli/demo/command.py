@@ -8,7 +8,6 @@ module knows nothing of how the picture is drawn.
 """
 
 import json
-import re
 import time
 from collections.abc import Sequence
 from importlib import resources
@@ -20,6 +19,8 @@ from typer import Option
 from ...context.context import Context
 from ...history.plain_chat import PlainChat, read_chat
 from ...messages import Message
+from ...text.sanitize import quoted
+from ...tools.recall_page import quotable
 from ..app import NoLive, Window, command
 from ..output import Output, terminal
 from ..replay.command import first_turns, print_replay
@@ -30,8 +31,6 @@ TURNS = 200
 """turns of the conversation"""
 _SECONDS = 6.0
 """how long the picture is shown at least, so that one can follow it"""
-_QUOTATION = re.compile(r'^(\d+) \w+( \(json\))?(?: from character [\d,]+)?: (".*")$')
-_NEXT = re.compile(r"^next: recall_page\((.*)\)$")
 
 
 @command("demo")
@@ -66,32 +65,15 @@ def conversation() -> PlainChat:
     return read_chat(text.split("\n"), "a travel desk")
 
 
-def recalled(context: Context, index: int) -> list[tuple[int, Message | str]]:
-    """Let the model call `recall_page` for page *index* until it has all; return (entry, what was quoted).
-
-    A quotation is the text of an entry, or its message where that is more than text.
-    """
-    pieces: dict[int, str] = {}
-    whole: set[int] = set()
+def recalled(context: Context, index: int) -> str:
+    """Let the model call `recall_page` for page *index*, and return the answer that it reads."""
     arguments = json.dumps({"index": index, "entry": None, "offset": None})
-    while arguments:
-        call = {
-            "id": f"recall_{len(pieces)}",
-            "type": "function",
-            "function": {"name": "recall_page", "arguments": arguments},
-        }
-        reply: Message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        (answer,) = context.answers(reply)
-        context.append_turn(reply, answer)
-        arguments = ""
-        for line in answer["content"].splitlines():
-            if found := _QUOTATION.match(line):
-                entry = int(found[1])
-                pieces[entry] = pieces.get(entry, "") + json.loads(found[3])
-                whole |= {entry} if found[2] else set()
-            elif following := _NEXT.match(line):
-                arguments = following[1]
-    return [(entry, json.loads(text) if entry in whole else text) for entry, text in pieces.items()]
+    function = {"name": "recall_page", "arguments": arguments}
+    call = {"id": f"recall_{index}", "type": "function", "function": function}
+    reply: Message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    (answer,) = context.answers(reply)
+    context.append_turn(reply, answer)
+    return str(answer["content"])
 
 
 def _recall(output: Output, context: Context, pages: Sequence[Sequence[Message]]) -> bool:
@@ -100,12 +82,14 @@ def _recall(output: Output, context: Context, pages: Sequence[Sequence[Message]]
     if not gone:
         output.line(f"  all {len(pages):,} pages still fit this window: nothing to recall")
         return True
-    index = max(gone, key=lambda page: (page.where == "archived", page.entries, -page.index)).index
+    fits = [page for page in gone if page.where == "archived"] or gone
+    index = max(fits, key=lambda page: (min(page.entries, 4), -len(json.dumps(pages[page.index - 1])))).index
     original = list(pages[index - 1])
     context.append_turn(f"What exactly was it that I asked on page {index}, and what did you find?")
-    quoted = recalled(context, index)
-    expected = [message["content"] if message.get("tool_calls") is None else message for message in original]
-    same = [each for _, each in quoted] == expected and context.recall_page(index) == original
+    answer = recalled(context, index)
+    quotations = [quoted(quotable(message)[0]) for message in original]
+    whole = "\nnext: " not in answer
+    same = context.recall_page(index) == original and (not whole or all(each in answer for each in quotations))
     result = "word for word" if same else "changed"
     _print_proof(
         output, same, f"the model called recall_page({index}): its {len(original)} messages came back {result}"

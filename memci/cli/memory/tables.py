@@ -96,16 +96,13 @@ def _episodes(episodes: Sequence[WarmEpisode]) -> Iterator[RenderableType]:
     rows = []
     for each in episodes:
         about = Text(visible(each.summary.partition("\n")[0]), no_wrap=True, overflow="ellipsis")
-        about.append(f"\n{visible(', '.join([*_days(each.first, each.last), *each.keywords]))}", style="dim")
-        heat = (heat_bar(each.heat, hottest), f"{each.heat:.1f}", f"{each.heat_since_analysis:.1f}")
+        days = " to ".join(dict.fromkeys(filter(None, (day(each.first), day(each.last)))))
+        about.append(f"\n{visible(', '.join([*([days] if days else []), *each.keywords]))}", style="dim")
+        filled = max(1, round(_BAR * each.heat / hottest)) if each.heat > 0 else 0
+        bar = Text("█" * filled, style="red").append("░" * (_BAR - filled), style="dim")
+        heat = (bar, f"{each.heat:.1f}", f"{each.heat_since_analysis:.1f}")
         rows.append((*heat, each.visits, each.access_count, each.length, about))
     return _section("episodes, hottest first", ("heat", *figures, "episode"), rows, figures=figures)
-
-
-def heat_bar(heat: float, hottest: float) -> Text:
-    """Return *heat* as a bar, as a share of the *hottest*."""
-    filled = max(1, round(_BAR * heat / hottest)) if hottest > 0 < heat else 0
-    return Text("█" * filled, style="red").append("░" * (_BAR - filled), style="dim")
 
 
 def profile_lines(profile: Profile) -> Iterator[RenderableType]:
@@ -156,11 +153,6 @@ def page_name(page: PageKey) -> str:
 def day(at: float | None) -> str:
     """Return the day of *at*, in seconds since 1970 UTC; "" if it is not known."""
     return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
-
-
-def _days(first: float | None, last: float | None) -> Iterator[str]:
-    if first is not None:
-        yield day(first) if day(first) == day(last) else f"{day(first)} to {day(last)}"
 
 
 def _few(pages: Sequence[PageKey]) -> list[str]:

@@ -26,6 +26,8 @@ from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Any
 
+from ...memory.retrieval.embedders import Embedder
+from ...memory.retrieval.hash_embedder import HashEmbedder
 from ...messages import Message, text_of
 from . import wire
 from .faults import Cut, Fault, Hang, Raw, Reset, Status
@@ -84,8 +86,8 @@ class ModelServer:
         """
         self.requests: list[Request] = []
         """all requests, in order"""
-        self.vector: wire.Vector = wire.word_vector
-        """returns the embedding of a text"""
+        self.embedder: Embedder = HashEmbedder(64)
+        """makes the embeddings"""
         self.api_key = api_key
         self.usage = usage
         self.chunk = chunk
@@ -157,7 +159,7 @@ class ModelServer:
     def _next(self, request: Request) -> Answer:
         """Return the answer to *request*; called in the thread of its connection."""
         if request.path == "/v1/embeddings":
-            return Raw(wire.written(wire.embeddings(request.body, self.vector)))
+            return Raw(wire.written(wire.embeddings(request.body, self.embedder)))
         if request.path == "/v1/models":
             return Raw(wire.written(wire.models()))
         if request.path != "/v1/chat/completions":

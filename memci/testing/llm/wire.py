@@ -7,25 +7,19 @@ This module knows nothing of sockets or scripts.
 """
 
 import base64
-import hashlib
 import json
-import math
-import re
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ...llm import Reply, Usage
+from ...memory.retrieval.embedders import Embedder
 from ...messages import text_of
 from .scripted import words
 
 _MADE = 1_700_000_000
 """the creation time of every object, in seconds since 1970 UTC: tests see the same bytes each time"""
-
-_DIMENSION = 16
-"""how many numbers a vector has"""
-
-Vector = Callable[[str], Sequence[float]]
 
 
 def completion(reply: Reply, model: str, *, usage: bool = True) -> dict[str, Any]:
@@ -73,28 +67,17 @@ def usage_fields(usage: Usage) -> dict[str, Any]:
     }
 
 
-def embeddings(body: dict[str, Any], vector: Vector) -> dict[str, Any]:
-    """Return the vectors that the request *body* asks for."""
+def embeddings(body: dict[str, Any], embedder: Embedder) -> dict[str, Any]:
+    """Return the vectors that the request *body* asks for, as *embedder* makes them."""
     given = body.get("input")
     texts = [given] if isinstance(given, str) else list(given or [])
-    rows: list[Any] = [list(vector(text)) for text in texts]
+    rows: list[Any] = np.asarray(embedder(texts), "<f4").tolist()
     if body.get("encoding_format") == "base64":
-        rows = [base64.b64encode(array("f", row).tobytes()).decode() for row in rows]
+        rows = [base64.b64encode(np.asarray(row, "<f4").tobytes()).decode() for row in rows]
     data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
     tokens = sum(len(text) // 4 + 1 for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
-
-
-def word_vector(text: str) -> list[float]:
-    """Return a vector of length 1. Texts with the same words have the same one; texts that share words are near."""
-    row = [0.0] * _DIMENSION
-    for word in re.findall(r"\w+", text.lower()) or [text]:
-        digest = hashlib.sha256(word.encode("utf-8", "replace")).digest()
-        for place in range(0, 8, 2):
-            row[int.from_bytes(digest[place * 2 : place * 2 + 3], "big") % _DIMENSION] += 1 if digest[place] & 1 else -1
-    length = math.sqrt(sum(number * number for number in row))
-    return [number / length for number in row] if length else [1.0, *row[1:]]
 
 
 def models() -> dict[str, Any]:

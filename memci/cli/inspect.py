@@ -7,6 +7,7 @@ This module knows nothing of how a store keeps what is printed.
 """
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
-from .output import Output, terminal, visible
+from .output import Output, terminal
 from .stores import choose_context, open_store, window_and_compactions, witnessed
 from .tables import contents_of, contexts_table, pages_table, report_tables, table, turns_of
 
@@ -65,13 +66,12 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
     damage: list[str] = []
     records: list[ContextRecord] = []
     try:
-        with open_store(store) as storage, output.progress() as progress:
+        with open_store(store) as storage:
             damage += storage.damage() if isinstance(storage, CheckedStorage) else []
             records += storage.contexts()
-            task = progress.add_task("verify", total=sum(record.head for record in records), unit="messages")
-            for record in records:
-                progress.update(task, description=visible(record.id)[:30])
-                found[record.id] = list(problems(storage, record.id, on_entry=lambda: progress.advance(task)))
+            with output.progress("messages", {record.id: record.head for record in records}) as done:
+                for id_ in [record.id for record in records]:
+                    found[id_] = list(problems(storage, id_, on_entry=partial(done, id_, 1)))
     except CorruptRecord as error:
         damage.append(str(error))
     well = not damage and not any(found.values())
@@ -83,9 +83,8 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
         output.line(f"✗ {problem}", "red")
     for record in records:
         wrong = found[record.id]
-        mark, style = ("✗", "red") if wrong else ("✓", "green")
         result = f"{len(wrong):,} problems" if wrong else "every one is there, and as it was written"
-        output.line(f"{mark} {record.id}: {record.head:,} messages, {result}", style)
+        output.proof(not wrong, f"{record.id}: {record.head:,} messages, {result}")
         for problem in wrong:
             output.line(f"  {problem}")
     if not records and not damage:

@@ -11,7 +11,7 @@ import codecs
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -47,17 +47,21 @@ class Output:
         """Print *text*, control characters escaped; the terminal wraps it where it is too long."""
         self.console.print(Text(visible(text), style=style), soft_wrap=True)
 
+    def proof(self, well: bool, text: str) -> None:
+        """Print *text* behind a mark that says whether it is well."""
+        self.line(f"{'✓' if well else '✗'} {text}", "green" if well else "red")
+
     @contextmanager
-    def progress(self) -> Iterator[Progress]:
-        """Show bars while the block runs, if the output is live; each task has a field `unit`: what it counts."""
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]}"),
-        )
+    def progress(self, unit: str, sizes: Mapping[str, int]) -> Iterator[Callable[[str, int], None]]:
+        """Show a bar while the block runs, if the output is live.
+
+        It counts *unit*, of which each name in *sizes* has so many; what is yielded is called with a name and how many
+        of its own are done.
+        """
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
         with Progress(*columns, console=self.console, transient=True, disable=not self.live) as progress:
-            yield progress
+            task = progress.add_task("", total=sum(sizes.values()))
+            yield lambda name, done: progress.update(task, description=visible(name)[:30], advance=done)
 
 
 def terminal(*, json: bool = False, no_live: bool = False) -> Output:

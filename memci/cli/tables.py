@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
 
 from rich import box
+from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -98,20 +99,13 @@ def window_bar(report: Report, width: int) -> Text:
     return bar
 
 
-def legend(report: Report, width: int) -> Text:
-    """Return what the shades of the bar mean, with the tokens of each, in one line or two."""
-    parts = _parts(report)
-    labels = [f"{name} {tokens:>6,}" for _, _, name, tokens in parts]
-    columns = len(parts) if sum(map(len, labels)) + 5 * len(parts) <= width else 3
-    text = Text(no_wrap=True)
-    for position, (shade, colour, name, tokens) in enumerate(parts):
-        column = position % columns
-        room = max(len(each) for each in labels[column::columns])
-        text.append(shade * 2, style=colour)
-        text.append(f" {name}{f'{tokens:,}':>{room - len(name)}}")
-        last = position == len(parts) - 1
-        text.append("" if last else "\n" if column == columns - 1 else "  ")
-    return text
+def legend(report: Report) -> RenderableType:
+    """Return what the shades of the bar mean, with the tokens of each, in as many columns as there is room for."""
+    labels = [
+        Text(shade * 2, style=colour).append(f" {name} {tokens:>6,}", style="default")
+        for shade, colour, name, tokens in _parts(report)
+    ]
+    return Columns(labels, padding=(0, 2))
 
 
 def _parts(report: Report) -> list[tuple[str, str, str, int]]:
@@ -145,7 +139,7 @@ def report_tables(report: Report, width: int) -> RenderableType:
     both.add_row(tokens, pages)
     wide = min(width, WIDEST)
     notes = [Text(f"note: {warning}", style="yellow") for warning in report.warnings]
-    return Group(window_bar(report, wide), legend(report, wide), both, *notes)
+    return Group(window_bar(report, wide), legend(report), both, *notes)
 
 
 def pages_table(pages: Iterable[PageInfo]) -> Table:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Annotated
 
-from rich.text import Text
 from typer import Option
 
 from ...context.context import Context
@@ -54,7 +53,7 @@ def run_demo(
             before = json.dumps(context.render(tools=chat.tools))
         with Context.open(storage, id="demo") as context:
             same = json.dumps(context.render(tools=chat.tools)) == before
-    _print_proof(output, same, f"closed and opened again, it renders {'the same' if same else 'other'} bytes")
+    output.proof(same, f"closed and opened again, it renders {'the same' if same else 'other'} bytes")
     output.line("\nnow one of yours: memci replay FILE; how to use it in an agent: README.md", "bold")
     return exact and same
 
@@ -91,13 +90,6 @@ def _recall(output: Output, context: Context, pages: Sequence[Sequence[Message]]
     whole = "\nnext: " not in answer
     same = context.recall_page(index) == original and (not whole or all(each in answer for each in quotations))
     result = "word for word" if same else "changed"
-    _print_proof(
-        output, same, f"the model called recall_page({index}): its {len(original)} messages came back {result}"
-    )
+    output.proof(same, f"the model called recall_page({index}): its {len(original)} messages came back {result}")
     output.console.print(f"  {original[0]['content']}", style="dim")
     return same
-
-
-def _print_proof(output: Output, well: bool, text: str) -> None:
-    mark = Text("✓ ", style="green") if well else Text("✗ ", style="red")
-    output.console.print(mark.append(text, style="default"))

@@ -25,7 +25,7 @@ from ...memory.inspect import Counts, counts, waiting
 from ...storage import Storage
 from ...storage.protocol import ContextRecord
 from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command, named_model
-from ..output import Output, terminal, visible
+from ..output import Output, terminal
 from ..stores import open_store
 from ..tables import table
 from .inspect import choose_owner
@@ -122,15 +122,14 @@ def _feed_all(
 ) -> list[FedContext]:
     waits = {each.id: waiting(memories[each.owner], each.id) for each in records}
     fed = []
-    with output.progress() as progress:
-        task = progress.add_task("consolidate", total=sum(waits.values()), unit="pages")
+    with output.progress("pages", waits) as done:
         for record in records:
-            progress.update(task, description=visible(record.id)[:30])
+            done(record.id, 0)
             memory = memories[record.owner]
             problem = _feed(storage, record.id, memory)
             left = waiting(memory, record.id)
             fed.append(FedContext(record.id, record.owner, max(0, waits[record.id] - left), left, problem))
-            progress.advance(task, waits[record.id])
+            done(record.id, waits[record.id])
     return fed
 
 

@@ -76,7 +76,7 @@ def picture(title: str, report: Report, progress: ReplayProgress, *, width: int)
         Text(),
         Text(f"the request: {report.total:,} of {report.budget:,} tokens", style="bold"),
         window_bar(report, width),
-        legend(report, width),
+        legend(report),
         Text(),
         Text("its size, call by call; at each drop, old pages are archived", style="bold"),
         history(progress.sizes, report.budget, width),

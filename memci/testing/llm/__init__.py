@@ -9,8 +9,7 @@
 This package knows nothing of contexts or memories.
 """
 
-from .faults import Cut, Hang, Raw, Reset, Status
 from .scripted import Asked, ScriptedAnswer, ScriptedChat
-from .server import ModelServer, Request
+from .server import Cut, Hang, ModelServer, Raw, Request, Reset, Status
 
 __all__ = ["Asked", "Cut", "Hang", "ModelServer", "Raw", "Request", "Reset", "ScriptedAnswer", "ScriptedChat", "Status"]

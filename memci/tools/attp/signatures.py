@@ -77,14 +77,8 @@ def check_arguments(
         raise InvalidMessage(name, f"{error}; it is {signature(name, tool)}") from error
     for parameter, given in bound.arguments.items():
         declared = described.parameters[parameter]
-        match declared.kind:
-            case inspect.Parameter.VAR_POSITIONAL:
-                values: Sequence[object] = given
-            case inspect.Parameter.VAR_KEYWORD:
-                values = list(given.values())
-            case _:
-                values = [given]
-        for value in values:
+        keywords, several = declared.kind is declared.VAR_KEYWORD, declared.kind is declared.VAR_POSITIONAL
+        for value in given.values() if keywords else given if several else [given]:
             if not _fits(value, _text(declared.annotation)):
                 shown = f"the {type(value).__name__} {brief(value)}"
                 reason = f"{parameter} must be {_text(declared.annotation)}, not {shown}; it is {signature(name, tool)}"

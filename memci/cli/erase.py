@@ -7,7 +7,6 @@ This module knows nothing of how a store erases.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -71,7 +70,10 @@ def run_erase(
         else:
             records = _records(storage, store, context, owner)
             if not yes:
-                _show_contexts(output, records)
+                output.line(f"{len(records):,} whole contexts would be erased:", "bold")
+                for each in records:
+                    counts = f"{each.head:,} messages on {each.next_page - 1:,} pages"
+                    output.line(f"  {each.id} of {each.owner}: {counts}")
                 _ask()
             receipt = erase(storage, context=context, owner=owner)
     _print_receipt(output, store, receipt)
@@ -84,12 +86,6 @@ def _records(storage: Storage, path: str, context: str | None, owner: str | None
     records = storage.contexts()
     name = choose("--owner", owner, list({record.owner: None for record in records}), what="context of", path=path)
     return [record for record in records if record.owner == name]
-
-
-def _show_contexts(output: Output, records: Sequence[ContextRecord]) -> None:
-    output.line(f"{len(records):,} whole contexts would be erased:", "bold")
-    for record in records:
-        output.line(f"  {record.id} of {record.owner}: {record.head:,} messages on {record.next_page - 1:,} pages")
 
 
 def _show_messages(output: Output, storage: Storage, context: str, page: int, entry: int | None) -> None:

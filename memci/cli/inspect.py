@@ -23,7 +23,7 @@ from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, terminal
 from .stores import choose_context, open_store, window_and_compactions, witnessed
-from .tables import contents_of, contexts_table, pages_table, report_tables, table, turns_of
+from .tables import pages_table, report_tables, table
 
 
 @command("inspect")
@@ -111,17 +111,25 @@ def _print_audit(output: Output, path: str, storage: Storage) -> None:
 
 
 def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> None:
-    rows = [(record, *window_and_compactions(record)) for record in records]
+    contexts = [
+        {**_figures(each), "pages": each.next_page - 1, "window": window, "compactions": compactions}
+        for each in records
+        for window, compactions in [window_and_compactions(each)]
+    ]
     if output.json:
-        contexts = [
-            {**_figures(record), "pages": record.next_page - 1, "window": window, "compactions": compactions}
-            for record, window, compactions in rows
-        ]
         output.print_json({"store": path, "contexts": contexts})
-    elif not rows:
+    elif not contexts:
         output.line(f"{Path(path).name} holds no contexts")
     else:
-        output.console.print(contexts_table(rows))
+        figures = ("messages", "pages", "turns", "window", "compacted")
+        rows = (
+            (
+                *(each[name] for name in ("id", "owner", *figures[:-1], "compactions")),
+                f"{each['parent']} at {each['base']:,}" if each["parent"] is not None else "",
+            )
+            for each in contexts
+        )
+        output.console.print(table("context", "owner", *figures, "fork of", rows=rows, figures=figures))
         output.line("one of them: memci inspect STORE --context ID", "dim")
 
 
@@ -130,10 +138,12 @@ def _print_context(output: Output, storage: Storage, record: ContextRecord, *, p
     with Context.view(storage, record.id) as context:
         report = context.report()
         listed = list(context.pages()) if pages else None
-        contents = [text_of(message) for message in contents_of(context.render(strict=False))]
+        shown = [text_of(message) for message in context.render(strict=False)]
+        contents = [text for text in shown if text.startswith("<memci:contents ")]
+    known = _figures(record)
     if output.json:
         value: dict[str, Any] = {
-            **_figures(record),
+            **known,
             "erased": erased,
             "report": asdict(report),
             "contents": contents,
@@ -141,8 +151,7 @@ def _print_context(output: Output, storage: Storage, record: ContextRecord, *, p
         }
         output.print_json(value)
         return
-    turns = turns_of(record)
-    figures = f"{record.head:,} messages in {turns:,} turns, {report.compactions:,} compactions"
+    figures = f"{record.head:,} messages in {known['turns']:,} turns, {report.compactions:,} compactions"
     output.line(f"{record.id} of {record.owner}: {figures}\n", "bold")
     output.console.print(report_tables(report, output.console.width))
     if record.parent is not None:
@@ -161,7 +170,7 @@ def _figures(record: ContextRecord) -> dict[str, Any]:
         "id": record.id,
         "owner": record.owner,
         "messages": record.head,
-        "turns": turns_of(record),
+        "turns": record.turn + (record.open_page is not None),  # the open one, too
         "parent": record.parent,
         "base": record.base,
     }

@@ -22,7 +22,6 @@ from rich.text import Text
 from ..context.report import Report
 from ..history.reader import PageInfo
 from ..messages import Message, call_body, call_name, text_of, tool_calls
-from ..storage.protocol import ContextRecord
 from .output import Output, visible
 
 WIDEST = 100
@@ -153,30 +152,6 @@ def pages_table(pages: Iterable[PageInfo]) -> Table:
         for page in pages
     )
     return table("page", "where", *figures[1:], "title", rows=rows, figures=figures, fills="title")
-
-
-def contexts_table(rows: Sequence[tuple[ContextRecord, int, int]]) -> Table:
-    """Return a line per context: its record, its window, its compactions."""
-    figures = ("messages", "pages", "turns", "window", "compacted")
-    forks = any(record.parent is not None for record, _, _ in rows)
-    cells = (
-        (
-            *(record.id, record.owner, record.head, record.next_page - 1, turns_of(record), window, compactions),
-            *([f"{record.parent} at {record.base:,}" if record.parent else ""] if forks else []),
-        )
-        for record, window, compactions in rows
-    )
-    return table("context", "owner", *figures, *(["fork of"] if forks else []), rows=cells, figures=figures)
-
-
-def turns_of(record: ContextRecord) -> int:
-    """Return how many turns a context has, the open one included."""
-    return record.turn + (record.open_page is not None)
-
-
-def contents_of(messages: Iterable[Message]) -> list[Message]:
-    """Return those of *messages* that are the Contents Page."""
-    return [message for message in messages if text_of(message).startswith("<memci:contents ")]
 
 
 def print_messages(output: Output, messages: Iterable[Message]) -> None:

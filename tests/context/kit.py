@@ -1,11 +1,14 @@
 """What the tests of a context share: contexts that count words, stores, and messages to put in. It tests nothing."""
 
 import json
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.storage import FilesystemStorage, Storage
+from memci.storage.locks import EXPIRY_SECONDS
+from memci.storage.protocol import Ticket
 from tests.door import open_context
 
 OWN_TOOL = {"type": "function", "function": {"name": "search", "description": "Search.", "parameters": {}}}
@@ -105,3 +108,8 @@ def _in(held: bytes, secret: str) -> bool:
 
 def extends(new: list[dict], old: list[dict]) -> bool:
     return json.dumps(new)[: len(json.dumps(old)) - 1] == json.dumps(old)[:-1]
+
+
+def ended(context: str) -> Ticket:
+    """Return a ticket whose holder has not renewed it for long."""
+    return Ticket(context, "ended", "process 1 elsewhere", "", 0.0, time.time() - EXPIRY_SECONDS)

@@ -13,9 +13,8 @@ import pytest
 
 from memci import Context
 from memci.errors import HandlePoisoned, InvalidSetting, StorageBusy, StorageUnavailable, WriteConflict
-from memci.testing.storage.rows import ended
 
-from .kit import ON_DISK, again, call, calling, opened, result, store, talked, turn
+from .kit import ON_DISK, again, call, calling, ended, opened, result, store, talked, turn
 from .test_context_fencing import CHANGES
 
 # What another process does, by the store's kind and folder.

@@ -3,23 +3,32 @@
 What depends on the store is in `memci.testing.storage.conformance`.
 """
 
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from math import inf, nan
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
 
-from memci import EphemeralStorage
 from memci.errors import InvalidSetting, StorageBusy, WriteConflict
 from memci.storage import Storage
 from memci.storage.locks import hold
-from memci.testing.storage.rows import append, appended, bodies_of, current, ended
+from memci.testing.storage.rows import append, appended, bodies_of, current
+from tests.context.kit import STORES, ended, store
+
+LONG = 30.0
+"""seconds that nothing here lasts"""
 
 
-@pytest.fixture
-def storage() -> EphemeralStorage:
-    """A store."""
-    return EphemeralStorage()
+@pytest.fixture(params=STORES)
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
+    """A store of each kind."""
+    made = store(request.param, tmp_path)
+    yield made
+    made.close()
 
 
 def test_lock_is_released(storage: Storage) -> None:
@@ -113,6 +122,42 @@ def test_lock_is_exclusive_among_threads(storage: Storage) -> None:
     assert theirs.is_kept(), "a lock that was released already is not released for its next holder"
     for each in (theirs, *others):
         each.release()
+    assert not storage.tickets()
+
+
+def test_lock_is_given_in_the_order_of_arrival(storage: Storage) -> None:
+    """Those that wait, again and again, get it one at a time, the first that came first; a dead one is passed."""
+    lock = hold(storage, "a", 0)
+    alone = Lock()
+    served: list[int] = []
+
+    def visit(number: int) -> None:
+        for _ in range(3):
+            mine = hold(storage, "a", LONG)
+            assert alone.acquire(blocking=False)
+            append(storage, "a", b"%d" % number)
+            served.append(number)
+            alone.release()
+            mine.release()
+
+    with ThreadPoolExecutor(4) as pool:
+        running: list[Future[None]] = []
+        for number in (3, 1, None, 4, 2):
+            before = len(storage.tickets("a"))
+            if number is None:
+                storage.replace_ticket(None, ended("a"))
+            else:
+                running.append(pool.submit(visit, number))
+            until = time.monotonic() + LONG
+            while len(storage.tickets("a")) == before and time.monotonic() < until:
+                time.sleep(0)
+        lock.release()
+        for each in running:
+            each.result(LONG)
+
+    assert served[:4] == [3, 1, 4, 2]
+    assert sorted(served) == sorted((1, 2, 3, 4) * 3)
+    assert bodies_of(storage, "a") == [b"%d" % number for number in served]
     assert not storage.tickets()
 
 

@@ -25,7 +25,7 @@ from ..output import Output, terminal
 from ..stores import choose, open_store
 from .input import messages_of, typed
 from .output import Display, JsonDisplay, PlainDisplay, TerminalDisplay
-from .slash_commands import Talk, is_command, run_command
+from .slash_commands import Talk, is_command
 
 _WINDOW = 32_000
 """tokens of a new context's window, if none is named"""
@@ -88,7 +88,7 @@ def _lead(talk: Talk, companion: Companion, shown: Display, messages: Iterator[s
     for text in messages:
         try:
             if is_command(text):
-                if not shown.command(talk, text, run_command):
+                if not shown.command(talk, text):
                     break
                 continue
             message = text.removeprefix("/") if text.startswith("//") else text

@@ -8,7 +8,6 @@ This module knows nothing of what a message or a command is.
 """
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from io import StringIO
@@ -27,9 +26,7 @@ from ...messages import Message, call_name, text_of
 from ..output import Output, visible
 from ..tables import arguments_of
 from .input import end_whole
-from .slash_commands import Talk
-
-Run = Callable[[Talk, str], bool]
+from .slash_commands import Talk, run_command
 
 
 class TerminalDisplay:
@@ -91,10 +88,10 @@ class TerminalDisplay:
             self._dim("the message can be sent again: the arrow key ↑ brings it back")
         self._console.print()
 
-    def command(self, talk: Talk, text: str, run: Run) -> bool:
+    def command(self, talk: Talk, text: str) -> bool:
         """Let the command print."""
         try:
-            goes_on = run(talk, text)
+            goes_on = run_command(talk, text)
         except KeyboardInterrupt:
             goes_on = True
         self._console.print()
@@ -151,9 +148,9 @@ class PlainDisplay:
         self._console.file.flush()
         typer.echo(f"memci: {one_line(error)}", err=True)
 
-    def command(self, talk: Talk, text: str, run: Run) -> bool:
+    def command(self, talk: Talk, text: str) -> bool:
         """Let the command print."""
-        return run(talk, text)
+        return run_command(talk, text)
 
 
 class JsonDisplay:
@@ -182,11 +179,11 @@ class JsonDisplay:
         """Write a line about the error."""
         self._line({"text": text, "error": {"type": type(error).__name__, "message": one_line(error)}})
 
-    def command(self, talk: Talk, text: str, run: Run) -> bool:
+    def command(self, talk: Talk, text: str) -> bool:
         """Write a line with what the command prints."""
         printed = StringIO()
         console = Console(file=printed, width=100, color_system=None, highlight=False, markup=False)
-        goes_on = run(replace(talk, output=Output(console)), text)
+        goes_on = run_command(replace(talk, output=Output(console)), text)
         self._line({"command": text, "printed": printed.getvalue()})
         return goes_on
 

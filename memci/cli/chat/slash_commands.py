@@ -100,9 +100,7 @@ def _page(talk: Talk, rest: str) -> None:
 
 def _memory(talk: Talk, _: str) -> None:
     output = talk.output
-    stored = talk.storage.load(talk.context.id)
-    assert stored is not None, "an open context is stored"
-    with closing(TieredMemory(talk.storage, owner=stored[0].owner, read_only=True)) as memory:
+    with closing(TieredMemory(talk.storage, owner=talk.context.owner, read_only=True)) as memory:
         seen = overview(memory)
     work = talk.context.report().work
     if not seen:

@@ -14,11 +14,9 @@ may give besides: `corrupt`, `remove` and `files`, without which the tests that 
 This module knows nothing of how a store keeps its rows.
 """
 
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Lock
 from typing import Any
 
 import apsw
@@ -39,11 +37,12 @@ from ...storage.protocol import (
     PageState,
     SidecarStorage,
     Storage,
+    Ticket,
     Transition,
 )
 from .machine import StorageMachine
 from .pair import PairedStore
-from .rows import Reread, append, appended, bodies_of, current, ended, entry
+from .rows import Reread, append, appended, bodies_of, current, entry
 
 _STEPS = settings(
     max_examples=20,
@@ -59,9 +58,6 @@ TWINS = (*"aA%_", "a ", " a", "a\x00", "a_b", "aXb", "a%", "'; --", "ä", "a\u03
 
 BODIES = (b"", b"{}", b"\x00", b'"\x00"', b'"\xed\xa0\xbd"', b"9" * 600, b"\xff\xfe", b"x" * 5_000, b"x" * 300_000)
 """bytes that a careless store changes: nothing, NUL, half a surrogate pair, a big integer, no UTF-8, large ones"""
-
-_LONG = 30.0
-"""seconds that nothing here lasts"""
 
 
 class StorageConformance:
@@ -283,40 +279,21 @@ class StorageConformance:
             with pytest.raises(HandlePoisoned):
                 call()
 
-    def test_lock_is_given_in_the_order_of_arrival(self, storage: Storage) -> None:
-        """Those that wait, again and again, get it one at a time, the first that came first; a dead one is passed."""
-        lock = hold(storage, "a", 0)
-        alone = Lock()
-        served: list[int] = []
+    def test_ticket_is_replaced_by_one_thread(self, storage: Storage) -> None:
+        """Of eight threads that replace one ticket, one does; those that add theirs are all behind it."""
+        first = Ticket("a", "first", "ü", "", 0.5, 1.0)
+        assert storage.replace_ticket(None, first)
+        theirs = [first._replace(token=f"their {i}") for i in range(8)]
+        added = [first._replace(token=f"added {i}") for i in range(8)]
 
-        def visit(number: int) -> None:
-            for _ in range(3):
-                mine = hold(storage, "a", _LONG)
-                assert alone.acquire(blocking=False)
-                append(storage, "a", b"%d" % number)
-                served.append(number)
-                alone.release()
-                mine.release()
+        with ThreadPoolExecutor(8) as pool:
+            replaced = list(pool.map(lambda each: storage.replace_ticket(first, each), theirs))
+            assert all(pool.map(lambda each: storage.replace_ticket(None, each), added))
 
-        with ThreadPoolExecutor(4) as pool:
-            running: list[Future[None]] = []
-            for number in (3, 1, None, 4, 2):
-                before = len(storage.tickets("a"))
-                if number is None:
-                    storage.replace_ticket(None, ended("a"))
-                else:
-                    running.append(pool.submit(visit, number))
-                until = time.monotonic() + _LONG
-                while len(storage.tickets("a")) == before and time.monotonic() < until:
-                    time.sleep(0)
-            lock.release()
-            for each in running:
-                each.result(_LONG)
-
-        assert served[:4] == [3, 1, 4, 2]
-        assert sorted(served) == sorted((1, 2, 3, 4) * 3)
-        assert bodies_of(storage, "a") == [b"%d" % number for number in served]
-        assert not storage.tickets()
+        assert replaced.count(True) == 1
+        ahead, *behind = storage.tickets("a")
+        assert ahead == theirs[replaced.index(True)]
+        assert sorted(behind) == added
 
     def test_any_history_reads_as_a_known_store_does(
         self, storage: Storage, known: Callable[[], Storage], opening: Reread | None

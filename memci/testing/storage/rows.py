@@ -7,12 +7,10 @@
 This module knows nothing of what is tested.
 """
 
-import time
 from collections.abc import Callable
 
 from ...storage.codec import ERASED, ORJSON, digest
-from ...storage.locks import EXPIRY_SECONDS
-from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, Storage, Ticket, Transition
+from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, Storage, Transition
 
 Reread = Callable[[], Storage]
 """Gives the store to read from, once it was written to: as it is, or closed and opened again."""
@@ -87,8 +85,3 @@ def everything(storage: Storage, *contexts: str) -> list[tuple[object, ...]]:
         )
         for each in contexts
     ]
-
-
-def ended(context: str) -> Ticket:
-    """Return a ticket whose holder has not renewed it for long."""
-    return Ticket(context, "ended", "process 1 elsewhere", "", 0.0, time.time() - EXPIRY_SECONDS)

@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ..messages import Message
 from ..storage.protocol import PageRow
@@ -157,12 +158,7 @@ def _bounded(
 
     The last range loses its titles before it loses its pages. O(ranges · log pages).
     """
-    costs: dict[str, int] = {}
-
-    def cost(text: str) -> int:
-        if text not in costs:
-            costs[text] = count(text)
-        return costs[text]
+    cost = cache(count)
 
     def left(unloaded: int) -> list[ListedRange]:
         gone = frozenset(victims[:unloaded])

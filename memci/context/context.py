@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
 from ..chapters.chapter import Entry
-from ..errors import HandlePoisoned, InvalidSetting, StorageError, StorageReadOnly, brief
+from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..history.as_of import AsOf
 from ..history.erase import ErasureReceipt, erased, forgotten
 from ..history.events import Event
@@ -747,8 +747,7 @@ class Context:
             WriteConflict: If another writer has changed one of these contexts: `refresh` first.
         """
         with self._usable():
-            if self._request.read_only:
-                raise StorageReadOnly(f"context {self.id!r:.60} was opened for reading only")
+            self._parts.writer.check_writable()
             self._parts.writer.check_revision()
             try:
                 self._parts.writer.store_opened()

@@ -200,17 +200,12 @@ class MemoryClient:
             return {}
         try:
             feed = self._open_feed()
-            names: dict[str, dict[int, int]] = {}
-            for index in indexes:
-                row = feed.row(index)
-                if row is not None:
-                    context, known = feed.key(row)
-                    names.setdefault(context, {})[known] = index
-            return {
-                own[index]: summary
-                for context, own in names.items()
-                for index, summary in self._jobs.summaries(context, list(own)).items()
-            }
+            names: dict[str, list[int]] = {}
+            """the pages by the context whose they are in the memory: numbers are the same in a fork"""
+            for row in filter(None, map(feed.row, indexes)):
+                names.setdefault(feed.key(row)[0], []).append(row.index)
+            found = (self._jobs.summaries(context, own) for context, own in names.items())
+            return {index: summary for each in found for index, summary in each.items()}
         except StorageError as error:
             _LOG.debug("pages are listed with extracted summaries: %s", type(error).__name__)
             return {}

@@ -12,6 +12,7 @@ is sent as its parent's, if both belong to one owner. This module knows nothing 
 import logging
 from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ..errors import CorruptRecord, StorageError, StorageUnavailable
@@ -45,11 +46,6 @@ class MemoryFeed:
         if self._shared:
             self._cursor = max(self._cursor, self._last_shared())
 
-    @property
-    def pending(self) -> int:
-        """How many pages the memory does not know as they are now. O(pages in the outbox)."""
-        return self.unsent + sum(1 for _ in self._state_changes())
-
     def send(self, most: int) -> int:
         """Send up to *most* pages to the memory, and return how many were sent. O(their messages).
 
@@ -64,7 +60,6 @@ class MemoryFeed:
             index = self._cursor + 1
             if index != self.window.record.open_page:  # one with parts behind it is in the outbox
                 self._send_page(index)
-                self._delivered(index)
                 sent += 1
             self._cursor = index
         return sent + self.send_state_changes(most - sent)
@@ -74,14 +69,11 @@ class MemoryFeed:
 
         Pages that it does not know yet are sent in their order, in the state that they have then.
         """
-        sent = 0
-        for index in list(self._state_changes()):
-            if sent >= most:
-                break
+        opened = self.window.record.open_page
+        changed = [i for i in indexes(self.window.state.outbox) if i != opened and i <= self._cursor][:most]
+        for index in changed:
             self._send_page(index)
-            self._delivered(index)
-            sent += 1
-        return sent
+        return len(changed)
 
     def retry(self) -> None:
         """Send the pages that were set aside again, whole; it raises as `send`. O(their messages)."""
@@ -123,16 +115,14 @@ class MemoryFeed:
         last = record.next_page - 1
         return max(0, last - (record.open_page == last) - self._cursor)
 
-    def _state_changes(self) -> Iterator[int]:
-        opened = self.window.record.open_page
-        return (index for index in indexes(self.window.state.outbox) if index != opened and index <= self._cursor)
-
     def _send_page(self, index: int) -> None:
         """Send a page as the store has it; again if the context changed meanwhile: it may have been erased."""
         before = None
         while before != (revision := self._storage.revision(self.window.record.id)):
             before = revision
             self._send_state(index)
+        state = self.window.state
+        self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
 
     def _send_state(self, index: int) -> None:
         record = self.window.record
@@ -166,23 +156,15 @@ class MemoryFeed:
             self.memory.admit(page)
 
     def _erase(self, context: str, index: int) -> None:
-        try:
+        with _never_passed_over(f"the memory can't erase page #{index}"):  # what was erased may still be known
             self.memory.erase(Scope(context, (index,)))
-        except StorageError:
-            raise
-        except Exception as error:  # what was erased may still be known: that is never passed over
-            raise StorageUnavailable(f"the memory can't erase page #{index}: {type(error).__name__}") from error
         self.aside.discard(index)
 
     def _set_aside(self, row: PageRow, error: Exception) -> None:
         """Send a page without its messages, since the memory can't take it whole."""
         _LOG.warning("page #%d can't be fed to the memory (%s): it is set aside", row.index, type(error).__name__)
-        try:
+        with _never_passed_over("the memory can take no page"):
             self._observe(PageRecord(self.window.record.id, row.index, row.turn, (), aside=True), row.state)
-        except StorageError:
-            raise
-        except Exception as again:  # it can take no page at all
-            raise StorageUnavailable(f"the memory can take no page: {type(again).__name__}") from again
         self.aside.add(row.index)
 
     def _forked(self, row: PageRow) -> bool:
@@ -194,10 +176,6 @@ class MemoryFeed:
             if row.first < fork.base
             for other in self._storage.pages(fork.id, first=row.index, last=row.index)
         )
-
-    def _delivered(self, index: int) -> None:
-        state = self.window.state
-        self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
 
     def _last_shared(self) -> int:
         """Return the last page before which all are a parent's. O(log pages)."""
@@ -222,3 +200,14 @@ class MemoryFeed:
             found.append((parent, base))
             parent, base = loaded[0].parent, min(base, loaded[0].base)
         return tuple(reversed(found))
+
+
+@contextmanager
+def _never_passed_over(what: str) -> Iterator[None]:
+    """Turn any error of a memory into a StorageError that says *what* failed."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        raise StorageUnavailable(f"{what}: {type(error).__name__}") from error

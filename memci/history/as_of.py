@@ -37,12 +37,9 @@ from .reader import GONE
 
 
 class AsOf:
-    """One context of *storage* as of the close of *turn*: when the next turn began, or now for the open one.
+    """One context of *storage* as of the close of *turn* (from 0, as `PageInfo.turn`): when the next turn began.
 
-    Args:
-        storage: The store that holds the context.
-        context: Its id.
-        turn: A turn from 0 on, as `PageInfo.turn`.
+    As of the turn that is open, it is the context now.
 
     Raises:
         InvalidSetting: If there is no such context or turn, or the state of that turn is not known any more.

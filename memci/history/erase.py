@@ -121,14 +121,9 @@ def erased(
 
 
 def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> bool:
-    """Let the memories in *storage* forget contexts, or pages of them; return whether no byte of them is left.
+    """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context.
 
-    Args:
-        storage: The store whose memories forget.
-        gone: The pages to forget, by context; None forgets the whole context.
-
-    Returns:
-        False while another reader still holds an older state of the memory's file.
+    Return whether no byte of them is left: False while another reader holds an older state of the memory's file.
     """
     if not isinstance(storage, SidecarStorage):
         return True  # it has no memory

@@ -23,14 +23,10 @@ from .reader import Reader
 
 
 def exported(storage: Storage, context_id: str, *, chat: bool = False, key: bytes | None = None) -> Iterator[str]:
-    """Yield *context_id* as lines without their newlines. O(rows of the context), in bounded memory.
+    """Yield *context_id* as lines without their newlines (see `Context.export`).
 
-    Args:
-        storage: The store that holds it.
-        context_id: Its id.
-        chat: Only the messages, each as the JSON object that other programs use: the system prompt first, without the
-            messages that were undone or erased.
-        key: Signs the lines; a chat can't be signed.
+    O(rows of the context), in bounded memory. As a *chat* only the messages, each as the JSON object that other
+    programs use: the system prompt first, without what was undone or erased; it can't be signed with a *key*.
 
     Raises:
         InvalidSetting: If there is no such context, or the key is none.

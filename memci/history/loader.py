@@ -96,7 +96,12 @@ def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
         StorageBusy: If other writers changed the context each time it was read.
         StorageError: If the store can't be read.
     """
-    _check(request)
+    check_name("id", request.id)
+    if request.owner is not None:
+        check_name("owner", request.owner)
+    nonce = request.nonce
+    if nonce is not None and not (isinstance(nonce, str) and re.fullmatch("[0-9a-f]{8}", nonce)):
+        raise InvalidSetting("nonce", f"expected 8 hex digits, got {brief(nonce)}")
     for attempt in range(ATTEMPTS):
         with contextlib.suppress(WriteConflict):  # another writer created or changed it meanwhile
             return _loaded(storage, request)
@@ -121,15 +126,6 @@ def check_free(storage: Storage, id: str) -> None:  # noqa: A002
 def taken(id: str) -> InvalidSetting:  # noqa: A002
     """Return the error for a new context *id* where there is one already."""
     return InvalidSetting("id", f"there is a context {id!r:.60} already: take another id, or erase that one first")
-
-
-def _check(request: OpenRequest) -> None:
-    check_name("id", request.id)
-    if request.owner is not None:
-        check_name("owner", request.owner)
-    nonce = request.nonce
-    if nonce is not None and not (isinstance(nonce, str) and re.fullmatch("[0-9a-f]{8}", nonce)):
-        raise InvalidSetting("nonce", f"expected 8 hex digits, got {brief(nonce)}")
 
 
 def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:

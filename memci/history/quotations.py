@@ -117,9 +117,13 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
     An answer that starts at an entry may hold everything after that entry: the page may have been split since, so that
     its end is not known. Such an answer counts as a quotation of the rest of the interaction.
     """
-    held = _interactions(storage, record)
+    held: dict[int, list[int]] = {}
+    """the seqs of each interaction, by the page that it began with"""
+    origins: dict[int, int] = {}
+    for row in storage.pages(record.id):
+        origin = origins[row.index] = row.continues or row.index
+        held.setdefault(origin, []).extend(seq for span in row.spans(record.head) for seq in range(*span))
     first = {origin: min(own) for origin, own in held.items() if own}
-    origins = {row.index: row.continues or row.index for row in storage.pages(record.id)}
     gone = {origin: max(found) for origin, own in held.items() if (found := seqs.intersection(own))}
     """the last seq of those that are gone, by interaction"""
     frame = re.compile(rb"<memci:recall " + WindowState.loads(record.state).nonce.encode() + rb">[\\n\s]*page #(\d+)")
@@ -188,13 +192,3 @@ def _string(line: str) -> str:
         except ValueError:
             continue
     return ""
-
-
-def _interactions(storage: Storage, record: ContextRecord) -> dict[int, list[int]]:
-    """Return the seqs of each interaction by the page that it began with."""
-    held: dict[int, list[int]] = {}
-    for row in storage.pages(record.id):
-        held.setdefault(row.continues or row.index, []).extend(
-            seq for span in row.spans(record.head) for seq in range(*span)
-        )
-    return held

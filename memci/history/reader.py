@@ -145,10 +145,12 @@ class Reader:
             if row.index <= last:
                 continue
             last = row.index
+            title = titles.get(row.index)
+            listed = row.state is PageState.ARCHIVED and title is not None
             yield PageInfo(
                 row.index,
-                _where(row, record, titles),
-                titles.get(row.index),
+                "open" if row.index == record.open_page else "archived" if listed else _NAMES[row.state],
+                title,
                 row.turn,
                 sum(end - first for first, end in row.spans(record.head)),
                 row.recall_count,
@@ -171,11 +173,3 @@ class Reader:
             for entry in self._storage.entries(self._context, start, first):
                 yield decode(entry.codec, entry.body)
             start = max(start, end)
-
-
-def _where(
-    row: PageRow, record: ContextRecord, titles: Mapping[int, str]
-) -> Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]:
-    if row.index == record.open_page:
-        return "open"
-    return "archived" if row.state is PageState.ARCHIVED and row.index in titles else _NAMES[row.state]

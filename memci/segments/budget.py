@@ -38,10 +38,6 @@ class Limits:
     fewest: int = 4
     """pages at which the watermark stops"""
 
-    def share(self, fixed: int) -> int:
-        """Return how many tokens active pages may cost beside *fixed* tokens and a full Contents Page."""
-        return max(0, self.budget - fixed - self.contents)
-
 
 @dataclass(frozen=True, slots=True)
 class ClosedPage:

@@ -163,6 +163,16 @@ _READERS: Mapping[int, Callable[[bytes], Any]] = {
 
 _LONGEST_KEY = 40
 """what is longer is text, and no error repeats text"""
+_REASONS = (
+    (tuple, "a {} would come back as a list: pass a list"),
+    ((date, time, timedelta), "a {} is not JSON: pass a string, as isoformat() writes it"),
+    ((bytes, bytearray, memoryview), "{} is not JSON: pass text, base64 for instance"),
+    (Set, "a {} has no order: pass a list"),
+    (Sequence, "a {} is not JSON: pass a list"),
+    (Mapping, "a {} is not JSON: pass a dict"),
+    (object, "a {} is not JSON: pass a dict, a list, a string, a number, a bool or None"),
+)
+"""why a value of this type is no exact JSON; the first that fits"""
 _TOO_DEEP = f"more than {MAX_DEPTH} dicts and lists inside one another"
 
 
@@ -192,7 +202,8 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
             for i, each in enumerate(value):
                 size = _check(each, f"{path}[{i}]", above, size)
     elif value is not None:
-        raise InvalidMessage(path, _reason(value))
+        reason = next(reason for kind, reason in _REASONS if isinstance(value, kind))
+        raise InvalidMessage(path, reason.format(_kind(value)))
     if size >= MAX_BYTES:
         raise LimitExceeded("message bytes", size + 1, MAX_BYTES)
     return size + 1
@@ -204,23 +215,6 @@ def _key_path(path: str, key: str) -> str:
     if not re.fullmatch(r"\w+", key):
         return f"{path}[{key!r}]"
     return f"{path}.{key}" if path else key
-
-
-def _reason(value: object) -> str:
-    kind = _kind(value)
-    if isinstance(value, tuple):
-        return f"a {kind} would come back as a list: pass a list"
-    if isinstance(value, date | time | timedelta):
-        return f"a {kind} is not JSON: pass a string, as isoformat() writes it"
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"{kind} is not JSON: pass text, base64 for instance"
-    if isinstance(value, Set):
-        return f"a {kind} has no order: pass a list"
-    if isinstance(value, Sequence):
-        return f"a {kind} is not JSON: pass a list"
-    if isinstance(value, Mapping):
-        return f"a {kind} is not JSON: pass a dict"
-    return f"a {kind} is not JSON: pass a dict, a list, a string, a number, a bool or None"
 
 
 def _kind(value: object) -> str:

@@ -30,7 +30,10 @@ def audio_tokens(part: Mapping[str, object], model: str | None = None) -> int:
     sound = _decoded(_first_text(part.get("input_audio"), "data"))
     if sound is None:
         return _UNKNOWN
-    return -(-len(sound) * facts_of(model).sound_tokens // _bytes_per_second(sound))
+    per_second = _BYTES_PER_SECOND
+    if sound[:4] == b"RIFF" and sound[8:16] == b"WAVEfmt " and len(sound) >= 32:
+        per_second = int.from_bytes(sound[28:32], "little") or _BYTES_PER_SECOND
+    return -(-len(sound) * facts_of(model).sound_tokens // per_second)
 
 
 def file_tokens(part: Mapping[str, object], count: Callable[[str], int]) -> int:
@@ -69,9 +72,3 @@ def _decoded(source: str | None) -> bytes | None:
     except (binascii.Error, ValueError):
         # Not base64: a source of plain text.
         return source.encode("utf-8", "replace")
-
-
-def _bytes_per_second(sound: bytes) -> int:
-    if sound[:4] == b"RIFF" and sound[8:16] == b"WAVEfmt " and len(sound) >= 32:
-        return int.from_bytes(sound[28:32], "little") or _BYTES_PER_SECOND
-    return _BYTES_PER_SECOND

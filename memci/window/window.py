@@ -92,7 +92,7 @@ class Window:
             fewest=settings.fewest,
         )
         """what the window may cost now"""
-        self.clip_limit = max(SMALLEST, self.limits.share(self.fixed) // 4)
+        self.clip_limit = max(SMALLEST, (self.limits.budget - self.fixed - settings.contents_tokens) // 4)
         """tokens above which a message is clipped as it is appended: a quarter of what active pages share"""
         self.front = self.system.view + self.common.archive.view
         """the rendering in front of the active pages"""
@@ -260,31 +260,25 @@ class Window:
         head, turn = record.head, record.turn
         open_row = self.rows[record.open_page] if record.open_page is not None else None
         next_page = record.next_page
-        for node, opens, *_ in draft.messages:
+        for node, opens, (page, _), *_ in draft.messages:
             if opens:
                 if open_row is not None:
                     rows[open_row.index] = open_row._replace(end=node.seq)
                     turn += 1
-                open_row = PageRow(next_page, node.seq, None, turn)
-                rows[open_row.index] = open_row
+                open_row = rows[page] = PageRow(page, node.seq, None, turn)
                 if state.task is None:
-                    state = replace(state, task=open_row.index)
-                next_page += 1
+                    state = replace(state, task=page)
+                next_page = page + 1
             head = node.seq + 1
         if draft.interrupted:
             state = replace(state, waiting=(*state.waiting, *draft.interrupted)[-WAITING:])
-        record = ContextRecord(
-            record.id,
-            record.owner,
-            record.settings,
-            record.state if state is self.state else state.dumps(),
-            head,
-            next_page,
-            turn,
-            open_row.index if open_row is not None else None,
-            record.revision + 1,
-            record.parent,
-            record.base,
+        record = record._replace(
+            state=record.state if state is self.state else state.dumps(),
+            head=head,
+            next_page=next_page,
+            turn=turn,
+            open_page=open_row.index if open_row is not None else None,
+            revision=record.revision + 1,
         )
         return record, tuple(rows.values())
 
@@ -294,10 +288,9 @@ class Window:
 
     def append(self, draft: Draft, record: ContextRecord, rows: tuple[PageRow, ...]) -> None:
         """Take in *draft*, which was committed with *record* and *rows*. O(messages of the draft)."""
-        indexes = iter([row.index for row in rows if row.first >= self.record.head])
-        for node, opens, *_ in draft.messages:
+        for node, opens, (page, _), *_ in draft.messages:
             if opens:
-                self.active.start(next(indexes), node.seq)
+                self.active.start(page, node.seq)
             self.active.append(node)
         self.rows.update((row.index, row) for row in rows)
         self.follow(record)

@@ -8,11 +8,12 @@ holds what stays, never what goes. This module knows nothing of locks.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from ...errors import CorruptRecord
-from ..protocol import EntryRow, ErasedRows, Erasure, OpRow, Transition
+from ..protocol import EntryRow, ErasedRows, Erasure, Transition
 from ..validation import check_forks, check_revision, without_digests
 from .context_file import KINDS, ContextFile, folder_name, is_folder_name, merged, op_file, view_file
 from .files import Files
@@ -105,6 +106,8 @@ class Staging:
         self._files = files
         self._staged: Staged = {}
         self._changed: dict[str, ContextFile] = {}
+        self._gone = Counter[str]()
+        """how many rows go, by kind"""
 
     def run(self, erasure: Erasure) -> tuple[Staged, ErasedRows]:
         """Return what *erasure* makes of the files, and how many rows go; it raises as `Storage.erase`.
@@ -115,9 +118,8 @@ class Staging:
             folders = filter(is_folder_name, self._files.names(CONTEXTS))
             records = [kept.record for folder in folders if (kept := load(self._files, folder, None))]
             check_forks(((record.id, record.parent) for record in records), erasure.contexts)
-        gone = ErasedRows()
         for context in dict.fromkeys(erasure.contexts):
-            gone = self._remove(context, gone)
+            self._remove(context)
         erased: set[tuple[str, int]] = set()
         for context, row in erasure.entries:
             owner = _owner(self._files, context, row.seq).record.id
@@ -127,25 +129,25 @@ class Staging:
             context = transition.record.id
             head = self._kept(context).record.head
             shown = {seq for kept, seq in erased if seq < head and _owner(self._files, context, seq).record.id == kept}
-            gone = self._follow(transition, shown, {seq for kept, seq in erased if kept == context}, gone)
+            self._follow(transition, shown, {seq for kept, seq in erased if kept == context})
         for kept in self._changed.values():
             kept.erasures += 1
             self._staged[f"{CONTEXTS}/{kept.folder}/context.jsonl"] = kept.dumps()
-        return self._staged, gone._replace(entries=gone.entries + len(erasure.entries))
+        self._gone["entries"] += len(erasure.entries)
+        counts = [self._gone[kind] for kind in ErasedRows._fields[:-1]]
+        return self._staged, ErasedRows._make([*counts, True])
 
-    def _remove(self, context: str, gone: ErasedRows) -> ErasedRows:
+    def _remove(self, context: str) -> None:
         kept = load(self._files, folder_name(context), context)
         if kept is None:
-            return gone
+            return
         self._staged[f"{CONTEXTS}/{kept.folder}"] = None
         reading = Reading(self._files, kept)
-        return gone._replace(
-            contexts=gone.contexts + 1,
-            entries=gone.entries + kept.record.head - kept.record.base,
-            pages=gone.pages + sum(1 for _ in reading.pages(1, None, None)),
-            compactions=gone.compactions + len({*reading.names("editions"), *kept.compactions}),
-            ops=gone.ops + len(reading.ops()),
-        )
+        self._gone["contexts"] += 1
+        self._gone["entries"] += kept.record.head - kept.record.base
+        self._gone["pages"] += sum(1 for _ in reading.pages(1, None, None))
+        self._gone["compactions"] += len({*reading.names("editions"), *kept.compactions})
+        self._gone["ops"] += len(reading.ops())
 
     def _kept(self, context: str) -> ContextFile:
         if context not in self._changed:
@@ -187,7 +189,7 @@ class Staging:
         start = first.get("first", int(names[-1][9:21]))
         self._write(kept, names[-1], whole(kept.folder, "messages", [*ordered, *rest], page=page, first=start))
 
-    def _follow(self, transition: Transition, seqs: set[int], own: set[int], gone: ErasedRows) -> ErasedRows:
+    def _follow(self, transition: Transition, seqs: set[int], own: set[int]) -> None:
         context = transition.record.id
         kept = self._kept(context)
         check_revision(transition, kept.record.head, kept.record.revision)
@@ -198,19 +200,16 @@ class Staging:
         revisions = {*(int(name[9:19]) for name in compactions), *kept.compactions}
         self._drop_views(kept, seqs)
         forgotten = without_digests(reading.ops(), own)
-        self._write_ops(kept, forgotten)
-        kept.compactions, kept.last, kept.files = {}, None, kept.files | {"editions": 0}
-        kept.follow(transition)
-        return gone._replace(compactions=gone.compactions + len(revisions), ops=gone.ops + len(forgotten))
-
-    def _write_ops(self, kept: ContextFile, ops: list[OpRow]) -> None:
-        for op in ops:
+        for op in forgotten:
             if op.op_id in kept.ops:
                 kept.ops[op.op_id] = op
             name = op_file(op.op_id)
             if (content := self._read(kept, name)) is not None:
-                news: dict[int | str, bytes] = {op.op_id: op_line(kept.folder, op)}
-                self._write(kept, name, merged(kept.folder, "ops", content, news))
+                self._write(kept, name, merged(kept.folder, "ops", content, {op.op_id: op_line(kept.folder, op)}))
+        kept.compactions, kept.last, kept.files = {}, None, kept.files | {"editions": 0}
+        kept.follow(transition)
+        self._gone["compactions"] += len(revisions)
+        self._gone["ops"] += len(forgotten)
 
     def _drop_views(self, kept: ContextFile, seqs: set[int]) -> None:
         for seq in seqs:

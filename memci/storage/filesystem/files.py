@@ -251,15 +251,7 @@ class Files:
             raise
 
     def _error(self, error: OSError, path: str) -> StorageError:
-        """Return what *error* means to a caller of a store."""
-        where = os.path.join(self.path, path)  # noqa: PTH118 -- as the caller wrote it
-        if error.errno in FULL:
-            return StorageFull(f"no space is left for {where!r}: free some and try again")
-        if error.errno in _DENIED:
-            return StorageReadOnly(f"{where!r} can't be written or reached ({error.strerror}): check its permissions")
-        if error.errno in _NOT_OURS:
-            return StorageUnavailable(f"{where!r} is a link, or no file or folder of ours: it was not touched")
-        return StorageUnavailable(f"{where!r} can't be used: {error.strerror or error}")
+        return meaning(error, os.path.join(self.path, path))  # noqa: PTH118 -- as the caller wrote it
 
 
 class _Root:
@@ -272,6 +264,17 @@ class _Root:
 
     def __del__(self) -> None:
         os.close(self.file)
+
+
+def meaning(error: OSError, where: str) -> StorageError:
+    """Return what *error* at the path *where* means to a caller of a store."""
+    if error.errno in FULL:
+        return StorageFull(f"no space is left for {where!r}: free some and try again")
+    if error.errno in _DENIED:
+        return StorageReadOnly(f"{where!r} can't be written or reached ({error.strerror}): check its permissions")
+    if error.errno in _NOT_OURS:
+        return StorageUnavailable(f"{where!r} is a link, or no file or folder of ours: it was not touched")
+    return StorageUnavailable(f"{where!r} can't be used: {error.strerror or error}")
 
 
 def sync(file: int) -> None:

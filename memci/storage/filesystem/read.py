@@ -112,6 +112,11 @@ class Reading:
         """Return the bytes of a file of this context, None if there is none. O(bytes)."""
         return self._files.read(f"{self._place}/{name}")
 
+    def lines(self, name: str) -> Lines:
+        """Return the lines of a file of this context; none, and no first one, if there is no such file. O(bytes)."""
+        content = self.read(name)
+        return _NOTHING if content is None else read_lines(self.kept.folder, name.partition("/")[0], content)
+
     def names(self, kind: str) -> list[str]:
         """Return the names of the files of *kind*. O(files)."""
         return [f"{kind}/{each}" for each in self._files.names(f"{self._place}/{kind}") if each.endswith(".jsonl")]
@@ -148,8 +153,8 @@ class Reading:
         """Return the ops, by their first seq. O(ops)."""
         found: dict[str, OpRow] = {}
         for name in self.complete("ops"):
-            _, good, damaged = read_lines(self.kept.folder, "ops", self.read(name) or b"")
-            if damaged:
+            first, good, damaged = self.lines(name)
+            if damaged or not first:
                 raise self._corrupt(0, f"an op in {name} is not what was written")
             found |= {op.op_id: op for op in (read_op(self._context, each.fields) for each in good)}
         if "ops" in self.kept.hurt:
@@ -161,11 +166,9 @@ class Reading:
         if op_id in self.kept.ops:
             return self.kept.ops[op_id]
         name = op_file(op_id)
-        content = self.read(name)
-        if content is None:
+        first, good, damaged = self.lines(name)
+        if not first and not damaged:
             self.complete("ops")
-            return None
-        _, good, damaged = read_lines(self.kept.folder, "ops", content)
         for each in good:
             if each.fields.get("op") == op_id:
                 return read_op(self._context, each.fields)
@@ -211,7 +214,7 @@ class Reading:
             if first >= self.kept.spilled:
                 lines, stop = self.kept.entries, end
             elif at >= 0:
-                lines = self._lines(names[at])
+                lines = {each.fields.get("seq", -1): each for each in self.lines(names[at]).good}
                 stop = min(end, self.kept.spilled, starts[at + 1] if at + 1 < len(starts) else end)
             else:
                 raise self._corrupt(first, "it is missing")
@@ -235,30 +238,20 @@ class Reading:
         return row if view is None else row._replace(tokens=view[0], clip=view[1])
 
     def _page_rows(self, start: int) -> tuple[dict[int, PageRow], bool]:
-        content = self.read(page_file(start))
-        if content is None:
-            return {}, False
-        _, good, damaged = read_lines(self.kept.folder, "pages", content)
+        _, good, damaged = self.lines(page_file(start))
         return {row.index: row for row in (read_page(self._context, each.fields) for each in good)}, bool(damaged)
 
     def _view_rows(self, seq: int) -> tuple[dict[int, tuple[int, int]], bool]:
         name = view_file(seq)
         if name not in self._views:
-            content = self.read(name)
-            _, good, damaged = read_lines(self.kept.folder, "views", content) if content is not None else _NOTHING
-            lacking = content is None and len(self.names("views")) < self.kept.files["views"]
+            first, good, damaged = self.lines(name)
+            lacking = not first and len(self.names("views")) < self.kept.files["views"]
             rows = {each.fields["view"]: (each.fields["tokens"], each.fields["clip"]) for each in good}
             self._views = {name: (rows, lacking or bool(damaged))}
         return self._views[name]
 
-    def _lines(self, name: str) -> dict[int, Line]:
-        content = self.read(name)
-        if content is None:
-            return {}
-        return {each.fields.get("seq", -1): each for each in read_lines(self.kept.folder, "messages", content).good}
-
     def _compaction(self, name: str) -> CompactionRow:
-        lines = read_lines(self.kept.folder, "editions", self.read(name) or b"")
+        lines = self.lines(name)
         if len(lines.good) != 1 or lines.damaged:
             raise self._corrupt(0, f"{name} is missing or not what was written")
         return read_compaction(self._context, lines.good[0])

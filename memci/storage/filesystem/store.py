@@ -51,11 +51,11 @@ from ..protocol import (
     Ticket,
     Transition,
 )
-from ..validation import FULL, Durability, check, check_opening, check_text, checked_bytes, with_ticket
+from ..validation import Durability, check, check_opening, check_text, checked_bytes, with_ticket
 from ..witness import WITNESS, Slot, Witness, key_of
 from .context_file import SCHEMA_VERSION, ContextFile, folder_name, is_folder_name
 from .erase import JOURNAL, Staged, Staging, dumps, finish, involved, loads, scrub
-from .files import Files
+from .files import Files, meaning
 from .locks import STORE, Locks, locked_whole
 from .read import CONTEXTS, Reading, load, owners, revision
 from .write import commit, make_final
@@ -375,12 +375,10 @@ def _make(path: str, *, read_only: bool) -> None:
             os.close(above)
     except ValueError as error:
         raise InvalidSetting("folder", f"{path!r} can't be the name of a folder: {error}") from error
-    except PermissionError as error:
-        raise StorageReadOnly(f"{path!r} can't be made ({error.strerror}): check its parent's permissions") from error
-    except OSError as error:
-        if error.errno in FULL:
-            raise StorageFull(f"no space is left for {path!r}") from error
+    except FileNotFoundError as error:
         raise StorageUnavailable(f"{path!r} can't be made ({error}): make the folder above it first") from error
+    except OSError as error:
+        raise meaning(error, path) from error
 
 
 def _known(files: Files) -> bool:

@@ -436,10 +436,8 @@ class SQLiteStorage:
         span_end = (nr << 32) + end
         while first < end:
             key = nr << 32 | first
-            if state is None:
-                found = self._run(context, 0, rows, _PAGES, key, span_end)
-            elif state is PageState.ACTIVE:
-                found = self._run(context, 0, rows, _ACTIVE_PAGES, key, span_end)
+            if state is None or state is PageState.ACTIVE:
+                found = self._run(context, 0, rows, _PAGES if state is None else _ACTIVE_PAGES, key, span_end)
             else:
                 found = self._run(context, 0, rows, _PAGES_IN_STATE, key, span_end, int(state))
             for row in found:

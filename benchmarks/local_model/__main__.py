@@ -1,6 +1,6 @@
 """Drive every step of memci with a small model over a real server: `make local-model`.
 
-    28 turns    plain appends, while the model describes pages, names topics, retells, learns, relates, sums up
+    28 turns    plain appends, while the model describes pages, names topics, learns, relates, sums up
     10 turns    a companion: analysis, tools and answers, half of them streamed
      2 turns    a model that calls tools by the text protocol ATTP
 
@@ -38,7 +38,7 @@ from memci.tools import attp
 from ..results import CONSOLE, HERE, headline, keep, record, table
 from .server import MODEL, serving
 
-STEPS = ("page", "topics", "episode", "analysis", "concepts", "day", "conversation", "strategy")
+STEPS = ("page", "topics", "analysis", "concepts", "day", "conversation", "strategy")
 PROMPTS = (
     pages.PROMPT,
     episodes.THEMES_PROMPT,

@@ -81,12 +81,6 @@ def _topics(shown: list[dict[str, Any]]) -> dict[str, Any]:
     return {"themes": [{**theme, "pages": pages}]}
 
 
-def _episode(shown: list[dict[str, Any]]) -> dict[str, Any]:
-    first = _first(shown)
-    sentences = [_words(_text(line), _SENTENCE) for line in shown if _text(line)]
-    return {"summary": sentences[:3] or ["A talk"], "keywords": _key(first), "importance": 0.5}
-
-
 def _analysis(shown: list[dict[str, Any]]) -> dict[str, Any]:
     sentences = [_words(_text(line), _SENTENCE) for line in shown if _text(line)]
     return {
@@ -124,7 +118,6 @@ def _strategy(shown: list[dict[str, Any]]) -> dict[str, Any]:
 _ANSWERS = {
     "page": _page,
     "topics": _topics,
-    "episode": _episode,
     "analysis": _analysis,
     "concepts": _concepts,
     "day": _day,

@@ -77,7 +77,6 @@ def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch)
         assert set(chat.said) == {
             "page",
             "topics",
-            "episode",
             "analysis",
             "concepts",
             "day",

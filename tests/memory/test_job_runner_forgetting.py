@@ -48,7 +48,7 @@ def test_the_secret_is_everywhere_before(storage):
     lived(memory, clock)
 
     assert {"note", "episode", "fact", "event", "day", "page"} <= set(derived(memory, SECRET))
-    assert len(set(steps(chat))) == 8
+    assert len(set(steps(chat))) == 7
 
 
 @pytest.mark.parametrize("answers", [obliging, mixing], ids=["careful", "careless"])

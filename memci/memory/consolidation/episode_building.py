@@ -20,11 +20,10 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner
 from ..repository.items import dumped
 from ..retrieval.embedders import embedded
-from ..tiers.episodes import Episode, best, merged, opened, told
+from ..tiers.episodes import Episode, best, merged, opened
 from ..tiers.facts import sources, vocabulary
 from ..tiers.notes import Notes
 from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
-from .fact_extraction import SENT, keep_episode
 from .page_notes import notes_of, plainly, unchanged
 from .step import StepRun
 
@@ -72,31 +71,6 @@ def build_episodes(run: StepRun) -> int:
             owner.changed.add(key)
         owner.tiers.episode_of.update(members)
     return len(batch)
-
-
-def retell_episode(run: StepRun) -> int:
-    """Summarize an episode that has grown. Without a model, the titles of its pages stand. O(its messages)."""
-    owner, subject = run.owner, run.subject
-    episode = run.session.tiers().episodes.get(subject)
-    if episode is None or not episode.grown:
-        return 0
-    members = owner.pages.members(subject)
-    if run.chat is None:
-        after = replace(episode, told=episode.warmth.length)
-    else:
-        from .prompts.episodes import retold
-
-        pages = run.session.raw([id_ for id_, _ in members[:SENT]])
-        said = retold(run.chat, episode, [page for _, page in pages])
-        read = {id_ for id_, page in pages if page.key in said.sent}
-        others = [title for id_, title in members if id_ not in read]
-        after = told(episode, said.summary, said.keywords, said.importance, others)
-    with run.change():
-        now = owner.tiers.episodes.get(subject)
-        if now is None or owner.pages.members(subject) != members or now.summary != episode.summary:
-            raise Conflict
-        keep_episode(owner, subject, replace(after, warmth=now.warmth, version=now.version + 1))
-    return len(members)
 
 
 def _queued(run: StepRun, ids: Sequence[int], notes: Notes) -> list[_Queued]:

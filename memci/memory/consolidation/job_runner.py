@@ -18,7 +18,7 @@ from ..owner import Conflict, Owner, Session
 from ..repository.job_queue import TRIES, Job, JobQueue
 from ..repository.store import OwnerKey
 from ..repository.usage_ledger import Meter, UsageLedger, today
-from .episode_building import build_episodes, retell_episode
+from .episode_building import build_episodes
 from .event_detection import detect_events, revise_strategy, summarize_conversation, summarize_day
 from .fact_extraction import learn, relate
 from .maintenance import schedule
@@ -31,7 +31,6 @@ STEPS: Final[Mapping[str, Step]] = {
     "page": describe_page,
     "handover": build_episodes,
     "notice": detect_events,
-    "episode": retell_episode,
     "analysis": learn,
     "graph": relate,
     "day": summarize_day,

@@ -68,10 +68,8 @@ def maintain(session: Session, now: float) -> int:
 def schedule(session: Session, now: float) -> None:
     """Leave jobs for what is due and a model does. O(episodes)."""
     owner, rules = session.owner, session.rules
-    episodes = list(session.tiers().episodes.items())
     wanted = [("handover", 0)] if queue_full(owner, rules.capacity) else []
     wanted += [("notice", 0)] if events_due(owner) else []
-    wanted += [("episode", key) for key, each in episodes if each.grown]
     wanted += [("analysis", key) for key in hot(session, now)]
     wanted += [("graph", key) for key in used(session)]
     fresh = [each for each in wanted if not owner.jobs.known(*each)]

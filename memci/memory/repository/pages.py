@@ -191,10 +191,6 @@ class PageTable(OwnerTable):
         """Let the pages of an episode be in none."""
         self._store.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", EVICTED, episode)
 
-    def members(self, episode: int) -> list[tuple[int, str]]:
-        """Return the pages of an episode, each with its title."""
-        return self._store.read_rows("SELECT id, summary FROM memory_page WHERE episode = ? ORDER BY id", episode)
-
     def episodes(self) -> dict[int, int]:
         """Return the episode of each page that is in one. O(pages)."""
         statement = "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL"

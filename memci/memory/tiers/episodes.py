@@ -15,6 +15,7 @@ This module knows nothing of where episodes are stored or of how candidates are 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...text.language.importance import importance
 from ...text.language.keywords import folded, jaccard
 from ...text.summarize import one_line
 from .heat import Warmth
@@ -38,18 +39,11 @@ class Episode:
     """the mean of its pages' vectors, of unit length"""
     warmth: Warmth = field(default_factory=Warmth)
     importance: float = 0.0
-    """from 0 to 1: that of its most important page"""
+    """from 0 to 1: that of the most important line that was said of it"""
     first: float | None = None
     """when it began, in seconds since 1970 UTC; None: not known"""
     last: float | None = None
     version: int = 1
-    told: int = 0
-    """how many pages it had when a model summarized it last"""
-
-    @property
-    def grown(self) -> bool:
-        """Whether it has half as many pages again as when a model summarized it last, and more than one."""
-        return self.warmth.length > 1 and 2 * self.warmth.length >= 3 * self.told
 
     def visited(self, now: float) -> "Episode":
         """Return it after a search brought it back."""
@@ -78,6 +72,7 @@ def opened(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
         keywords=_united(topic.keywords),
         embedding=topic.vector,
         warmth=Warmth(length=len(topic.pages), last_visit=now),
+        importance=_importance(topic),
         first=min(times, default=None),
         last=max(times, default=None),
     )
@@ -95,25 +90,10 @@ def merged(episode: Episode, topic: Topic, *, now: float, times: Sequence[float]
         # a vector of another model is replaced as a whole
         embedding=mean((episode.embedding, topic.vector), shares),
         warmth=episode.warmth.grown(len(topic.pages), now),
+        importance=max(episode.importance, _importance(topic)),
         first=min(known, default=None),
         last=max(known, default=None),
         version=episode.version + 1,
-    )
-
-
-def told(episode: Episode, summary: str, words: Sequence[str], importance: float, others: Sequence[str]) -> Episode:
-    """Return *episode* as a model summarizes it: lines, keywords, *importance* from 0 to 1. Vector and warmth stay.
-
-    *others* are titles of pages that the model did not read.
-    """
-    united = _united(words)
-    return replace(
-        episode,
-        summary=_summary(summary, "\n".join(others), united) or episode.summary,
-        keywords=united or episode.keywords,
-        importance=min(1.0, max(0.0, importance)),
-        version=episode.version + 1,
-        told=episode.warmth.length,
     )
 
 
@@ -133,8 +113,11 @@ def retold(episode: Episode, pages: Sequence[tuple[str, tuple[str, ...], Vector 
         embedding=mean([vector for _, _, vector in pages]),
         warmth=replace(episode.warmth, length=len(pages)),
         version=episode.version + 1,
-        told=0,
     )
+
+
+def _importance(topic: Topic) -> float:
+    return max(map(importance, (topic.content or topic.theme).splitlines()), default=0.0)
 
 
 def _united(*words: Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from memci.errors import AnswerRejected, ModelError
 from memci.llm import ChatModel, Reply
 from memci.memory.backend import PageRecord
 from memci.memory.consolidation.prompts.days import SUMMARY_COLUMNS, ConversationAnswer, DayAnswer, conversation, day
-from memci.memory.consolidation.prompts.episodes import EpisodeAnswer, ThemesAnswer, retold, themes
+from memci.memory.consolidation.prompts.episodes import ThemesAnswer, themes
 from memci.memory.consolidation.prompts.facts import (
     KIND_COLUMNS,
     NAME_COLUMNS,
@@ -33,8 +33,6 @@ from memci.memory.consolidation.prompts.strategy import (
     StrategyAnswer,
     treated,
 )
-from memci.memory.tiers import episodes as extractive_episodes
-from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
@@ -74,7 +72,6 @@ BATCH = tuple(
     PageFeatures(f"text {n} of Oslo", f"Title {n}", ("oslo", f"word{n}"), np.eye(3, dtype=np.float32)[n])
     for n in range(3)
 )
-EPISODE = Episode("Flight to Oslo", ("flight", "oslo"), importance=0.5)
 
 
 @dataclass(frozen=True)
@@ -131,18 +128,6 @@ def divided(made: Any) -> None:
         assert 1 <= len(lines) <= CONTENT_LINES
         for each in lines:
             line(each, 100)
-
-
-def episode(made: Any) -> None:
-    """Check a retold episode."""
-    lines = made.summary.splitlines()
-    assert 1 <= len(lines) <= extractive_episodes.MOST_LINES
-    for each in lines:
-        line(each, extractive_episodes.LINE_COLUMNS)
-    assert set(EPISODE.keywords) <= set(made.keywords) or len(made.keywords) == extractive_episodes.MOST_KEYWORDS
-    assert len(made.keywords) <= extractive_episodes.MOST_KEYWORDS
-    assert 0 <= made.importance <= 1
-    assert set(made.sent) <= {page.key for page in PAGES}
 
 
 def lasting(made: Learned) -> None:
@@ -210,7 +195,6 @@ DAY = DailySummary("2024-05-04", "agent", "oslo, flight", (), 3, 6, ("user",))
 STEPS = (
     Step("page", PageAnswer, lambda chat: describe(chat, PAGES[0]), note),
     Step("topics", ThemesAnswer, lambda chat: themes(chat, BATCH), divided),
-    Step("episode", EpisodeAnswer, lambda chat: retold(chat, EPISODE, PAGES), episode),
     Step("analysis", LearnedAnswer, lambda chat: learned(chat, PROFILE, PAGES), lasting),
     Step("concepts", RelationsAnswer, lambda chat: related(chat, PAGES), stated),
     Step("day", DayAnswer, lambda chat: day(chat, DAY, PAGES), dated),

@@ -10,15 +10,13 @@ import pytest
 from memci.errors import AnswerRejected
 from memci.memory.backend import PageRecord
 from memci.memory.consolidation.prompts.days import CONVERSATION_PROMPT, DAY_PROMPT, conversation, day
-from memci.memory.consolidation.prompts.episodes import EPISODE_PROMPT as EPISODE
 from memci.memory.consolidation.prompts.episodes import THEMES_PROMPT as TOPICS
-from memci.memory.consolidation.prompts.episodes import retold, themes
+from memci.memory.consolidation.prompts.episodes import themes
 from memci.memory.consolidation.prompts.facts import FACTS_PROMPT as ANALYSIS
 from memci.memory.consolidation.prompts.facts import RELATIONS_PROMPT as CONCEPTS
 from memci.memory.consolidation.prompts.facts import learned, related
 from memci.memory.consolidation.prompts.strategy import PROMPT as STRATEGY
 from memci.memory.consolidation.prompts.strategy import treated
-from memci.memory.tiers.episodes import Episode
 from memci.memory.tiers.events import DailySummary
 from memci.memory.tiers.facts import Knowledge
 from memci.memory.tiers.graph import PER_PAGE, Relation
@@ -76,26 +74,6 @@ class TestTopics:
             themes(says({"themes": [{"theme": "none", "keywords": [], "content": "", "pages": [1]}]}), batch(0))
 
         assert themes(says(""), []) == []
-
-
-class TestEpisodes:
-    """An episode from its raw pages."""
-
-    def test_episode_is_told_in_lines(self, says: Any, page: Page) -> None:
-        """Lines, keywords and importance are taken; the keywords that it had stay, and its pages are those it read."""
-        answer = {"summary": ["去奥斯陆的机票", "none", "改签成功 ZZ99XX9"], "keywords": ["机票"], "importance": 3}
-        old = Episode("old", ("oslo", "flight"))
-
-        made = retold(says(answer), old, [page("我想改签去奥斯陆的机票", "好的"), page("谢谢", index=2)])
-
-        assert made.summary == "去奥斯陆的机票"
-        assert (made.keywords, made.importance) == (("机票", "oslo", "flight"), 1.0)
-        assert made.sent == (("alice", 1), ("alice", 2))
-
-    def test_episode_is_never_told_as_nothing(self, says: Any, page: Page) -> None:
-        """A summary that says nothing is refused: the old one stays."""
-        with pytest.raises(AnswerRejected):
-            retold(says({"summary": ["", "none"], "keywords": ["x"], "importance": 1}), Episode("old"), [page("Hi")])
 
 
 class TestAnalysis:
@@ -250,7 +228,7 @@ class TestStrategy:
         assert not chat.steps
 
 
-@pytest.mark.parametrize("prompt", [TOPICS, EPISODE, CONCEPTS, DAY_PROMPT, CONVERSATION_PROMPT, STRATEGY])
+@pytest.mark.parametrize("prompt", [TOPICS, CONCEPTS, DAY_PROMPT, CONVERSATION_PROMPT, STRATEGY])
 def test_prompts_are_short(prompt: str) -> None:
     """The instructions of a step take at most 300 tokens."""
     assert counter_for("gpt-4o")(prompt) <= 300

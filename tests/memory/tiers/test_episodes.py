@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from memci.memory.tiers.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode, best, merged, opened, score
 from memci.memory.tiers.topics import Topic
+from memci.text.language.importance import importance
 
 NORTH, EAST = np.eye(2, dtype=np.float32)
 FLIGHT = Topic("Flight to Oslo", ("flight", "oslo"), "Flight to Oslo", (0, 1), NORTH)
@@ -60,7 +61,12 @@ def test_opened_has_its_pages_and_no_visit():
 
     assert (episode.summary, episode.keywords) == ("Flight to Oslo", ("flight", "oslo"))
     assert (warmth.visits, warmth.length, warmth.last_visit, warmth.access_count) == (0, 2, 5.0, 0)
-    assert (episode.importance, episode.first, episode.last, episode.version) == (0.0, 1.0, 2.0, 1)
+    assert (episode.importance, episode.first, episode.last, episode.version) == (
+        importance("Flight to Oslo"),
+        1.0,
+        2.0,
+        1,
+    )
 
 
 def test_merged_follows_what_joined():

@@ -112,10 +112,13 @@ def request(
         format: One of `FORMATS`.
         messages: The conversation, without the system prompt.
         system: The system prompt, as a message.
-        schemas: Of the tools.
+        schemas: Of the tools; a second one of the same name is left out.
         stable: After how many messages a part ends that the next requests will have as it is.
     """
-    items, made = write(format, messages), tools(format, schemas)
+    given = [plain(schema, "tools") for schema in schemas]
+    names = [call_name(schema) or schema.get("name") for schema in given]
+    once = [schema for at, schema in enumerate(given) if names[at] is None or names[at] not in names[:at]]
+    items, made = write(format, messages), tools(format, once)
     marks = Stable(len(write(format, messages[:count])) - 1 for count in stable if 0 < count <= len(messages))
     built: dict[str, Any] = _FORMATS[format].request(items, system, made, marks)
     return built

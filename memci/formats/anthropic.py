@@ -10,13 +10,17 @@ the provider runs, redacted thinking) is opaque: it stays where it is, and is na
 nothing of other formats than its own and that of Chat Completions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import binascii
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, tool_calls
 from .breakpoints import MOST, Stable, mark, marked
 from .envelope import (
+    NO_TEXT,
     arguments_as_object,
     as_user,
     call_of,
@@ -24,13 +28,14 @@ from .envelope import (
     enveloped,
     function_call,
     joined,
+    native_of,
     parts_of,
     safe_id,
     split_data_url,
 )
 
 NAME = "anthropic"
-_NO_TEXT = "(no text)"
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
@@ -59,11 +64,20 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages*, without the system prompt, as messages of this format. O(parts).
 
-    A message that came in this format stands as it came. The user speaks first, results come in one message.
+    A message that came in this format stands as it came, but for empty texts, which are refused. The user speaks first,
+    results come in one message, and the ids of calls are unique.
     """
-    items = joined(messages, NAME, _made, "content", _blocks)
+    items = joined(_with_unique_ids(messages), NAME, _made, "content", _blocks)
+    for at, item in enumerate(items):
+        blocks = item["content"]
+        if isinstance(blocks, str):
+            kept: Any = blocks if blocks.strip() else NO_TEXT
+        else:
+            kept = [block for block in blocks if not _is_empty(block)] or NO_TEXT
+        if len(kept) != len(blocks):
+            items[at] = {**item, "content": kept}
     if items and items[0]["role"] == "assistant":
-        items.insert(0, {"role": "user", "content": _NO_TEXT})
+        items.insert(0, {"role": "user", "content": NO_TEXT})
     return items
 
 
@@ -96,6 +110,33 @@ def call(item: Item) -> Message | None:
     if item.get("type") != "tool_use":
         return None
     return function_call(str(item.get("id")), str(item.get("name")), item.get("input") or {})
+
+
+def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield *messages* with ids that this format takes: each is that of one call only. O(calls).
+
+    A message that came in this format keeps its ids.
+    """
+    used: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for message in messages:
+        if calls := tool_calls(message):
+            used.update(call["id"] for call in calls)
+            own = native_of(message, NAME) is not None
+            names = {name: name if own else _unique(name, used[name]) for name in (call["id"] for call in calls)}
+            if any(name != new for name, new in names.items()):
+                message = {**message, "tool_calls": [{**call, "id": names[call["id"]]} for call in calls]}  # noqa: PLW2901
+        elif message["role"] == "tool" and (name := names.get(message["tool_call_id"])) != message["tool_call_id"]:
+            message = {**message, "tool_call_id": name or safe_id(message["tool_call_id"])}  # noqa: PLW2901
+        yield message
+
+
+def _unique(call_id: str, times: int) -> str:
+    return safe_id(call_id if times == 1 else f"{call_id}~{times}")
+
+
+def _is_empty(block: Item) -> bool:
+    return block.get("type") == "text" and not str(block.get("text") or "").strip()
 
 
 def _native(role: str, content: object, *, joins: bool = False) -> Native:
@@ -171,17 +212,18 @@ def _made(message: Message) -> Item:
     """Return a message of Chat Completions as an item."""
     if message["role"] == "tool":
         content = _made_blocks(message["content"])
-        result = {"type": "tool_result", "tool_use_id": safe_id(message["tool_call_id"]), "content": content}
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
         return {"role": "user", "content": [result]}
     message = as_user(message)
     content = _made_blocks(message.get("content") or message.get("refusal") or "")
     if message["role"] != "assistant":
-        return {"role": "user", "content": content or _NO_TEXT}
+        return {"role": "user", "content": content or NO_TEXT}
     for call in tool_calls(message):
         name, arguments = call_of(call)
-        used = {"type": "tool_use", "id": safe_id(call["id"]), "name": name, "input": arguments_as_object(arguments)}
+        given = arguments_as_object(arguments)
+        used = {"type": "tool_use", "id": call["id"], "name": name[:200] or "unnamed", "input": given}
         content = [*_blocks(content), used]
-    return {"role": "assistant", "content": content or _NO_TEXT}
+    return {"role": "assistant", "content": content or NO_TEXT}
 
 
 def _blocks(content: str | list[Item]) -> list[Item]:
@@ -201,14 +243,30 @@ def _block(part: Message) -> Item | None:
     match part.get("type"):
         case "text":
             return {"type": "text", "text": part["text"]} if part["text"].strip() else None
+        case "refusal":
+            return _block({"type": "text", "text": str(part.get("refusal", ""))})
         case "image_url":
             url = str((part.get("image_url") or {}).get("url"))
-            if (data := split_data_url(url)) is not None:
-                return {"type": "image", "source": {"type": "base64", "media_type": data[0], "data": data[1]}}
-            return {"type": "image", "source": {"type": "url", "url": url}}
+            media, data = split_data_url(url) or ("", "")
+            if data and media in _IMAGES:
+                return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
+            if url.startswith(("https://", "http://")):
+                return {"type": "image", "source": {"type": "url", "url": url}}
         case "file":
             file = part.get("file") or {}
-            if (data := split_data_url(str(file.get("file_data")))) is not None:
-                source = {"type": "base64", "media_type": data[0], "data": data[1]}
+            media, data = split_data_url(str(file.get("file_data"))) or ("", "")
+            source = _document(media, data)
+            if source is not None:
                 return {"type": "document", "title": str(file.get("filename") or "document"), "source": source}
     return {"type": "text", "text": f"[{part.get('type')}]"}
+
+
+def _document(media: str, data: str) -> Item | None:
+    """Return a file of the type *media* as the source of a document, None if it can be none."""
+    if media == "application/pdf" and data:
+        return {"type": "base64", "media_type": media, "data": data}
+    try:
+        text = b64decode(data).decode() if media.startswith("text/") else ""
+    except (binascii.Error, UnicodeDecodeError):
+        text = ""
+    return {"type": "text", "media_type": "text/plain", "data": text} if text.strip() else None

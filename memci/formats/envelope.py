@@ -9,11 +9,16 @@ before, so that writing puts them together again. This module has what the forma
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
 from ..messages import Enveloped, Item, Message, Native, text_of
+
+NO_TEXT = "(no text)"
+"""what stands for an empty text, where a provider refuses one"""
+_PLAIN = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def native_of(message: Message, format: str) -> Native | None:  # noqa: A002 -- as in `Context.render`
@@ -66,10 +71,13 @@ def joined(
     made: Callable[[Message], Item],
     within: str,
     listed: Callable[[Any], list[Item]],
+    *,
+    apart: str = "",
 ) -> list[Item]:
     """Return *messages* as items: native ones as they came, others as *made*; the results of a step share one item.
 
-    What an item says stands under the key *within*; *listed* returns it as a list.
+    What an item says stands under the key *within*; *listed* returns it as a list. Items of the role *apart* never
+    follow one another: they share one.
     """
     items: list[Item] = []
     answers = False  # whether the last message was a result
@@ -77,6 +85,7 @@ def joined(
         native = native_of(message, format)
         own = native.items if native is not None else [made(message)]
         joins = (native is not None and native.joins) or (answers and message["role"] == "tool")
+        joins = joins or own[0].get("role") == apart
         if joins and items and items[-1].get("role") == own[0].get("role"):
             items[-1] = {**items[-1], within: [*listed(items[-1][within]), *listed(own[0][within])]}
             own = own[1:]
@@ -116,9 +125,9 @@ def call_of(call: Message) -> tuple[str, str]:
     return str(body.get("name", "")), str(body.get("arguments", body.get("input", "")))
 
 
-def safe_id(call_id: str) -> str:
-    """Return *call_id* for a provider that takes letters, digits, - and _ only, up to 64. Others become a digest."""
-    if 0 < len(call_id) <= 64 and call_id.isascii() and call_id.replace("-", "").replace("_", "").isalnum():
+def safe_id(call_id: str, *, plain: bool = True) -> str:
+    """Return *call_id* if it has 1 to 64 characters (*plain*: only letters, digits, - and _), else a digest of it."""
+    if 0 < len(call_id) <= 64 and (not plain or _PLAIN.fullmatch(call_id)):
         return call_id
     return "call_" + blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 

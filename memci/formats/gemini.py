@@ -5,12 +5,13 @@
                                ⇅
     assistant (text, call book)      tool (result of book)
 
-Calls may have no id: they get one here, from their name and place, and a result belongs to the first call of its name
-that waits. Names of keys may be in camelCase, as on the wire, or in snake_case. Understood are text, thoughts, calls,
-results, inline data and files; every other part is opaque: it stays where it is, and is named in the text. This module
-knows nothing of other formats than its own and that of Chat Completions.
+Calls may have no id: they get one here (`gemini-7`), which is not sent, and a result belongs to the first call of its
+name that waits. Names of keys may be in camelCase, as on the wire, or in snake_case. Understood are text, thoughts,
+calls, results, inline data and files; every other part is opaque: it stays where it is, and is named in the text. This
+module knows nothing of other formats than its own and that of Chat Completions.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
 from .breakpoints import Stable
 from .envelope import (
+    NO_TEXT,
     arguments_as_object,
     as_user,
     call_of,
@@ -30,8 +32,14 @@ from .envelope import (
 )
 
 NAME = "gemini"
+_NO_NAME = "unnamed"
+"""stands for the name of a tool that a model left out"""
 UNSIGNED = "skip_thought_signature_validator"
 """stands for the signature of a call that another model made (ai.google.dev/gemini-api/docs/thought-signatures)"""
+_STANDARD = str.maketrans("-_", "+/")
+"""from the base64 of URLs, which the SDK writes, to that of everybody else"""
+_OWN_ID = re.compile(r"gemini-\d+")
+"""ids that memci gave to calls without one"""
 _SNAKE = {
     "functionCall": "function_call",
     "functionResponse": "function_response",
@@ -73,10 +81,18 @@ def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] =
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages*, without the system prompt, as contents. O(parts).
 
-    A message that came in this format stands as it came. The results of one step are in one content.
+    A message that came in this format stands as it came, but for empty texts, which are refused. The user speaks first,
+    the results of one step are in one content, and so is what the model says in a row.
     """
     names = {call["id"]: call_of(call)[0] for message in messages for call in tool_calls(message)}
-    return joined(messages, NAME, lambda message: _made(message, names), "parts", list)
+    items = joined(messages, NAME, lambda message: _made(message, names), "parts", list, apart="model")
+    for at, item in enumerate(items):
+        if any(map(_is_empty, item["parts"])):
+            said = [part for part in item["parts"] if not _is_empty(part)]
+            items[at] = {**item, "parts": said or [{"text": NO_TEXT}]}
+    if items and items[0].get("role") == "model":
+        items.insert(0, {"role": "user", "parts": [{"text": NO_TEXT}]})
+    return items
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:
@@ -123,7 +139,7 @@ def _assistant(item: Item, made: int) -> Message:
         signatures.append(_value(part, "thoughtSignature"))
         if call is not None:
             name = str(call.get("name"))
-            calls.append(function_call(call.get("id") or f"{name}-{made + len(calls)}", name, call.get("args") or {}))
+            calls.append(function_call(call.get("id") or f"gemini-{made + len(calls)}", name, call.get("args") or {}))
         elif isinstance(part.get("text"), str) and part.get("thought"):
             reasoning.append(part["text"])
         elif isinstance(part.get("text"), str):
@@ -174,7 +190,7 @@ def _part(part: Item) -> Message:
         return {"type": "text", "text": part["text"]}
     data, file = _value(part, "inlineData"), _value(part, "fileData")
     if isinstance(data, Mapping):
-        kind, content = str(_value(dict(data), "mimeType")), str(data.get("data"))
+        kind, content = str(_value(dict(data), "mimeType")), str(data.get("data")).translate(_STANDARD)
         if kind.startswith("image/"):
             return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{content}"}}
         if kind.startswith("audio/"):
@@ -185,36 +201,45 @@ def _part(part: Item) -> Message:
     return {"type": "text", "text": f"[{next(iter(part), 'part')}]"}
 
 
+def _is_empty(part: Item) -> bool:
+    """Return whether *part* is an empty text, and carries no signature."""
+    return part.get("text") == "" and not _value(part, "thoughtSignature")
+
+
 def _made(message: Message, names: Mapping[str, str]) -> Item:
     """Return a message of Chat Completions as a content."""
     if message["role"] == "tool":
         call_id, text = message["tool_call_id"], text_of(message)
-        answer = {"id": call_id, "name": names.get(call_id, call_id), "response": {"output": text}}
+        own = {} if _OWN_ID.fullmatch(call_id) else {"id": call_id}
+        answer = {**own, "name": names.get(call_id) or _NO_NAME, "response": {"output": text}}
         media = [made for part in parts_of(message["content"]) if "text" not in (made := _made_part(part))]
         return {"role": "user", "parts": [{"functionResponse": answer}, *media]}
     message = as_user(message)
     parts = [_made_part(part) for part in parts_of(message.get("content") or message.get("refusal") or "")]
     for call in tool_calls(message):
         name, arguments = call_of(call)
-        made = {"functionCall": {"id": call["id"], "name": name, "args": arguments_as_object(arguments)}}
+        own = {} if _OWN_ID.fullmatch(call["id"]) else {"id": call["id"]}
+        made = {"functionCall": {**own, "name": name or _NO_NAME, "args": arguments_as_object(arguments)}}
         parts.append(made if call is not tool_calls(message)[0] else {**made, "thoughtSignature": UNSIGNED})
-    return {"role": "model" if message["role"] == "assistant" else "user", "parts": parts or [{"text": ""}]}
+    return {"role": "model" if message["role"] == "assistant" else "user", "parts": parts or [{"text": NO_TEXT}]}
 
 
 def _made_part(part: Message) -> Item:
     match part.get("type"):
         case "text":
             return {"text": part["text"]}
+        case "refusal":
+            return {"text": str(part.get("refusal", ""))}
         case "image_url" if (data := split_data_url(str((part.get("image_url") or {}).get("url")))) is not None:
             return {"inlineData": {"mimeType": data[0], "data": data[1]}}
-        case "image_url":
-            return {"fileData": {"fileUri": (part.get("image_url") or {}).get("url")}}
+        case "image_url" if url := (part.get("image_url") or {}).get("url"):
+            return {"fileData": {"fileUri": url}}
         case "input_audio":
             audio = part.get("input_audio") or {}
             return {"inlineData": {"mimeType": f"audio/{audio.get('format')}", "data": audio.get("data")}}
         case "file" if (data := split_data_url(str((part.get("file") or {}).get("file_data")))) is not None:
             return {"inlineData": {"mimeType": data[0], "data": data[1]}}
-        case "file":
-            return {"fileData": {"fileUri": (part.get("file") or {}).get("file_id")}}
+        case "file" if uri := (part.get("file") or {}).get("file_id"):
+            return {"fileData": {"fileUri": uri}}
         case kind:
             return {"text": f"[{kind}]"}

@@ -21,13 +21,27 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 
 
 def write(messages: Sequence[Message]) -> list[Item]:
-    """Return *messages* as they are sent: those that came in another form without their reasoning."""
-    return [
-        {key: value for key, value in message.items() if key != "reasoning"}
-        if isinstance(message, Enveloped)
-        else message
-        for message in messages
-    ]
+    """Return *messages* as they are sent: those that came in another form without their reasoning.
+
+    Results have only text here: the images and files of those that came in another form are shown behind them, as the
+    user's.
+    """
+    items: list[Item] = []
+    media: list[Message] = []
+    for message in messages:
+        if media and message["role"] != "tool":
+            items.append({"role": "user", "content": [*media]})
+            media.clear()
+        if not isinstance(message, Enveloped):
+            items.append(message)
+            continue
+        item = {key: value for key, value in message.items() if key != "reasoning"}
+        if item["role"] == "tool" and isinstance(item["content"], list):
+            media += [part for part in item["content"] if part["type"] != "text"]
+            texts = [part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in item["content"]]
+            item["content"] = "\n".join(texts)
+        items.append(item)
+    return [*items, {"role": "user", "content": media}] if media else items
 
 
 def tools(schemas: Iterable[Message]) -> list[Item]:

@@ -12,13 +12,13 @@ Completions.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
 from .breakpoints import Stable
-from .envelope import call_of, content_of, enveloped, function_call, native_of, parts_of
+from .envelope import call_of, content_of, enveloped, function_call, native_of, parts_of, safe_id
 
 NAME = "openai_responses"
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
@@ -48,7 +48,8 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
             raise InvalidMessage(f"{path}.role", f"expected one of {', '.join(sorted(_ROLES))}")
         if kind == "message" and not isinstance(item.get("content"), str | list):
             raise InvalidMessage(f"{path}.content", "expected a str or a list of parts")
-        result = "call_id" in item and kind.endswith("_output")
+        call_id = item.get("call_id", item.get("id") if kind == "local_shell_call_output" else None)
+        result = isinstance(call_id, str) and kind.endswith("_output")
         if not result and (item.get("role") == "assistant" if kind == "message" else kind not in _OF_CLIENTS):
             spoken.append(item)
             continue
@@ -56,7 +57,7 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
         if result:
             output = item.get("output")
             content = _content(output) if isinstance(output, str | list) else json.dumps(output, ensure_ascii=False)
-            message = {"role": "tool", "tool_call_id": str(item["call_id"]), "content": content}
+            message = {"role": "tool", "tool_call_id": call_id, "content": content}
         elif kind == "message":
             message = {"role": item["role"], "content": _content(item["content"])}
         else:
@@ -72,9 +73,13 @@ def write(messages: Sequence[Message]) -> list[Item]:
     A message that came in this format stands as it came.
     """
     items: list[Item] = []
+    kinds: dict[str, str] = {}
     for message in messages:
         native = native_of(message, NAME)
-        items += native.items if native is not None else _made(message)
+        made = native.items if native is not None else _made(message, kinds)
+        if tool_calls(message):
+            kinds = {item["call_id"]: f"{item['type']}_output" for item in made if "call_id" in item}
+        items += made
     return items
 
 
@@ -149,25 +154,29 @@ def _part(part: Item) -> Message:
             return {"type": "text", "text": f"[{kind}]"}
 
 
-def _made(message: Message) -> list[Item]:
-    """Return a message of Chat Completions as items."""
+def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
+    """Return a message of Chat Completions as items; *kinds* are the types of results, by the ids of their calls."""
     role, content = message["role"], message.get("content") or message.get("refusal") or ""
     if role == "tool":
         output = content if isinstance(content, str) else [_made_part(part) for part in content]
-        return [{"type": "function_call_output", "call_id": message["tool_call_id"], "output": output}]
+        call_id = safe_id(message["tool_call_id"], plain=False)
+        return [{"type": kinds.get(call_id, "function_call_output"), "call_id": call_id, "output": output}]
     items: list[Item] = []
     if role != "assistant":
         parts = content if isinstance(content, str) else [_made_part(part) for part in content]
-        items.append({"role": role, "content": parts})
+        items.append({"role": role, "content": parts or ""})
     elif content or not tool_calls(message):
-        text = content if isinstance(content, str) else "\n".join(str(part.get("text", "")) for part in content)
-        items.append({"role": "assistant", "content": text})
+        made = map(_made_part, parts_of(content))
+        items.append(
+            {"role": "assistant", "content": "\n".join(part.get("text", f"[{part['type']}]") for part in made)}
+        )
     for call in tool_calls(message):
         name, arguments = call_of(call)
+        call_id = safe_id(call["id"], plain=False)
         if call.get("type") == "custom":
-            items.append({"type": "custom_tool_call", "call_id": call["id"], "name": name, "input": arguments})
+            items.append({"type": "custom_tool_call", "call_id": call_id, "name": name, "input": arguments})
         else:
-            items.append({"type": "function_call", "call_id": call["id"], "name": name, "arguments": arguments})
+            items.append({"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments})
     return items
 
 
@@ -175,12 +184,11 @@ def _made_part(part: Message) -> Item:
     match part.get("type"):
         case "text":
             return {"type": "input_text", "text": part["text"]}
-        case "image_url":
-            image = part.get("image_url") or {}
-            return {"type": "input_image", "image_url": image.get("url"), "detail": image.get("detail") or "auto"}
-        case "file":
-            return {"type": "input_file", **(part.get("file") or {})}
-        case "input_audio":
-            return {"type": "input_audio", "input_audio": part.get("input_audio")}
+        case "refusal":
+            return {"type": "input_text", "text": str(part.get("refusal", ""))}
+        case "image_url" if url := (part.get("image_url") or {}).get("url"):
+            return {"type": "input_image", "image_url": url, "detail": part["image_url"].get("detail") or "auto"}
+        case "file" if file := part.get("file"):
+            return {"type": "input_file", **file}
         case kind:
             return {"type": "input_text", "text": f"[{kind}]"}

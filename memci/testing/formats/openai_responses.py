@@ -1,0 +1,145 @@
+"""The grammar of OpenAI's Responses.
+
+    reference   https://platform.openai.com/docs/api-reference/responses/create
+    calling     https://platform.openai.com/docs/guides/function-calling
+    reasoning   https://platform.openai.com/docs/guides/reasoning
+
+This module knows nothing of memci.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_INPUT: Final = {"input_text", "input_image", "input_file"}
+_PARTS: Final = {"user": _INPUT, "system": _INPUT, "developer": _INPUT, "assistant": {"output_text", "refusal"}}
+"""types of parts that a message of each role may have (reference: input)"""
+_CALLS: Final = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+}
+"""items that call a tool which the client runs, and the items of their results (reference: input)"""
+_OUTPUTS: Final = {result: call for call, result in _CALLS.items()}
+_MODELS: Final = {
+    *_CALLS,
+    "reasoning",
+    "file_search_call",
+    "web_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "tool_search_call",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_call",
+    "compaction",
+    "program",
+}
+"""items that a model makes"""
+_KNOWN: Final = {
+    *_MODELS,
+    *_OUTPUTS,
+    "message",
+    "tool_search_output",
+    "additional_tools",
+    "configuration_update",
+    "mcp_approval_response",
+    "compaction_trigger",
+    "item_reference",
+    "program_output",
+}
+"""every type of an item (reference: input)"""
+
+
+def problems(request: Mapping[str, Any]) -> list[str]:
+    """Return what Responses would refuse in *request*: the arguments of `client.responses.create`."""
+    return list(_problems(request))
+
+
+def _problems(request: Mapping[str, Any]) -> Iterator[str]:
+    items = request.get("input")
+    if not isinstance(request.get("instructions", ""), str):
+        yield "instructions: expected a str"
+    if not isinstance(items, list) or not items:
+        yield "input: a list that is not empty is required"
+        return
+    waiting: dict[str, str] = {}
+    for at, item in enumerate(items):
+        path, kind = f"input[{at}]", item.get("type", "message")
+        if kind not in _KNOWN:
+            yield f"{path}.type: {kind!r} is none"
+        elif kind == "message":
+            yield from _message(item, path)
+        elif kind in _CALLS:
+            # calling: a result is paired with its call by the call_id
+            if not isinstance(item.get("call_id"), str) or not item["call_id"]:
+                yield f"{path}.call_id: is missing"
+            elif item["call_id"] in waiting:
+                yield f"{path}.call_id: {item['call_id']!r} is that of another call that waits"
+            waiting[str(item.get("call_id"))] = _CALLS[kind]
+            if kind == "function_call" and not all(isinstance(item.get(key), str) for key in ("name", "arguments")):
+                yield f"{path}: expected a name and arguments, as texts"
+        elif kind in _OUTPUTS:
+            if waiting.pop(str(item.get("call_id")), None) != kind:
+                yield f"{path}.call_id: no {_OUTPUTS[kind]} before it waits for {item.get('call_id')!r}"
+            yield from _output(item.get("output"), kind, path)
+        elif kind == "reasoning":
+            # reasoning: an item of reasoning is followed by the item that it led to
+            after = items[at + 1] if at + 1 < len(items) else {"role": "user"}
+            own = after.get("role") == "assistant" if after.get("type", "message") == "message" else False
+            if not own and after.get("type") not in _MODELS:
+                yield f"{path}: no item of the model follows the reasoning"
+    if waiting:
+        yield f"input: the calls {list(waiting)} have no result"
+    yield from _tools(request.get("tools", ()))
+
+
+def _message(item: Mapping[str, Any], path: str) -> Iterator[str]:
+    role, content = item.get("role"), item.get("content")
+    if role not in _PARTS:
+        yield f"{path}.role: {role!r} is none"
+        return
+    if isinstance(content, str):
+        return
+    if not isinstance(content, list) or not content:
+        yield f"{path}.content: expected a str or a list of parts that is not empty"
+        return
+    for at, part in enumerate(content):
+        if part.get("type") not in _PARTS[role]:
+            yield f"{path}.content[{at}]: the role {role} may not have the part {part.get('type')!r}"
+        else:
+            yield from _part(part, f"{path}.content[{at}]")
+
+
+def _output(output: Any, kind: str, path: str) -> Iterator[str]:
+    if kind not in {"function_call_output", "custom_tool_call_output"} or isinstance(output, str):
+        return
+    if not isinstance(output, list):
+        yield f"{path}.output: expected a str or a list of parts"
+        return
+    for at, part in enumerate(output):
+        if part.get("type") not in _INPUT:
+            yield f"{path}.output[{at}]: a result may not have the part {part.get('type')!r}"
+        else:
+            yield from _part(part, f"{path}.output[{at}]")
+
+
+def _part(part: Mapping[str, Any], path: str) -> Iterator[str]:
+    kind = part["type"]
+    if kind in {"input_text", "output_text"} and not isinstance(part.get("text"), str):
+        yield f"{path}.text: is missing"
+    if kind == "input_image" and not (isinstance(part.get("image_url"), str) or isinstance(part.get("file_id"), str)):
+        yield f"{path}: an image has an image_url or a file_id"
+    if kind == "input_file" and not any(isinstance(part.get(key), str) for key in ("file_id", "file_data", "file_url")):
+        yield f"{path}: a file has a file_id, file_data or a file_url"
+
+
+def _tools(tools: Any) -> Iterator[str]:
+    for at, tool in enumerate(tools):
+        # reference: the name stands beside the type, not under `function` as in Chat Completions
+        if not isinstance(tool.get("type"), str) or isinstance(tool.get("function"), dict):
+            yield f"tools[{at}]: it is no tool of Responses"
+        elif tool["type"] == "function" and not (isinstance(tool.get("name"), str) and tool["name"]):
+            yield f"tools[{at}].name: is missing"

@@ -77,7 +77,7 @@ def _current_turn(contents: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _answers(parts: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, Any]], path: str) -> Iterator[str]:
-    """Yield what is wrong with the results in *parts* (calling): as many as calls, of the same names, with their ids."""
+    """Yield what is wrong with the results in *parts* (calling): one for each call, of the same name and id."""
     given = [answer for part in parts if (answer := _value(part, "functionResponse")) is not None]
     if [each.get("name") for each in given] != [each.get("name") for each in asked]:
         wanted = [each.get("name") for each in asked]
@@ -85,7 +85,7 @@ def _answers(parts: Sequence[Mapping[str, Any]], asked: Sequence[Mapping[str, An
         return
     for answer, call in zip(given, asked, strict=True):
         if answer.get("id", call.get("id")) != call.get("id"):
-            yield f"{path}: the result {answer['id']!r} stands where that of {call['id']!r} belongs"
+            yield f"{path}: the result {answer['id']!r} stands where that of {call.get('id')!r} belongs"
 
 
 def _part(part: Mapping[str, Any], role: str, path: str) -> Iterator[str]:

@@ -417,10 +417,13 @@ class Context:
             formats.check(format)
         form = format or self.format
         with self._usable():
-            view = self._view(pending, tools, strict=strict)
-            if form == "openai_chat":
-                return formats.write(form, view) if Enveloped in map(type, view) else view
-            return formats.write(form, view[len(self._parts.window.system.view) :])
+            view, pending_view = self._view(pending, tools, strict=strict)
+            window = self._parts.window
+            if form != "openai_chat":
+                return formats.write(form, view[len(window.system.view) :])
+            if window.active.enveloped or Enveloped in map(type, pending_view):
+                return formats.write(form, view)
+            return view
 
     def request(
         self,
@@ -444,7 +447,7 @@ class Context:
         form = format or self.format
         tools = builtins.list(tools) if isinstance(tools, Iterable) else tools
         with self._usable():
-            view, window = self._view(pending, tools, strict=strict), self._parts.window
+            (view, _), window = self._view(pending, tools, strict=strict), self._parts.window
             front = len(window.system.view)
             contents = len(window.front) - front
             return formats.request(
@@ -861,8 +864,10 @@ class Context:
         if self.on_event is not None:
             self.on_event(event)
 
-    def _view(self, pending: Sequence[MessageLike], tools: Iterable[Any], *, strict: bool) -> builtins.list[Message]:
-        """Return the messages of the next request, in the form of Chat Completions."""
+    def _view(
+        self, pending: Sequence[MessageLike], tools: Iterable[Any], *, strict: bool
+    ) -> tuple[builtins.list[Message], builtins.list[Message]]:
+        """Return the messages of the next request as memci understands them, and those at its end that are pending."""
         if not isinstance(tools, Iterable):
             raise InvalidSetting("tools", f"expected a list of schemas, got {brief(tools)}")
         tools = tuple(tools)
@@ -878,7 +883,7 @@ class Context:
             rest = max(rest, page.behind)
             renderer.predicted += page.tokens
         renderer.meter.rendered(window, view, rest, renderer.predicted)
-        return view
+        return view, view[len(view) - rest :]
 
     def _draft(self, values: Sequence[object], *, opens_page: bool = True) -> Draft:
         window, reader = self._parts.window, self._parts.reader

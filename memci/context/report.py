@@ -130,6 +130,9 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     counts["unloaded"] = window.record.next_page - 1 - state.undone - state.erased - sum(counts.values())
     counts["undone"], counts["erased"] = state.undone, state.erased
     warnings = []
+    clipped = sum(1 for node in active.messages if node.clip)
+    if clipped:
+        warnings.append(f"{clipped} messages stand clipped in the window: each names the call that reads all of it")
     if not window.count.exact:
         warnings.append(f"tokens are counted as {window.count.name}, which is not the model's own vocabulary")
     latest = sorted(state.ratios)[len(state.ratios) // 2] if state.ratios else 1.0

@@ -6,9 +6,12 @@
 
     1  archive closed pages, oldest first, the task last: down to the low watermark, or further if that does not fit
     2  split the open page: cut whole units out behind its user's message, down to the low watermark
-    3  fold the Contents Page below its ceiling
+    3  fold the Contents Page below its ceiling, if that is enough: else what is clipped makes the room
     4  clip the results at the tail evenly
-    5  BudgetExceeded, which says what can't be reduced
+    5  clip the other messages at the tail, and the user's message, evenly
+    6  BudgetExceeded, which says what can't be reduced
+
+So the newest messages are whole as long as the request fits with them, whatever share of it they are.
 
 Archiving goes in batches because each one re-bills the window: one page per turn costs 5 to 12 times more under a
 provider's prompt cache. This module knows nothing of messages, chapters or storage.
@@ -57,6 +60,8 @@ class Unit:
     tokens: int
     results: tuple[tuple[int, int], ...] = ()
     """(seq, tokens) of the results that could be clipped"""
+    others: tuple[tuple[int, int], ...] = ()
+    """the same of the other messages"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Plan:
     contents: int = 0
     """the ceiling of the Contents Page in this compaction"""
     clips: tuple[tuple[int, int], ...] = ()
-    """(seq, tokens) of results to clip"""
+    """(seq, tokens) of messages to clip"""
 
 
 def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan:
@@ -128,15 +133,21 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
             split += 1
             active -= unit.tokens
 
-    contents = limits.contents
-    if active > room:
-        least = min(CONTENTS_FLOOR, limits.contents) if occupancy.contents or chosen or split else 0
-        contents = max(least, limits.contents - (active - room))
-    over = active + pending - (limits.budget - occupancy.fixed - contents)
+    contents, over = limits.contents, active - room
     clips: tuple[tuple[int, int], ...] = ()
     if over > 0:
+        least = min(CONTENTS_FLOOR, limits.contents) if occupancy.contents or chosen or split else 0
         rest = (*occupancy.units[first + split :], *occupancy.pending)
-        clips, saved = _clips([result for unit in rest for result in unit.results], over)
+        results = [each for unit in rest for each in unit.results]
+        others = [each for unit in (*occupancy.units[:first], *rest) for each in unit.others]
+        saved = 0
+        if over > contents - least:
+            clips, saved = _clips(results, over)
+            if saved < over:
+                more, extra = _clips(others, over - saved)
+                clips, saved = clips + more, saved + extra
+        contents = max(least, contents - max(0, over - saved))
+        over -= limits.contents - contents
         if saved < over:
             pinned = active + pending - sum(unit.tokens for unit in (*occupancy.units[:first], *rest))
             latest = sum(unit.tokens for unit in rest) - saved
@@ -189,14 +200,14 @@ def _archived(occupancy: Occupancy, limits: Limits, active: int, low: int, room:
     return chosen
 
 
-def _clips(results: list[tuple[int, int]], over: int) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Return the even limit for *results* that saves *over* tokens, as clips, and what it saves."""
-    large = sorted((tokens for _, tokens in results if tokens > SMALLEST), reverse=True)
+def _clips(messages: list[tuple[int, int]], over: int) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Return the even limit for *messages* that saves *over* tokens, as clips, and what it saves."""
+    large = sorted((tokens for _, tokens in messages if tokens > SMALLEST), reverse=True)
     limit = SMALLEST
     for count in range(1, len(large) + 1):
         following = large[count] if count < len(large) else SMALLEST
         if sum(large[:count]) - count * following >= over:
             limit = max(SMALLEST, (sum(large[:count]) - over) // count)
             break
-    clips = tuple((seq, limit) for seq, tokens in results if tokens > limit)
-    return clips, sum(tokens - limit for _, tokens in results if tokens > limit)
+    clips = tuple((seq, limit) for seq, tokens in messages if tokens > limit)
+    return clips, sum(tokens - limit for _, tokens in messages if tokens > limit)

@@ -92,8 +92,8 @@ class Window:
             fewest=settings.fewest,
         )
         """what the window may cost now"""
-        self.clip_limit = max(SMALLEST, (self.limits.budget - self.fixed - settings.contents_tokens) // 4)
-        """tokens above which a message is clipped as it is appended: a quarter of what active pages share"""
+        self.clip_limit = max(SMALLEST, self.limits.budget - self.fixed - settings.contents_tokens)
+        """tokens above which a message is clipped as it is appended: what all active pages share"""
         self.front = self.system.view + self.common.archive.view
         """the rendering in front of the active pages"""
         self.front_tokens = self.fixed + self.contents.tokens
@@ -142,7 +142,7 @@ class Window:
         """Tokens that answers to recalls may cost now: they are not to be clipped, nor to push out the open page."""
         budget, settings = self.limits.budget, self.settings
         room = budget - self.fixed - settings.contents_tokens - self.active.open_tokens
-        return max(SMALLEST, min(settings.window // 4, self.clip_limit, room) - ANSWER_FRAMING)
+        return max(SMALLEST, min(settings.window // 4, self.clip_limit // 4, room) - ANSWER_FRAMING)
 
     @property
     def crowded(self) -> bool:
@@ -351,5 +351,7 @@ class Window:
 
 
 def _unit(nodes: Sequence[MessageNode]) -> Unit:
-    results = tuple((node.seq, node.tokens) for node in nodes if node.message["role"] == "tool")
-    return Unit(sum(node.tokens for node in nodes), results)
+    sizes: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+    for node in nodes:
+        sizes[node.message["role"] == "tool"].append((node.seq, node.tokens))
+    return Unit(sum(node.tokens for node in nodes), results=tuple(sizes[True]), others=tuple(sizes[False]))

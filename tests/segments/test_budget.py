@@ -24,11 +24,13 @@ def states(draw) -> Occupancy:
 
     def unit() -> Unit:
         nonlocal seq
-        results = []
-        for _ in range(draw(st.integers(0, 2))):
-            seq += 1
-            results.append((seq, draw(sizes)))
-        return Unit(draw(st.integers(1, 40)) + sum(tokens for _, tokens in results), tuple(results))
+        results, others = [], []
+        for sizes_of in (results, others):
+            for _ in range(draw(st.integers(0, 2))):
+                seq += 1
+                sizes_of.append((seq, draw(sizes)))
+        tokens = draw(st.integers(1, 40)) + sum(each for _, each in (*results, *others))
+        return Unit(tokens, tuple(results), tuple(others))
 
     units = tuple(unit() for _ in range(draw(st.integers(0, 6))))
     task = bool(units) and draw(st.booleans())
@@ -59,7 +61,8 @@ def left(state: Occupancy, plan: Plan) -> int:
     first = int(state.task)
     units = [*state.units[:first], *state.units[first + plan.split :], *state.pending]
     clips = dict(plan.clips)
-    saved = sum(max(0, tokens - clips.get(seq, tokens)) for unit in units for seq, tokens in unit.results)
+    sizes = [each for unit in units for each in (*unit.results, *unit.others)]
+    saved = sum(max(0, tokens - clips.get(seq, tokens)) for seq, tokens in sizes)
     closed = sum(page.tokens for page in state.closed if page.index not in plan.archive)
     listed = plan.contents if state.contents or plan.archive or plan.split else 0
     return state.system + state.tools + state.framing + listed + closed + sum(unit.tokens for unit in units) - saved
@@ -71,11 +74,10 @@ def irreducible(state: Occupancy, limits: Limits) -> int:
     archived = any(not page.pinned for page in state.closed)
     floor = min(CONTENTS_FLOOR, limits.contents) if state.contents or archived or state.movable else 0
     units = [*state.units[:first], *state.units[first + state.movable :], *state.pending]
-    saved = sum(
-        max(0, tokens - SMALLEST)
-        for unit in [*state.units[first + state.movable :], *state.pending]
-        for _, tokens in unit.results
-    )
+    left = [*state.units[first + state.movable :], *state.pending]
+    sizes = [each for unit in left for each in unit.results]
+    sizes += [each for unit in [*state.units[:first], *left] for each in unit.others]
+    saved = sum(max(0, tokens - SMALLEST) for _, tokens in sizes)
     pinned = sum(page.tokens for page in state.closed if page.pinned)
     return state.fixed + floor + pinned + sum(unit.tokens for unit in units) - saved
 
@@ -129,10 +131,13 @@ def test_fit_takes_no_step_without_need(state, limits):
     if plan.contents < limits.contents:
         assert plan.split == state.movable
         assert standing + stays > room
-    if plan.clips:
+    rest = [*state.units[first + plan.split :], *state.pending]
+    results = {seq: tokens for unit in rest for seq, tokens in unit.results}
+    if plan.clips:  # nothing is clipped that would be whole with a smaller Contents Page
         least = min(CONTENTS_FLOOR, limits.contents) if state.contents or plan.archive or plan.split else 0
-        assert plan.contents == least
-        assert state.fixed + plan.contents + standing + stays + pending > limits.budget
+        assert state.fixed + least + standing + stays + pending > limits.budget
+    if any(seq not in results for seq, _ in plan.clips):  # a result is clipped first
+        assert all(tokens <= SMALLEST or (seq, SMALLEST) in plan.clips for seq, tokens in results.items())
 
 
 @settings(max_examples=40, deadline=None)

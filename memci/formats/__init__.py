@@ -154,7 +154,12 @@ def check(format: object) -> None:  # noqa: A002
 
 
 def _shared_form(item: Item, default: str) -> str:
-    """Return the format of *item*, whose form several have: *default* only if a list of texts may be its blocks."""
+    """Return the format of *item*, whose form several have: *default* only if a list of texts may be its blocks.
+
+    What has no role can only be an item of Responses, of a type that is not known here.
+    """
+    if "role" not in item and default == openai_responses.NAME:
+        return default
     listed = isinstance(item.get("content"), list) and "tool_calls" not in item and item.get("role") != "tool"
     return default if listed and default != gemini.NAME else openai_chat.NAME
 

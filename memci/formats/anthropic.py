@@ -126,8 +126,11 @@ def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
             names = {name: name if own else _unique(name, used[name]) for name in (call["id"] for call in calls)}
             if any(name != new for name, new in names.items()):
                 message = {**message, "tool_calls": [{**call, "id": names[call["id"]]} for call in calls]}  # noqa: PLW2901
-        elif message["role"] == "tool" and (name := names.get(message["tool_call_id"])) != message["tool_call_id"]:
-            message = {**message, "tool_call_id": name or safe_id(message["tool_call_id"])}  # noqa: PLW2901
+        elif message["role"] == "tool":
+            given = message["tool_call_id"]
+            name = names.get(given) or (given if native_of(message, NAME) is not None else safe_id(given))
+            if name != given:
+                message = {**message, "tool_call_id": name}  # noqa: PLW2901
         yield message
 
 
@@ -188,7 +191,8 @@ def _user(role: str, blocks: list[Item]) -> list[Message]:
 
 def _part(block: Item) -> Message:
     """Return a block of the user, or of a result, as a part of Chat Completions."""
-    source: Mapping[str, Any] = block.get("source") or {}
+    given = block.get("source")  # that of a search result is a text
+    source: Mapping[str, Any] = given if isinstance(given, dict) else {}
     match block.get("type"), source.get("type"):
         case "text", _:
             return {"type": "text", "text": str(block.get("text", ""))}

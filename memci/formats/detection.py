@@ -41,7 +41,7 @@ def format_of(item: Mapping[str, Any]) -> str | None:
         return gemini.NAME
     if kind == "message":
         return openai_responses.NAME
-    if isinstance(kind, str) and "role" not in item and _ITEM.fullmatch(kind):
+    if isinstance(kind, str) and _ITEM.fullmatch(kind):
         return openai_responses.NAME
     kinds = [part.get("type") for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     types = [each for each in kinds if isinstance(each, str)]

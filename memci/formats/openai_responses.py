@@ -22,7 +22,9 @@ from .envelope import call_of, content_of, enveloped, function_call, native_of, 
 
 NAME = "openai_responses"
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
-_OF_CLIENTS = frozenset({"mcp_approval_response", "item_reference", "compaction_trigger", "configuration_update"})
+_OF_CLIENTS = frozenset(
+    {"mcp_approval_response", "item_reference", "compaction_trigger", "configuration_update", "additional_tools"}
+)
 """types of opaque items that the client sends by itself"""
 
 
@@ -41,7 +43,7 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
             spoken.clear()
 
     for path, item in items:
-        kind = item.get("type", "message")
+        kind = item.get("type") or ("item_reference" if item.keys() <= {"id", "type"} else "message")
         if not isinstance(kind, str):
             raise InvalidMessage(f"{path}.type", f"expected a str, got {type(kind).__name__}")
         if kind == "message" and item.get("role") not in _ROLES:

@@ -10,6 +10,7 @@
     │   ├── Undone                         the page was there, and undo() took it back
     │   └── Erased                         the page was there, and was erased on request
     ├── OpConflict          ValueError     an op_id was used again with other messages
+    ├── Diverged            ValueError     a list of messages is not the one that is stored
     ├── ModelError          RuntimeError   a model did not return what it was asked for
     │   ├── ModelUnavailable               no answer: too slow, too busy, unreachable, or paused after failures
     │   ├── ModelRefused                   the provider refuses the request: its key, model name or content
@@ -150,6 +151,20 @@ class OpConflict(MemciError, ValueError):
     def __init__(self, op_id: str) -> None:
         super().__init__(f"op_id {op_id!r} was used before with other messages: use a new one")
         self.op_id = op_id
+
+
+class Diverged(MemciError, ValueError):
+    """A list of messages is not the one that is stored; nothing was stored.
+
+    *position* is the first item of the list that differs, or its length if more is stored. *turn* is the last turn
+    that both share wholly, None if there is none: `context.fork(id, at=turn)` goes on from there.
+    """
+
+    def __init__(self, position: int, turn: int | None) -> None:
+        how = "make a new context" if turn is None else f"fork it at turn {turn}"
+        super().__init__(f"the list differs from what is stored at item {position}: {how}, and sync that one")
+        self.position = position
+        self.turn = turn
 
 
 class ModelError(MemciError, RuntimeError):

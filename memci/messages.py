@@ -72,7 +72,7 @@ def plain(value: object, path: str = "message") -> Message:
     Raises:
         InvalidMessage: If *value* is none of these.
     """
-    if type(value) is dict:
+    if type(value) is dict or isinstance(value, Enveloped):
         return value
     if isinstance(value, str):
         return {"role": "user", "content": value}

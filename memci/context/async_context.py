@@ -111,6 +111,8 @@ class AsyncContext:
     render = _awaited(Context.render)
     request = _awaited(Context.request)
     append_turn = _awaited(Context.append_turn)
+    sync = _awaited(Context.sync)
+    known = _awaited(Context.known)
     answer = _awaited(Context.answer)
     answers = _awaited(Context.answers)
     recall_page = _awaited(Context.recall_page)

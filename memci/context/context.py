@@ -42,7 +42,7 @@ from ..history.reader import PageInfo, Reader
 from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
-from ..messages import Enveloped, Message, MessageLike, call_name, plain
+from ..messages import Enveloped, Message, MessageLike, call_name, check, plain
 from ..storage import SQLiteStorage, Storage
 from ..storage.audit import audit
 from ..storage.locks import HeldLock, check_seconds, hold
@@ -58,6 +58,7 @@ from .memory_client import MemoryClient
 from .memory_page import MemoryPage
 from .renderer import Renderer
 from .report import CacheMeter, Receipt, Report, report
+from .sync import SyncLog
 from .tool_dispatch import ToolDispatch
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ class Context:
         self._store, self._request, self._policy = store, request, policy
         self._given_memory, self._chat, self._clock = memory, chat, clock
         self._wait = wait
+        self._sync_log = SyncLog()
         self._held: HeldLock | None = None
         self.on_event = on_event
         """called with every `Event`, after it was committed; an error that it raises reaches the caller"""
@@ -513,6 +515,46 @@ class Context:
             if window.record.next_page >= client.due:
                 client.submit()
             return receipt
+
+    def sync(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        usage: object = None,
+        at: datetime | str | None = None,
+    ) -> builtins.list[Message]:
+        """Store what is new of a framework's list of *messages*, and return that. O(the list).
+
+        The list is the whole conversation as its owner has it, in any format; a system prompt in front of it that is
+        the context's own is passed over. Repeating a call stores nothing.
+
+        Args:
+            messages: All messages so far, oldest first.
+            usage: As in `append_turn`.
+            at: As in `append_turn`.
+
+        Raises:
+            Diverged: If the list is not what is stored, or shorter: it says where, and where to `fork`.
+            InvalidMessage: If a message is not what a provider accepts; nothing was stored.
+        """
+        if not isinstance(messages, Iterable) or isinstance(messages, str):
+            raise InvalidSetting("messages", f"expected a list of messages, got {brief(messages)}")
+        with self._usable():
+            self._parts.writer.check_revision()
+            window = self._parts.window
+            read = formats.read(messages, window.settings.format)
+            for position, message in enumerate(read):
+                check(message, f"messages[{position}]")
+            new = self._sync_log.new(read, window, self._parts.reader)
+            self.append_turn(*new, usage=usage, at=at)
+            return [*new]
+
+    def known(self, op_id: str) -> bool:
+        """Return whether an append of this *op_id* was stored here, also if it was taken back since. O(1)."""
+        if not isinstance(op_id, str) or not op_id:
+            raise InvalidSetting("op_id", f"expected a str that is not empty, got {brief(op_id)}")
+        with self._usable():
+            return self._storage.op(self.id, op_id) is not None
 
     # -- what the model may call
 

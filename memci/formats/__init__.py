@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from ..errors import InvalidMessage, InvalidSetting, brief
-from ..messages import Item, Message, call_name, calls_of, plain, tool_calls
+from ..messages import Enveloped, Item, Message, call_name, calls_of, plain, tool_calls
 from . import anthropic, gemini, openai_chat, openai_responses
 from .breakpoints import Stable
 from .detection import unwrapped
@@ -53,7 +53,7 @@ def read(
     found: list[tuple[str, str, Item]] = []
     for position, value in enumerate(values):
         path = f"messages[{position}]"
-        form, items = unwrapped(plain(value, path))
+        form, items = (openai_chat.NAME, [value]) if isinstance(value, Enveloped) else unwrapped(plain(value, path))
         whole = len(items) == 1
         form = form or _shared_form(items[0], default)
         found += [(form, path if whole else f"{path}[{at}]", item) for at, item in enumerate(items)]

@@ -116,6 +116,11 @@ class AsOf:
         """Yield the ops up to the close of the turn."""
         return (op for op in self.storage.ops(context) if op.first < self.record.head)
 
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        """Return the op if it was there at the close of the turn."""
+        op = self.storage.op(context, op_id)
+        return op if op is not None and op.first < self.record.head else None
+
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of the one context."""
         return [self.record]

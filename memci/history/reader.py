@@ -8,7 +8,7 @@ This module knows nothing of windows or tokens.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final, Literal
@@ -161,15 +161,23 @@ class Reader:
 
     def messages(self, record: ContextRecord) -> Iterator[Message]:
         """Yield every message that was neither taken back nor erased with its page, in order. O(messages)."""
-        gone = [
+        return (decode(entry.codec, entry.body) for entry in self.standing(record, 0, GONE))
+
+    def standing(self, record: ContextRecord, start: int, gone: Iterable[PageState]) -> Iterator[EntryRow]:
+        """Yield the entries from seq *start* on, without those of pages that are *gone*. O(entries + such pages)."""
+        spans = [
             span
-            for state in GONE
+            for state in gone
             for row in self._storage.pages(self._context, state=state)
             for span in row.spans(record.head)
         ]
-        gone.sort()
-        start = 0
-        for first, end in [*gone, (record.head, record.head)]:
-            for entry in self._storage.entries(self._context, start, first):
-                yield decode(entry.codec, entry.body)
+        for first, end in [*sorted(spans), (record.head, record.head)]:
+            yield from self._storage.entries(self._context, start, first)
             start = max(start, end)
+
+    def page_of(self, seq: int, record: ContextRecord) -> PageRow:
+        """Return the page that holds the entry *seq*. O(pages)."""
+        rows = (
+            row for row in self._storage.pages(self._context) if any(a <= seq < b for a, b in row.spans(record.head))
+        )
+        return next(rows)

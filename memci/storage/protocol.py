@@ -256,6 +256,10 @@ class Storage(Protocol):
         """Yield the ops of *context* by their first seq. O(ops)."""
         ...
 
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        """Return the op *op_id* of *context*, None if there is none. O(1)."""
+        ...
+
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context in the store, by id."""
         ...

@@ -83,6 +83,9 @@ class Split:
     def ops(self, context: str) -> Iterator[OpRow]:
         return self._inner.ops(context)
 
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        return self._inner.op(context, op_id)
+
     def contexts(self) -> Sequence[ContextRecord]:
         return [_outer(record) for record in self._inner.contexts()]
 

@@ -114,6 +114,9 @@ class PlainStore:
     def compactions(self, context: str) -> Iterator[CompactionRow]:
         return reversed(self.models[context].compactions if context in self.models else [])
 
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        return next((op for op in self.ops(context) if op.op_id == op_id), None)
+
     def ops(self, context: str) -> Iterator[OpRow]:
         return iter(self.models[context].ops.values() if context in self.models else ())
 

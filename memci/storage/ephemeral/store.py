@@ -165,6 +165,12 @@ class EphemeralStorage:
             rows = self._find(context)
             return iter([] if rows is None else sorted(rows.ops.values(), key=lambda op: (op.first, op.op_id)))
 
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        """Return one op. O(1)."""
+        with self._lock:
+            rows = self._find(context)
+            return None if rows is None else rows.ops.get(op_id)
+
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""
         with self._lock:

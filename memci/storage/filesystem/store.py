@@ -163,6 +163,11 @@ class FilesystemStorage:
         reading = self._reading(context)
         return iter(()) if reading is None else self._usable(iter(reading.ops()))
 
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        """Return one op. O(ops in its file), which are a 256th of all."""
+        reading = self._reading(context)
+        return None if reading is None else reading.op(op_id)
+
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""
         self._begin()

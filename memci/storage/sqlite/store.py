@@ -59,7 +59,7 @@ from .rows import (
     read_page,
 )
 from .schema import SCHEMA_VERSION
-from .write import PAGE_COLUMNS, SELECT_HEAD, apply, erase, replace_ticket, rows, scrub
+from .write import PAGE_COLUMNS, SELECT_HEAD, SELECT_OP, apply, erase, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 250
 """pages in the write-ahead log after which it is copied into the file"""
@@ -207,6 +207,11 @@ class SQLiteStorage:
         """Yield the ops by their first seq. O(ops) in memory."""
         nr = self._number(context)[0]
         return iter([read_op(context, row) for row in self._run(context, 0, rows, _SELECT_OPS, nr)])
+
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        """Return one op. O(1)."""
+        self._number(context)
+        return next((read_op(context, row) for row in self._run(context, 0, rows, SELECT_OP, context, op_id)), None)
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""

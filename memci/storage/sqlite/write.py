@@ -48,7 +48,7 @@ PAGE_COLUMNS = """
 id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
 crc"""
 _REPLACE_PAGE = f"REPLACE INTO page ({PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SELECT_OP = """
+SELECT_OP = """
 SELECT op_id, digest, first_seq, entries, op.crc FROM op JOIN context USING (nr) WHERE id = ? AND op_id = ?"""
 _INSERT_OP = "INSERT INTO op (nr, op_id, digest, first_seq, entries, crc) VALUES (?, ?, ?, ?, ?, ?)"
 _SELECT_OPS_BEFORE = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? AND first_seq <= ?"
@@ -112,7 +112,7 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
     """Write *transition* and return the number of its context, or the row of its op if that is known. O(rows)."""
     record, op = transition.record, transition.op
     if op is not None:
-        known = rows(connection, _SELECT_OP, record.id, op.op_id)
+        known = rows(connection, SELECT_OP, record.id, op.op_id)
         if known:
             return read_op(record.id, known[0])
     columns = (*record, crc(*record))

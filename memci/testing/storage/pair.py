@@ -98,6 +98,8 @@ class PairedStore:
             assert list(self.store.compactions(name)) == compactions, "compactions, newest first"
             ops = list(self.store.ops(name))
             assert sorted(ops) == sorted(self.known.ops(name)), "ops are known"
+            for op_id in (*(op.op_id for op in ops), "of no append"):
+                assert self.store.op(name, op_id) == self.known.op(name, op_id), "one op is found by its name"
             assert [op.first for op in ops] == sorted(op.first for op in ops), "ops come by their first seq"
             for state in (None, *PageState):
                 pages = list(self.known.pages(name, state=state))

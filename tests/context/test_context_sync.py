@@ -1,0 +1,119 @@
+"""Sync: a framework keeps the whole list, and the context stores what is new of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci import Context, EphemeralStorage, SQLiteStorage
+from memci.errors import Diverged, InvalidMessage, InvalidSetting
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+def turn(number: int) -> list[dict]:
+    return [{"role": "user", "content": f"question {number}"}, {"role": "assistant", "content": f"answer {number}"}]
+
+
+def opened(store=None, name: str = "alice", **settings) -> Context:
+    return Context.open(store or EphemeralStorage(), name, system="Be brief.", window=4_000, **settings)
+
+
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.booleans())
+def test_each_message_is_stored_once_whatever_the_steps(steps, front):
+    """Whatever grows between two calls is stored, and nothing twice."""
+    messages = [SYSTEM] if front else []
+    with opened() as context:
+        for step in steps:
+            new = [message for number in range(step) for message in turn(number)]
+            messages += new
+            assert context.sync(messages) == new
+            assert context.sync(messages) == []
+        assert list(context.messages()) == messages[front:]
+
+
+def test_it_goes_on_where_another_process_stopped(tmp_path):
+    """The place is found by what is stored, so that no cursor dies with a process."""
+    messages = [message for number in range(30) for message in turn(number)]
+    with opened(tmp_path / "agent.db") as context:
+        context.sync(messages[:41])
+    with opened(tmp_path / "agent.db") as context:
+        assert context.sync(messages) == messages[41:]
+        assert list(context.messages()) == messages
+
+
+@pytest.mark.parametrize(
+    ("changed", "position", "shared"),
+    [
+        (lambda each: [*each[:4], {"role": "user", "content": "another"}], 4, 1),
+        (lambda each: each[:5], 5, 1),
+        (lambda each: [{"role": "user", "content": "another"}, *each[1:]], 0, None),
+    ],
+)
+def test_a_list_that_diverged_says_where(changed, position, shared):
+    """What differs, or is missing at the end, is named; a fork at the turn takes the list."""
+    messages = [message for number in range(4) for message in turn(number)]
+    store = EphemeralStorage()
+    with opened(store) as context:
+        context.sync(messages)
+        with pytest.raises(Diverged) as caught:
+            context.sync([SYSTEM, *changed(messages)])
+        assert (caught.value.position, caught.value.turn) == (position + 1, shared)
+        assert list(context.messages()) == messages
+        if shared is not None:
+            with context.fork("other", at=shared) as fork:
+                fork.sync(changed(messages))
+                assert list(fork.messages()) == changed(messages)
+
+
+def test_what_was_taken_back_may_come_again_and_what_was_erased_counts_as_equal():
+    """An undo shortens the list; an erasure does not."""
+    messages = [message for number in range(4) for message in turn(number)]
+    with opened() as context:
+        context.sync(messages)
+        context.undo()
+        assert context.sync([*messages[:6], *turn(9)]) == turn(9)
+        context.erase(2)
+        assert context.sync([*messages[:6], *turn(9), *turn(10)]) == turn(10)
+
+
+def test_items_of_other_providers_are_compared_as_they_came():
+    """A list of Responses items grows by items; its position counts them."""
+    items = [
+        {"role": "user", "content": "Which trains?"},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
+        {"type": "function_call", "call_id": "c1", "name": "trains", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "the 9:15"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "At nine."}]},
+    ]
+    with opened(format="openai_responses") as context:
+        assert len(context.sync(items[:4])) == 3
+        assert [each["content"] for each in context.sync(items)] == ["At nine."]
+        assert context.render() == items
+        with pytest.raises(Diverged) as caught:
+            context.sync([*items[:3], {**items[3], "output": "another"}, items[4]])
+        assert caught.value.position == 3
+
+
+def test_what_is_wrong_with_a_list_is_said_before_anything_is_stored():
+    """A wrong message is named by its place, and nothing of the list is stored."""
+    with opened() as context:
+        with pytest.raises(InvalidMessage, match=r"messages\[2\]"):
+            context.sync([*turn(0), {"role": "robot", "content": "hi"}])
+        for wrong in ("Hi", 5):
+            with pytest.raises(InvalidSetting, match="messages"):
+                context.sync(wrong)
+        assert list(context.messages()) == []
+
+
+def test_an_append_is_known_by_its_name(tmp_path):
+    """`known` says what is stored, also of what was taken back, as of a turn and in a fork."""
+    with opened(SQLiteStorage(tmp_path / "agent.db")) as context:
+        context.append_turn(*turn(0), op_id="first")
+        context.append_turn(*turn(1), op_id="second")
+        with context.fork("other", at=0) as fork:
+            fork.append_turn(*turn(2), op_id="third")
+            assert (fork.known("second"), fork.known("third")) == (False, True)
+        context.undo()
+        assert context.known("second") and not context.known("third")
+        with pytest.raises(InvalidSetting, match="op_id"):
+            context.known("")

@@ -160,21 +160,21 @@ class AsOf:
         return snapshot
 
     def _state_of(self, state: WindowState, next_page: int) -> WindowState:
-        """Return *state* without the pages from *next_page* on, and without what providers reported.
+        """Return *state* without the pages that came or went later, and without what providers reported.
 
         What was shown at the close of the turn fitted the budget of that time. Without the reports, the budget is the
         largest that it can have been.
         """
-        gone = {
-            state: sum(1 for _ in self.storage.pages(self._context, last=next_page - 1, state=state)) for state in GONE
-        }
+        undone, erased = (
+            {row.index for row in self.storage.pages(self._context, last=next_page - 1, state=each)} for each in GONE
+        )
         return replace(
-            state.without(range(next_page, MAX_PAGE + 1)),
+            state.without(range(next_page, MAX_PAGE + 1)).without(undone | erased),
             tools=0,
             ratios=(),
             waiting=(),  # perhaps of later calls; a search of the entries finds the earlier ones
-            undone=gone[PageState.UNDONE],
-            erased=gone[PageState.ERASED],
+            undone=len(undone),
+            erased=len(erased),
         )
 
     def _first(self, record: ContextRecord) -> ContextRecord:

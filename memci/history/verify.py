@@ -1,6 +1,7 @@
 """Verifying: whether everything that a store holds of a context is there and consistent.
 
     entries      each is there, and its digest is right          pages    each entry is on exactly one page
+    marks        each pinned page, and each to be listed again, is one that can be shown
     compactions  each can be read; in the last one, each archived page is on exactly one line, and no other page
     ops          each names entries that are there
 
@@ -15,6 +16,8 @@ from ..storage import Storage
 from ..storage.codec import decode
 from ..storage.protocol import ContextRecord, PageRow, PageState
 from ..window import snapshot as snapshots
+from ..window.state import WindowState
+from .reader import GONE
 
 
 def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = lambda: None) -> Iterator[str]:
@@ -31,6 +34,7 @@ def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = l
         yield str(error)
         return
     yield from _pages(record, rows)
+    yield from _readable(_marked(record, rows))
     yield from _listed(compaction, rows)
     yield from _readable(_compactions(storage, record))
     yield from _readable(_ops(storage, record))
@@ -106,6 +110,13 @@ def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
     missing = sorted(set(range(1, record.next_page)) - {row.index for row in rows})
     if missing:
         yield f"pages {missing[:10]} were opened and are not there"
+
+
+def _marked(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
+    state = WindowState.loads(record.state)
+    gone = {row.index for row in rows if row.state in GONE}
+    if marked := sorted(gone.intersection((*state.pins, *state.relist))):
+        yield f"pages {marked[:10]} are pinned or to be listed, and were taken back or erased"
 
 
 def _listed(compaction: str | None, rows: Sequence[PageRow]) -> Iterator[str]:

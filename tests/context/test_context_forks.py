@@ -142,6 +142,22 @@ def test_fork_of_a_turn_has_no_pins_of_later_pages(storage):
     assert [page.index for page in fork.pages() if page.pinned] == []
 
 
+def test_fork_of_a_turn_has_no_pins_of_pages_that_were_undone_since(storage):
+    """A page that was pinned then and taken back later is not pinned in the fork: no compaction asks for it."""
+    context = talked(2, storage=storage)
+    context.pin(2)
+    context.archive(keep=0)
+    context.undo()
+    context.append_turn(*turn(3))
+
+    fork = context.fork("bob", at=1)
+    fork.append_turn(*turn(4))
+    fork.archive(keep=0)
+
+    assert [page.index for page in fork.pages() if page.pinned] == []
+    assert fork.verify() == []
+
+
 def test_fork_of_a_turn_knows_no_call_that_was_made_later(storage):
     """A result of a call of a later turn is refused in the fork, as one that no call asked for."""
     context = talked(1, storage=storage)

@@ -238,6 +238,7 @@ class Context:
             InvalidSetting: If there is such a context, or the lines are no whole export and no chat, or not signed with
                 *key*; it says where.
             InvalidMessage: If a message of a chat is not one that a provider accepts.
+            BudgetExceeded: If system, tools and a quarter for the open page do not fit the window; nothing is stored.
             StorageError: If it could not be stored.
         """
         from ..history.export_format import is_native
@@ -251,11 +252,13 @@ class Context:
         if not isinstance(lines, Iterable):
             raise InvalidSetting("file", f"expected lines of text, got {brief(lines)}")
         text = builtins.list(lines)
+        request = _request("", {"model": model, "window": window}, None, None, system=system, counter=counter)
         with _opened(store, read_only=False) as storage:
+            with_sidecar(storage)  # for the default memory: without it, what was stored could not be opened
             if key is None and not (text and is_native(text[0])):
                 text = builtins.list(exported_chat(read_chat(text), id or "", opening))
-            name = imported(storage, text, id=id, counter=counter, key=key)
-        return cls.open(store, name, window=window, system=system, model=model, counter=counter)
+            name = imported(storage, text, id=id, request=request, key=key)
+        return cls(store, request._replace(id=name), None, clock=system_clock)
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ before they are stored. This module knows nothing of files.
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from hmac import compare_digest
 from itertools import chain
@@ -57,12 +57,13 @@ def imported(
     lines: Iterable[str],
     *,
     id: str | None = None,  # noqa: A002
-    counter: Callable[[str], int] | None = None,
+    request: OpenRequest | None = None,
     key: bytes | None = None,
 ) -> str:
     """Store the context that *lines* hold, whole or not at all, and return its id (see `Context.import_`).
 
     O(lines), all of it in memory. *lines* are what `exported` returned, with or without newlines, of one context only.
+    With *request*, it must open as that asks (whatever its id), and what opening raises is raised before it is stored.
 
     Raises:
         InvalidSetting: If the lines are not what was exported, or not signed with *key*; it names the line. Or if there
@@ -71,7 +72,7 @@ def imported(
         SchemaTooNew: If a later memci wrote them.
         StorageError: If it could not be stored.
     """
-    found = list(transitions(lines, counter=counter, key=key))
+    found = list(transitions(lines, request=request, key=key))
     if len(found) != 1:
         raise InvalidSetting("file", f"expected one context, it has {len(found):,}: import each by itself")
     return committed(storage, found[0], id=id)
@@ -90,7 +91,7 @@ def committed(storage: Storage, transition: Transition, *, id: str | None = None
 
 
 def transitions(
-    lines: Iterable[str], *, counter: Callable[[str], int] | None = None, key: bytes | None = None
+    lines: Iterable[str], *, request: OpenRequest | None = None, key: bytes | None = None
 ) -> Iterator[Transition]:
     """Yield the transition that creates each context in *lines*, checked; they follow one another. O(lines).
 
@@ -103,13 +104,11 @@ def transitions(
     if first is None:
         raise InvalidSetting("file", f"it is empty: {_AGAIN}")
     while first is not None:
-        yield _transition(chain([first], numbered), counter, key)
+        yield _transition(chain([first], numbered), request, key)
         first = next(numbered, None)
 
 
-def _transition(
-    lines: Iterator[tuple[int, str]], counter: Callable[[str], int] | None, key: bytes | None
-) -> Transition:
+def _transition(lines: Iterator[tuple[int, str]], request: OpenRequest | None, key: bytes | None) -> Transition:
     """Return the transition of the first context in *lines*."""
     rows = _Rows(key)
     for number, text in lines:
@@ -123,7 +122,7 @@ def _transition(
             reason = error.reason if isinstance(error, InvalidSetting) else error
             raise InvalidSetting("file", f"line {number:,}: {reason}") from None
         if rows.last == "end":
-            return _proved(rows.transition, counter)
+            return _proved(rows.transition, request)
     raise InvalidSetting("file", f'it was cut: the line {{"kind":"end",…}} is missing: {_AGAIN}')
 
 
@@ -284,24 +283,30 @@ def _check_snapshot(row: CompactionRow, record: ContextRecord) -> None:
         check_state(snapshot.record)
 
 
-def _proved(transition: Transition, counter: Callable[[str], int] | None) -> Transition:
+def _proved(transition: Transition, request: OpenRequest | None) -> Transition:
     """Return *transition* if it makes a whole context that opens, with the tokens of its window counted again. O(rows).
 
     Raises:
         InvalidSetting: If it does not.
+        BudgetExceeded: If it leaves no room as *request* opens it.
     """
     record = transition.record
     scratch = EphemeralStorage()
     scratch.commit(transition)
     for problem in problems(scratch, record.id):
         raise InvalidSetting("file", f"context {record.id!r:.60}: {problem}")
+    counter = None if request is None else request.counter
     try:
         window = loaded(scratch, OpenRequest(record.id, counter=counter, read_only=True, recount=True)).window
     except BudgetExceeded:  # it was counted by a counter of its own, and is counted otherwise here
-        return transition
+        recounted = transition
     except MemciError as error:
         raise InvalidSetting("file", f"context {record.id!r:.60} would not open: {error}") from None
-    return _recounted(transition, window)
+    else:
+        recounted = _recounted(transition, window)
+    if request is not None:
+        loaded(scratch, request._replace(id=record.id, recount=True))
+    return recounted
 
 
 def _recounted(transition: Transition, window: Window) -> Transition:

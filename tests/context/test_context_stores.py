@@ -221,6 +221,16 @@ def test_store_without_a_sidecar_is_refused_a_memory():
     assert caught.value.name == "memory"
 
 
+def test_store_without_a_sidecar_is_refused_an_import():
+    """An import is opened with the default memory; where that can't be kept, nothing is stored."""
+    lines, storage = list(talked(2).export()), Bare()
+
+    with pytest.raises(InvalidSetting, match=r"Bare has no "):
+        Context.import_(storage, lines, counter=words)
+
+    assert storage.contexts() == []
+
+
 def test_store_without_a_sidecar_works_without_a_memory():
     """Such a store keeps, shows, erases and verifies contexts that have no memory."""
     context = Context.open(Bare(), id="alice", window=4_000, memory=NullMemory())

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage
-from memci.errors import InvalidSetting, LimitExceeded, SchemaTooNew
+from memci.errors import BudgetExceeded, InvalidSetting, LimitExceeded, SchemaTooNew
 from memci.history.export import exported
 from memci.history.export_format import Checksum, is_native, line_of
 from memci.history.import_ import imported
+from memci.history.loader import OpenRequest
 from memci.storage.codec import MAX_BYTES, digest
 
 from .kit import opened, turn, words
@@ -277,8 +278,8 @@ def test_import_counts_a_made_up_window_again():
     lines = resealed([line_of({**json.loads(line), "tokens": 1}) if '"entry"' in line else line for line in lines])
     storage, other = EphemeralStorage(), EphemeralStorage()
 
-    imported(other, LINES, counter=words)
-    imported(storage, lines, counter=words)
+    imported(other, LINES, request=OpenRequest("", counter=words))
+    imported(storage, lines, request=OpenRequest("", counter=words))
 
     assert opened(storage, window=None).report().tokens == opened(other, window=None).report().tokens
     exports = [json.loads(line)["text"] for line in exported(storage, "alice") if '"edition"' in line]
@@ -311,6 +312,34 @@ def test_import_when_a_line_is_no_text(line):
         imported(EphemeralStorage(), [line])
     with pytest.raises(InvalidSetting, match="line 1: expected a line of text"):
         Context.import_(EphemeralStorage(), [line], id="chat", window=4_000)
+
+
+@pytest.mark.parametrize("mark", ["pins", "relist"])
+def test_import_when_a_page_that_was_taken_back_is_marked(mark):
+    """A page that was undone can't come back at a compaction, so a file that pins or lists it is refused."""
+    lines = forged(0, state={**HEADER["state"], mark: [31]})
+
+    assert "pages [31] are pinned or to be listed, and were taken back or erased" in refused(lines)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"window": 300}, BudgetExceeded),
+        ({"system": "word " * 4_000}, BudgetExceeded),
+        ({"counter": lambda text: 40 * len(text.split())}, BudgetExceeded),
+        ({"window": -1}, InvalidSetting),
+        ({"system": 7}, InvalidSetting),
+    ],
+)
+def test_import_when_it_would_not_open_as_asked(given, error):
+    """A window, a system prompt or a counter with which the context does not open: it is not stored either."""
+    storage = EphemeralStorage()
+
+    with pytest.raises(error):
+        Context.import_(storage, LINES, **{"counter": words, **given})
+
+    assert storage.contexts() == []
 
 
 def test_import_when_a_listed_page_was_unloaded():

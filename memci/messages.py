@@ -129,6 +129,13 @@ def is_plain_chat(message: Message) -> bool:
     )
 
 
+def is_sent_as_it_is(message: Message) -> bool:
+    """Return whether Chat Completions takes *message* as it is: it came in that form, and is no result with media."""
+    return not isinstance(message, Enveloped) and not (
+        message.get("role") == "tool" and type(message.get("content")) is list
+    )
+
+
 def tool_calls(message: Message) -> list[Message]:
     """Return the tool calls of *message*, which was checked; [] if it has none."""
     return message.get("tool_calls") or []

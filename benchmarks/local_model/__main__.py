@@ -42,7 +42,6 @@ STEPS = ("page", "topics", "analysis", "concepts", "day", "conversation", "strat
 PROMPTS = (
     pages.PROMPT,
     episodes.THEMES_PROMPT,
-    episodes.EPISODE_PROMPT,
     facts.FACTS_PROMPT,
     facts.RELATIONS_PROMPT,
     days.DAY_PROMPT,

@@ -10,7 +10,7 @@ the archive or of storage.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..messages import Enveloped, Message, tool_calls
+from ..messages import Message, is_sent_as_it_is, tool_calls
 from .chapter import Chapter, Page
 from .messagelist import MessageNode
 from .toolgroups import ToolGroup, late_result
@@ -39,8 +39,8 @@ class ActiveChapter(Chapter):
         """the rendering, up to the open tool group; do not change it"""
         self.closed_view = 0
         """how many messages of it are those of closed pages, which stand before the others"""
-        self.enveloped = False
-        """whether a message that came in another provider's form stands here, or did"""
+        self.rewritten = False
+        """whether a message stands here, or did, that is not sent as it is"""
         self.open: Page | None = None
         """the page that messages are appended to; None: there is none"""
 
@@ -101,7 +101,7 @@ class ActiveChapter(Chapter):
         """Put *node* at the end of the open page. A result that no open call waits for is shown as data. O(1)."""
         assert self.open is not None, "a message belongs to a page"
         self.extend(self.open, node)
-        self.enveloped = self.enveloped or isinstance(node.message, Enveloped)
+        self.rewritten = self.rewritten or not is_sent_as_it_is(node.message)
         if node.message["role"] == "tool":
             self._append_result(node)
             return
@@ -124,7 +124,7 @@ class ActiveChapter(Chapter):
         for node in nodes:
             aside.append(node)
         aside.close()
-        self.enveloped = self.enveloped or aside.enveloped
+        self.rewritten = self.rewritten or aside.rewritten
         page = aside.detach(index)
         assert page.head is not None, "a page that comes back holds messages"
         later = [each for each in self if each.head is not None and each.head.seq > page.head.seq]

@@ -42,7 +42,7 @@ from ..history.reader import PageInfo, Reader
 from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
-from ..messages import Enveloped, Message, MessageLike, call_name, check, plain
+from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
 from ..storage import SQLiteStorage, Storage
 from ..storage.audit import audit
 from ..storage.locks import HeldLock, check_seconds, hold
@@ -426,9 +426,8 @@ class Context:
             window = self._parts.window
             if form != "openai_chat":
                 return formats.write(form, view[len(window.system.view) :])
-            if window.active.enveloped or Enveloped in map(type, pending_view):
-                return formats.write(form, view)
-            return view
+            as_it_is = not window.active.rewritten and all(map(is_sent_as_it_is, pending_view))
+            return view if as_it_is else formats.write(form, view)
 
     def request(
         self,

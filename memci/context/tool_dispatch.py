@@ -14,7 +14,7 @@ from ..history.writer import Writer
 from ..memory.backend import Recollection
 from ..messages import Message, call_body, call_name
 from ..text.sanitize import quoted
-from ..tools.recall_page import RECALL_PAGE, answer
+from ..tools.recall_page import RECALL_PAGE, Answer, answer
 from ..tools.search_memory import SEARCH_MEMORY
 from ..tools.search_memory import answer as found_answer
 from ..window.window import Window
@@ -38,30 +38,38 @@ class ToolDispatch:
         answers = []
         for call in calls:
             name, arguments = call_name(call), call_body(call).get("arguments")
+            media: tuple[Message, ...] = ()
             if name == RECALL:
-                text = self.text(arguments, own)
+                text, _, media = self._recalled(arguments, own, shows=True)
             elif name == SEARCH and SEARCH in self._window.tools:
                 text = self.found(arguments, own)
             else:
                 text = f"error: there is no tool {quoted(name[:60])} here"
             call_id = call.get("id")
             id_ = call_id if isinstance(call_id, str) else ""
-            answers.append({"role": "tool", "tool_call_id": id_, "content": text})
+            content = [{"type": "text", "text": text}, *media] if media else text
+            answers.append({"role": "tool", "tool_call_id": id_, "content": content})
         return answers
 
     def text(self, arguments: object, parts: int = 1) -> str:
         """Return the text that answers a recall with *arguments* (JSON), one of *parts* that share the room."""
+        return self._recalled(arguments, parts, shows=False).text
+
+    def _recalled(self, arguments: object, parts: int, *, shows: bool) -> Answer:
+        """Return what answers a recall; with media if the answer *shows* them."""
         window = self._window
-        text, index = answer(
+        found = answer(
             arguments,
             lambda asked: page_text(window, self._reader, asked.index, asked.entry),
             room=window.answer_room // parts,
             count=window.count,
             nonce=window.state.nonce,
+            media_room=window.media_room // parts,
+            weigh=window.weigh if shows else None,
         )
-        if index is not None and index not in window.rows:
-            self._writer.recalled(index)
-        return text
+        if found.page is not None and found.page not in window.rows:
+            self._writer.recalled(found.page)
+        return found
 
     def found(self, arguments: object, parts: int = 1) -> str:
         """Return the text that answers a search with *arguments* (JSON), one of *parts* that share the room."""

@@ -9,7 +9,7 @@ their provider can read (reasoning, opaque items). This module knows nothing of 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..messages import Enveloped, Item, Message
+from ..messages import Enveloped, Item, Message, is_sent_as_it_is
 from .breakpoints import Stable
 
 NAME = "openai_chat"
@@ -23,8 +23,7 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
 def write(messages: Sequence[Message]) -> list[Item]:
     """Return *messages* as they are sent: those that came in another form without their reasoning.
 
-    Results have only text here: the images and files of those that came in another form are shown behind them, as the
-    user's.
+    Results have only text here: their images and files are shown behind them, as the user's.
     """
     items: list[Item] = []
     media: list[Message] = []
@@ -32,11 +31,13 @@ def write(messages: Sequence[Message]) -> list[Item]:
         if media and message["role"] != "tool":
             items.append({"role": "user", "content": [*media]})
             media.clear()
-        if not isinstance(message, Enveloped):
+        if is_sent_as_it_is(message):
             items.append(message)
             continue
-        item = {key: value for key, value in message.items() if key != "reasoning"}
-        if item["role"] == "tool" and isinstance(item["content"], list):
+        own = isinstance(message, Enveloped)
+        item = {key: value for key, value in message.items() if not own or key != "reasoning"}
+        parts = item["content"] if item["role"] == "tool" else None
+        if isinstance(parts, list) and (own or any(part["type"] != "text" for part in parts)):
             media += [part for part in item["content"] if part["type"] != "text"]
             texts = [part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in item["content"]]
             item["content"] = "\n".join(texts)

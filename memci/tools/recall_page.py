@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..chapters.chapter import Entry
 from ..errors import CorruptRecord, PageNotFound, StorageBusy, StorageUnavailable
@@ -104,44 +104,80 @@ def parsed(arguments: object) -> PageRequest | str:
     return PageRequest(given["index"], given.get("entry"), given.get("offset"))
 
 
-def answer(
-    arguments: object, read: ReadPage, *, room: int, count: Callable[[str], int], nonce: str
-) -> tuple[str, int | None]:
-    """Return the text that answers one call of `recall_page`, and the index of the page that was read.
+class Answer(NamedTuple):
+    """What answers one call."""
 
-    The index is None if nothing was quoted: after a mistake, for a page that the window shows in full, and for one that
+    text: str
+    page: int | None = None
+    """the page that was read"""
+    media: tuple[Message, ...] = ()
+    """images, files and audio of the entries that the text quotes"""
+
+
+def answer(
+    arguments: object,
+    read: ReadPage,
+    *,
+    room: int,
+    count: Callable[[str], int],
+    nonce: str,
+    media_room: int = 0,
+    weigh: Callable[[Message], int] | None = None,
+) -> Answer:
+    """Return what answers one call of `recall_page`: the text, and the media of what it quotes.
+
+    The page is None if nothing was quoted: after a mistake, for a page that the window shows in full, and for one that
     can't be read just now. The answer says so, and a page that can't be read is logged as well.
 
-    It costs at most *room* tokens, as *count* counts them; *nonce* is the random word in its frame.
+    The text costs at most *room* tokens, as *count* counts them; *nonce* is the random word in its frame. The media
+    costs at most *media_room*, as *weigh* says of a message: what is too large is named with the call that reads it.
 
     Raises:
         HandlePoisoned: If the store must be opened again.
     """
     asked = parsed(arguments)
     if isinstance(asked, str):
-        return asked, None
+        return Answer(asked)
     try:
         page = read(asked)
     except PageNotFound as error:
-        return f"error: {error.args[0]}. Recall only pages that the contents list.", None
+        return Answer(f"error: {error.args[0]}. Recall only pages that the contents list.")
     except (CorruptRecord, StorageBusy, StorageUnavailable) as error:
         _log.warning("page #%d can't be read: %s", asked.index, type(error).__name__)
         why = "is damaged" if isinstance(error, CorruptRecord) else "can't be reached just now: try again later"
-        return f"error: page #{asked.index} was not read, since what is stored {why}. It is not empty.", None
+        return Answer(f"error: page #{asked.index} was not read, since what is stored {why}. It is not empty.")
     ordinals = [entry.ordinal for entry, _ in page.entries]
     first = asked.entry if asked.entry is not None else (ordinals[0] if ordinals else 1)
     if page.in_window:
         if first not in page.clipped or asked.entry is None:
-            return _shown(page), None
+            return Answer(_shown(page))
     elif first not in ordinals:
-        return f"error: page #{page.index} has the entries {ordinals[0]} to {ordinals[-1]}, not {first}.", None
+        return Answer(f"error: page #{page.index} has the entries {ordinals[0]} to {ordinals[-1]}, not {first}.")
     chosen = [
         each for each in page.entries if each[0].ordinal == first or (not page.in_window and each[0].ordinal > first)
     ]
     start, length = asked.offset or 0, len(quotable(chosen[0][1])[0])
     if start > length:
-        return f"error: entry {first} of page #{page.index} has {length:,} characters, not {start:,}.", None
-    return _quotation(page, chosen, start, room=room, count=count, nonce=nonce), page.index
+        return Answer(f"error: entry {first} of page #{page.index} has {length:,} characters, not {start:,}.")
+    text, whole = _quotation(page, chosen, start, room=room, count=count, nonce=nonce)
+    media: list[Message] = []
+    for entry, message in chosen[:whole] if weigh is not None else ():
+        parts = media_of(message)
+        cost = sum(weigh({"role": "user", "content": [part]}) for part in parts) if weigh is not None else 0
+        if parts and cost <= media_room:
+            media += parts
+            media_room -= cost
+            text += f"\nmedia: {len(parts)} of entry {entry.ordinal} follow"
+        elif parts:
+            call = _call(page.index, entry.ordinal, None)
+            text += f"\nmedia: entry {entry.ordinal} has some for {cost:,} tokens, {media_room:,} are free now: {call}"
+    return Answer(text, page.index, tuple(media))
+
+
+def media_of(message: Message) -> list[Message]:
+    """Return the parts of *message* that are media: images, files, audio."""
+    content = message.get("content")
+    return [part for part in content if part["type"] in _MEDIA] if isinstance(content, list) else []
 
 
 def functions(answer_text: Callable[[object], str]) -> dict[str, Callable[..., str]]:
@@ -182,7 +218,8 @@ def _quotation(
     room: int,
     count: Callable[[str], int],
     nonce: str,
-) -> str:
+) -> tuple[str, int]:
+    """Return the text, and how many of the *chosen* entries it quotes whole."""
     ordinals = [entry.ordinal for entry, _ in page.entries]
     of = (
         f"of {ordinals[0]} to {ordinals[-1]}"
@@ -191,7 +228,7 @@ def _quotation(
     )
     left = room - _CLOSING - count(_opening(page, ordinals[0], ordinals[-1], of)) - count(framed("recall", nonce, ""))
     lines: list[str] = []
-    following = ""
+    whole, following = 0, ""
     last = chosen[0][0].ordinal
     for (entry, message), start in zip(chosen, chain([offset], repeat(0)), strict=False):
         text, is_json = quotable(message)
@@ -201,6 +238,7 @@ def _quotation(
         line = f"{label}: {quoted(text[start:])}" if len(text) - start < 8 * left else ""
         if line and count(line) <= left:
             lines.append(line)
+            whole += not start
             left -= count(line)
             last = entry.ordinal
             continue
@@ -215,7 +253,7 @@ def _quotation(
         break
     opening = _opening(page, chosen[0][0].ordinal, last, of)
     body = framed("recall", nonce, "\n".join([opening, *lines]))
-    return f"{body}\nnext: {following}" if following else body
+    return (f"{body}\nnext: {following}" if following else body), whole
 
 
 def _opening(page: RecalledPage, first: int, last: int, of: str) -> str:

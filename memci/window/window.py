@@ -18,7 +18,7 @@ from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import interrupted, late_result
 from ..errors import InvalidSetting
-from ..messages import Enveloped, Message, call_name, tool_calls
+from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
@@ -37,6 +37,8 @@ _CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
 """what Anthropic counts beside that; the other providers' number includes what was cached"""
 _MOST_REPORTED = 10**12
 """tokens that a request can have cost"""
+_FRAMING = 4
+"""tokens of a message without a text"""
 ANSWER_FRAMING = 16
 """Tokens that an answer costs as a message, besides its text."""
 
@@ -74,10 +76,13 @@ class Window:
     def weigh(self, message: Message) -> int:
         """Return what *message* costs in a request, in tokens.
 
-        What only a provider can read of it (signatures, encrypted reasoning) is about a token for 4 characters.
+        What only a provider can read of it (signatures, encrypted reasoning) is about a token for 4 characters. One
+        that is not sent as it is may become two, as a result with images does.
         """
         tokens = message_tokens(message, self.count, self.settings.model)
-        return tokens + len(message.native.hidden) // 4 if isinstance(message, Enveloped) else tokens
+        if is_sent_as_it_is(message):
+            return tokens
+        return tokens + _FRAMING + (len(message.native.hidden) // 4 if isinstance(message, Enveloped) else 0)
 
     def _recompute(self) -> None:
         """Recompute values that depend on state or compaction, not on appends."""
@@ -143,6 +148,12 @@ class Window:
         budget, settings = self.limits.budget, self.settings
         room = budget - self.fixed - settings.contents_tokens - self.active.open_tokens
         return max(SMALLEST, min(settings.window // 4, self.clip_limit // 4, room) - ANSWER_FRAMING)
+
+    @property
+    def media_room(self) -> int:
+        """Tokens that media in answers may cost now, beside their text and the open page."""
+        used = self.fixed + self.settings.contents_tokens + self.active.open_tokens
+        return max(0, self.limits.budget - used - self.answer_room - ANSWER_FRAMING)
 
     @property
     def crowded(self) -> bool:

@@ -10,13 +10,19 @@ from hypothesis import strategies as st
 from memci import Context, EphemeralStorage, PageNotFound
 from memci.chapters.chapter import Entry
 from memci.errors import StorageError, Undone
-from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, answer, functions, parsed, quotable
+from memci.tools import recall_page
+from memci.tools.recall_page import RECALL_PAGE, PageRequest, RecalledPage, functions, parsed, quotable
 from memci.tools.search_memory import SEARCH_MEMORY
 from tests.hostile_texts import HOSTILE
 
 NONCE = "1f9a03c2"
 NEXT = re.compile(r"next: recall_page\((\{.*\})\)")
 QUOTED = re.compile(r"(\d+) (user|assistant|tool)( \(json\))?(?: from character ([\d,]+))?: (\".*\")")
+
+
+def answer(*arguments, **room):
+    """Return the text of an answer, and the page that was read."""
+    return recall_page.answer(*arguments, **room)[:2]
 
 
 def quarters(text: str) -> int:

@@ -65,6 +65,8 @@ class Bomb:
         """which of them was the first to execute a line of a file"""
         self.place = ""
         """where it went off"""
+        self.dropped = False
+        """whether it went off in a finalizer: Python drops what that raises, and no code can pass it on"""
 
     @property
     def went_off(self) -> bool:
@@ -73,11 +75,20 @@ class Bomb:
     def around(self, act: Callable[[], object]) -> BaseException | None:
         """Call *act* and return what it raised."""
         watch = _monitored if sys.version_info >= (3, 12) else _traced
+        unraisable, sys.unraisablehook = sys.unraisablehook, self._ignored
         try:
             watch(act, self._executed)
         except BaseException as error:  # whatever it is: it is what the test is about
             return error
+        finally:
+            sys.unraisablehook = unraisable
         return None
+
+    def _ignored(self, unraisable: Any) -> None:
+        if self.went_off and unraisable.exc_type is self._raises:
+            self.dropped = True
+        else:
+            sys.__unraisablehook__(unraisable)
 
     def _executed(self, code: CodeType, line: int) -> None:
         if line in _guards(code.co_filename):
@@ -213,6 +224,8 @@ def _raised(case: Case, folder: Path, legal: Sequence[State], happened: list[str
     error = bomb.around(site.play)
     if not bomb.went_off:
         happened.append("did not go off")
+    elif error is None and bomb.dropped:  # that of a store of an earlier case, perhaps, which is collected just now
+        happened.append(f"{case.kind} in a finalizer")
     elif error is None:
         happened.append(f"{case.kind} went no further")
         if case.kind != "MemoryError":  # a compaction that fails after its append was stored is tried again later

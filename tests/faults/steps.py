@@ -106,19 +106,26 @@ def lived(batch: Batch) -> tuple[int, Counter[str], list[str]]:
         phases=[Phase.generate, Phase.shrink] if patient else [Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    violations, told = [], io.StringIO()
+    violations: list[str] = []
+    told = io.StringIO()
     try:
         with redirect_stdout(told):
             run_state_machine_as_test(machine, settings=how)
     except BaseException as error:  # a failing example, whatever it raises
         if counted.over and not patient:  # hypothesis takes an example that ends by the clock for a flaky one
             return counted.steps, _met(name, counted), []
-        steps = "\n".join([*getattr(error, "__notes__", []), told.getvalue()])
-        places = " ← ".join(
-            f"{Path(at.filename).name}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__)[:-7:-1]
-        )
-        violations.append(f"{name}, seed {batch.seed}: {error!r:.1000} at {places}\n{steps:.4000}")
+        failures = getattr(error, "exceptions", (error,))  # several ways to fail come as a group
+        violations = [f"{name}, seed {batch.seed}: {_sentence(each, told.getvalue())}" for each in failures]
     return counted.steps, _met(name, counted), violations
+
+
+def _sentence(error: BaseException, told: str) -> str:
+    """Return what *error* is and where it came from, and then the steps that lead to it."""
+    steps = "\n".join([*getattr(error, "__notes__", []), told])
+    places = " ← ".join(
+        f"{Path(at.filename).name}:{at.lineno}" for at in traceback.extract_tb(error.__traceback__)[:-7:-1]
+    )
+    return f"{error!r:.1000} at {places}\n{steps:.4000}"
 
 
 def _met(name: str, counted: Any) -> Counter[str]:

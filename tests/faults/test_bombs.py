@@ -77,6 +77,33 @@ def test_a_flaw_of_a_store_is_noticed(flaw, kind, expected, monkeypatch):
     assert any(expected in violation for violation in found)
 
 
+class Finalized:
+    """Executes many lines of the package when it is dropped."""
+
+    def __del__(self):
+        for _ in range(100):
+            checked()
+
+
+class Dropping(SQLiteStorage):
+    """Drops an object with a finalizer in each commit."""
+
+    def commit(self, transition):
+        Finalized()
+        return super().commit(transition)
+
+
+def test_what_a_finalizer_raises_is_not_swallowed_by_the_store(monkeypatch):
+    """Python drops what a finalizer raises: that is counted, and is no broken promise."""
+    monkeypatch.setitem(ON_DISK, "Dropping", lambda folder: Dropping(folder / "agent.db"))
+    middle = known("Dropping", "append").lines // 2
+
+    happened, found = exploded(Case("Dropping", "append", "KeyboardInterrupt", middle))
+
+    assert "KeyboardInterrupt in a finalizer" in happened
+    assert found == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("store", "act"), [("ephemeral", "pin"), ("sqlite", "recall")])
 def test_an_act_executes_the_same_lines_each_time(store, act):

@@ -5,6 +5,7 @@ import json
 from typing import ClassVar
 
 import pytest
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from rich.console import Console
 
@@ -245,6 +246,28 @@ def test_a_machine_that_fails_is_noticed():
     assert violation.startswith("Wrong, seed 7: AssertionError")
     assert "it holds no longer" in violation
     assert "state.step()" in violation
+
+
+class WrongTwice(RuleBasedStateMachine):
+    """Breaks two promises."""
+
+    @rule(first=st.booleans())
+    def step(self, first):
+        if first:
+            raise LookupError("it is lost")
+        raise TimeoutError("it hangs")
+
+
+def test_a_machine_that_fails_in_two_ways_is_noticed():
+    """Each way to fail is told by itself, with its own steps."""
+
+    _, _, violations = lived(Batch(f"{__name__}:WrongTwice", 7, until=1e12, lives=20))
+
+    lost, hangs = sorted(violations)
+    assert "LookupError('it is lost') at test_runner.py" in lost
+    assert "state.step(first=True)" in lost
+    assert "TimeoutError('it hangs') at test_runner.py" in hangs
+    assert "state.step(first=False)" in hangs
 
 
 def test_a_batch_ends_with_its_time():

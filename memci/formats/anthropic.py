@@ -69,12 +69,7 @@ def write(messages: Sequence[Message]) -> list[Item]:
     """
     items = joined(_with_unique_ids(messages), NAME, _made, "content", _blocks)
     for at, item in enumerate(items):
-        blocks = item["content"]
-        if isinstance(blocks, str):
-            kept: Any = blocks if blocks.strip() else NO_TEXT
-        else:
-            kept = [block for block in blocks if not _is_empty(block)] or NO_TEXT
-        if len(kept) != len(blocks):
+        if (kept := _not_empty(item["content"]) or NO_TEXT) != item["content"]:
             items[at] = {**item, "content": kept}
     if items and items[0]["role"] == "assistant":
         items.insert(0, {"role": "user", "content": NO_TEXT})
@@ -138,8 +133,18 @@ def _unique(call_id: str, times: int) -> str:
     return safe_id(call_id if times == 1 else f"{call_id}~{times}")
 
 
-def _is_empty(block: Item) -> bool:
-    return block.get("type") == "text" and not str(block.get("text") or "").strip()
+def _not_empty(content: str | list[Item]) -> str | list[Item]:
+    """Return *content* without empty texts, also those within a result."""
+    if isinstance(content, str):
+        return content if content.strip() else ""
+    kept = []
+    for block in content:
+        inside = block.get("content") if block["type"] == "tool_result" else None
+        if isinstance(inside, list):
+            kept.append({**block, "content": _not_empty(inside)})
+        elif block["type"] != "text" or str(block.get("text") or "").strip():
+            kept.append(block)
+    return kept
 
 
 def _native(role: str, content: object, *, joins: bool = False) -> Native:

@@ -12,7 +12,7 @@ module knows nothing of other formats than its own and that of Chat Completions.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
@@ -84,8 +84,17 @@ def write(messages: Sequence[Message]) -> list[Item]:
     A message that came in this format stands as it came, but for empty texts, which are refused. The user speaks first,
     the results of one step are in one content, and so is what the model says in a row.
     """
-    names = {call["id"]: call_of(call)[0] for message in messages for call in tool_calls(message)}
-    items = joined(messages, NAME, lambda message: _made(message, names), "parts", list, apart="model")
+    names: dict[str, str] = {}  # of the calls before, by their ids, which may come again in a later message
+
+    def made(message: Message) -> Item:
+        return _made(message, names)
+
+    def named() -> Iterator[Message]:
+        for message in messages:
+            names.update((call["id"], call_of(call)[0]) for call in tool_calls(message))
+            yield message
+
+    items = joined(named(), NAME, made, "parts", list, apart="model")
     for at, item in enumerate(items):
         if any(map(_is_empty, item["parts"])):
             said = [part for part in item["parts"] if not _is_empty(part)]

@@ -161,7 +161,8 @@ def _made(message: Message, kinds: Mapping[str, str]) -> list[Item]:
     role, content = message["role"], message.get("content") or message.get("refusal") or ""
     if role == "tool":
         output = content if isinstance(content, str) else [_made_part(part) for part in content]
-        call_id = safe_id(message["tool_call_id"], plain=False)
+        given = message["tool_call_id"]  # that of a call that came in this format stays
+        call_id = given if given in kinds else safe_id(given, plain=False)
         return [{"type": kinds.get(call_id, "function_call_output"), "call_id": call_id, "output": output}]
     items: list[Item] = []
     if role != "assistant":

@@ -9,6 +9,7 @@ from memci import Context, EphemeralStorage, InvalidMessage, SQLiteStorage
 from memci.errors import InvalidSetting
 from memci.formats import FORMATS
 from memci.messages import Enveloped
+from memci.testing.formats import problems
 
 USER = {"role": "user", "content": "Which trains go to Oslo?"}
 ARGUMENTS = {"to": "Oslo", "day": "today"}
@@ -255,3 +256,38 @@ def test_an_envelope_is_a_message_with_its_items():
         first, second, *_ = context.messages()
         assert not isinstance(first, Enveloped) and isinstance(second, Enveloped)
         assert second.native.items == STEPS["anthropic"][:1]
+
+
+def test_what_one_provider_takes_is_written_as_another_reads_it():
+    """Images, files, audio and refusals are written in what the target has for them, else named."""
+    parts = [
+        {"inlineData": {"mimeType": "image/png", "data": "-_8="}},
+        {"inlineData": {"mimeType": "text/csv", "data": "YSxi"}},
+        {"inlineData": {"mimeType": "application/pdf", "data": "JVBERg=="}},
+        {"inlineData": {"mimeType": "audio/wav", "data": "UklGRg=="}},
+    ]
+    refusal = {"role": "assistant", "content": [{"type": "refusal", "refusal": "I can't."}]}
+    with opened() as context:
+        context.append_turn({"role": "user", "parts": parts}, refusal)
+        asked, answered = context.render(format="anthropic")
+        image, table, pdf, audio = asked["content"]
+
+        assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "+/8="}
+        assert table["source"] == {"type": "text", "media_type": "text/plain", "data": "a,b"}
+        assert pdf["source"] == {"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="}
+        assert audio == {"type": "text", "text": "[input_audio]"}
+        for target in FORMATS:
+            assert "I can't." in json.dumps(context.render(format=target)[-1])
+        assert answered["role"] == "assistant"
+
+
+def test_an_interrupted_call_is_answered_for_every_provider():
+    """A stand-in for a result has the type and the id that its call wants."""
+    custom = {"type": "custom_tool_call", "call_id": "c" * 70, "name": "sh", "input": "ls"}
+    native = {"role": "model", "parts": [{"functionCall": {"name": "trains", "args": {}}, "thoughtSignature": "CpYB"}]}
+    with opened() as context:
+        context.append_turn(USER, custom, "Stop.", native, "Stop.")
+        for target in FORMATS:
+            assert problems(target, context.request(format=target)) == []
+        answer = context.render(format="gemini")[5]["parts"][0]["functionResponse"]
+        assert answer["name"] == "trains" and "id" not in answer

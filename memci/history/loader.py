@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..chapters.contents import ContentsPage
-from ..errors import BudgetExceeded, InvalidSetting, MemciError, StorageBusy, WriteConflict, brief
+from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError, StorageBusy, WriteConflict, brief
 from ..messages import Message
 from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
@@ -35,6 +35,7 @@ from ..window.state import WindowState
 from ..window.window import Window
 from .page_reader import as_nodes
 from .reader import Reader
+from .verify import page_problems
 
 if TYPE_CHECKING:
     from ..settings import Settings
@@ -205,6 +206,8 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
     """Put the active pages of the store and the Contents Page *contents* into *window*. O(messages in the window)."""
     record = window.record
     rows = sorted(storage.pages(record.id, state=PageState.ACTIVE), key=lambda row: row.spans(record.head))
+    for problem in page_problems(record, rows):
+        raise CorruptRecord(record.id, 0, problem)
     rows.sort(key=lambda row: row.index == record.open_page)
     entries = reader.all_entries(rows, record.head)
     for row in rows:

@@ -55,6 +55,18 @@ def page_problem(row: PageRow, record: ContextRecord) -> str | None:
     return None
 
 
+def page_problems(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
+    """Yield what is wrong with *rows*: pages of the context of *record*, the open one among them. O(rows)."""
+    yield from filter(None, (page_problem(row, record) for row in rows))
+    if record.open_page is not None and all(row.index != record.open_page for row in rows):
+        yield f"page #{record.open_page} is open and is not there"
+    reached = 0
+    for first, end, index in sorted((*span, row.index) for row in rows for span in row.spans(record.head)):
+        if first < reached:
+            yield f"entry {first} is on page #{index} and on another one"
+        reached = max(reached, end)
+
+
 def _readable(found: Iterator[str]) -> Iterator[str]:
     """Yield the problems *found*; an error on the way is a problem, too."""
     try:
@@ -96,14 +108,11 @@ def _entries(storage: Storage, record: ContextRecord, on_entry: Callable[[], Non
 
 
 def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
-    yield from filter(None, (page_problem(row, record) for row in rows))
-    held = sorted((*span, row.index) for row in rows for span in row.spans(record.head))
+    yield from page_problems(record, rows)
     reached = 0
-    for first, end, index in held:
+    for first, end in sorted(span for row in rows for span in row.spans(record.head)):
         if first > reached:
             yield f"entries {reached} to {first - 1} are on no page"
-        if first < reached:
-            yield f"entry {first} is on page #{index} and on another one"
         reached = max(reached, end)
     if reached != record.head:
         yield f"the pages end at entry {reached}, the context at {record.head}"

@@ -12,6 +12,7 @@ import pytest
 import memci
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import CorruptRecord, HandlePoisoned, MemciError, StorageBusy, StorageUnavailable
+from memci.storage.protocol import PageState, Transition
 
 from .kit import again, call, opened, talked, turn, words
 
@@ -212,6 +213,25 @@ def test_file_that_was_swapped_under_an_open_context_takes_no_more(name, swap, t
             context.append_turn(*turn(1))
         with pytest.raises(HandlePoisoned):
             list(context.messages())
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [({"first": 0}, "entry 0 is on page #2 and on another one"), ({"state": PageState.UNLOADED}, "page #2 is open and")],
+    ids=["two pages with one message", "no open page"],
+)
+def test_pages_that_contradict_one_another_are_corrupt(change, problem):
+    """Each row may be what was written, and still not fit the others: the context says so when it is opened."""
+    storage = EphemeralStorage()
+    context = opened(storage)
+    context.append_turn(*turn(1))
+    context.append_turn(*turn(2))
+    record, _ = storage.load(context.id)
+    [page] = storage.pages(context.id, first=2)
+    storage.commit(Transition(record.head, record._replace(revision=record.revision + 1), pages=(page._replace(**change),)))
+
+    with pytest.raises(CorruptRecord, match=problem):
+        opened(storage)
 
 
 def test_no_clock_is_read():

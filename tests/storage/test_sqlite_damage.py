@@ -1,8 +1,8 @@
 """SQLiteStorage tells of each byte that is not what it wrote."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
@@ -135,6 +135,46 @@ def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, ta
                 assert context.verify() or everything(context) == before, f"byte {place}"
         except MemciError:
             continue
+
+
+@pytest.mark.parametrize("tree", ["page_active", "entry"])
+def test_no_damage_of_a_tree_gives_a_row_twice_or_another_one(tmp_path: Path, tree: str) -> None:
+    """What leads to a row may lead to any other row: it is the one that was asked for, or CorruptRecord."""
+    path = tmp_path / "whole.db"
+    for name in "ab":
+        with Context.open(path, id=name, window=2_000) as context:
+            for i in range(6):
+                context.append_turn(f"question {i} " * 4, "answer")
+            context.archive(keep=3)
+    with closing(SQLiteStorage(path)) as storage:
+        before = found_by(storage, tree)
+    whole = path.read_bytes()
+
+    [[root]] = execute(path, "SELECT rootpage FROM sqlite_schema WHERE name = ?", tree)
+    assert isinstance(root, int)
+    start = (root - 1) * 4096
+    cells = range(start + 8, start + 8 + 2 * int.from_bytes(whole[start + 3 : start + 5], "big"), 2)
+    pointers = [(at, whole[other : other + 2]) for at in cells for other in (at - 2, at + 2, at + 6) if other in cells]
+    keys = [(at, bytes([whole[at] ^ 1 << bit])) for at in range(start + 4066, start + 4096) for bit in range(0, 8, 3)]
+    errors = 0
+    for at, content in [*pointers, *keys]:
+        path.write_bytes(whole[:at] + content + whole[at + len(content) :])
+        with closing(SQLiteStorage(path, read_only=True)) as storage:
+            try:
+                found = found_by(storage, tree)
+            except CorruptRecord:
+                errors += 1
+            else:
+                assert found == [row for row in before if row in found], f"byte {at}"
+            with suppress(MemciError):
+                Context.view(storage, id="a")
+    assert errors > len(cells)
+
+
+def found_by(storage: SQLiteStorage, tree: str) -> Sequence[object]:
+    if tree == "entry":
+        return list(storage.entries("a", containing=b"question"))
+    return list(storage.pages("a", state=PageState.ACTIVE))
 
 
 def everything(context: Context) -> object:

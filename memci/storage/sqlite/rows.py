@@ -83,7 +83,7 @@ def read_batch(
     try:
         for columns in cursor:
             if containing is not None:
-                seq = columns[0] - (owner << 40)
+                seq = max(seq, columns[0] - (owner << 40))  # in a damaged tree a row may come twice: it is refused
             entries.append(read_entry(context, seq, owner, nr, columns))
             size += len(entries[-1].body)
             seq += 1

@@ -447,6 +447,9 @@ class SQLiteStorage:
                 found = self._run(context, 0, rows, _PAGES_IN_STATE, key, span_end, int(state))
             for row in found:
                 page = read_page(context, row)
+                if row[0] >> 32 != nr or not first <= page.index < end or state not in (None, page.state):
+                    reason = f"page #{page.index} was found where another page belongs: an index of the file is damaged"
+                    raise CorruptRecord(context, page.first, reason)
                 first = page.index + 1
                 yield page
             if len(found) < BATCH_ROWS:

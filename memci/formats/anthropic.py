@@ -23,6 +23,7 @@ from .envelope import (
     NO_TEXT,
     arguments_as_object,
     as_user,
+    body_of,
     call_of,
     content_of,
     enveloped,
@@ -35,6 +36,8 @@ from .envelope import (
 )
 
 NAME = "anthropic"
+_IDS = {("assistant", "tool_use"): "id", ("user", "tool_result"): "tool_use_id"}
+"""under which key the id of a call stands, by role and type"""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
@@ -57,6 +60,9 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
         for number, block in enumerate(content):
             if not isinstance(block, dict) or not isinstance(block.get("type"), str):
                 raise InvalidMessage(f"{path}.content[{number}]", "expected a block with a type (a str)")
+            key = _IDS.get((role, block["type"]))
+            if key and not (isinstance(block.get(key), str) and block[key]):
+                raise InvalidMessage(f"{path}.content[{number}].{key}", "expected the id of the call (a str)")
         messages += [_assistant(content)] if role == "assistant" else _user(role, content)
     return messages
 
@@ -139,10 +145,13 @@ def _not_empty(content: str | list[Item]) -> str | list[Item]:
         return content if content.strip() else ""
     kept = []
     for block in content:
-        inside = block.get("content") if block["type"] == "tool_result" else None
+        if not isinstance(block, dict):  # within a result of an assistant's message, which is opaque
+            kept.append(block)
+            continue
+        inside = block.get("content") if block.get("type") == "tool_result" else None
         if isinstance(inside, list):
             kept.append({**block, "content": _not_empty(inside)})
-        elif block["type"] != "text" or str(block.get("text") or "").strip():
+        elif block.get("type") != "text" or str(block.get("text") or "").strip():
             kept.append(block)
     return kept
 
@@ -255,14 +264,14 @@ def _block(part: Message) -> Item | None:
         case "refusal":
             return _block({"type": "text", "text": str(part.get("refusal", ""))})
         case "image_url":
-            url = str((part.get("image_url") or {}).get("url"))
+            url = str(body_of(part, "image_url").get("url"))
             media, data = split_data_url(url) or ("", "")
             if data and media in _IMAGES:
                 return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
             if url.startswith(("https://", "http://")):
                 return {"type": "image", "source": {"type": "url", "url": url}}
         case "file":
-            file = part.get("file") or {}
+            file = body_of(part, "file")
             media, data = split_data_url(str(file.get("file_data"))) or ("", "")
             source = _document(media, data)
             if source is not None:

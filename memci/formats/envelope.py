@@ -58,6 +58,12 @@ def content_of(parts: Sequence[Message]) -> str | list[Message]:
     return list(parts)
 
 
+def body_of(part: Message, key: str) -> Message:
+    """Return the object under *key*, {} if there is none."""
+    value = part.get(key)
+    return value if isinstance(value, dict) else {}
+
+
 def parts_of(content: object) -> list[Message]:
     """Return the parts of the *content* of a message; a str is one text part, and an empty one none."""
     if isinstance(content, str):
@@ -121,7 +127,7 @@ def arguments_as_object(text: str) -> dict[str, Any]:
 
 def call_of(call: Message) -> tuple[str, str]:
     """Return the name of the tool that *call* calls, and its arguments as text."""
-    body = call.get("function") or call.get("custom") or {}
+    body = body_of(call, "custom" if call.get("type") == "custom" else "function")
     return str(body.get("name", "")), str(body.get("arguments", body.get("input", "")))
 
 

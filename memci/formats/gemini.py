@@ -22,6 +22,7 @@ from .envelope import (
     NO_TEXT,
     arguments_as_object,
     as_user,
+    body_of,
     call_of,
     content_of,
     enveloped,
@@ -68,6 +69,8 @@ def read(items: Iterable[tuple[str, Item]], waiting: Iterable[tuple[str, str]] =
             raise InvalidMessage(f"{path}.role", "expected 'user' or 'model'")
         if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
             raise InvalidMessage(f"{path}.parts", "expected a list of parts that is not empty")
+        for number, part in enumerate(parts):
+            _check_names(part, f"{path}.parts[{number}]")
         if item.get("role") == "model":
             message = _assistant(item, made)
             made += len(tool_calls(message))
@@ -132,6 +135,17 @@ def call(item: Item) -> Message | None:
         return None
     name = str(body.get("name"))
     return function_call(str(body.get("id") or name), name, body.get("args") or {})
+
+
+def _check_names(part: Item, path: str) -> None:
+    for kind in ("functionCall", "functionResponse"):
+        body = _value(part, kind)
+        if body is None:
+            continue
+        if not isinstance(body, dict) or not isinstance(body.get("name"), str):
+            raise InvalidMessage(f"{path}.{kind}.name", "expected the name of the function (a str)")
+        if not isinstance(body.get("id"), str | None):
+            raise InvalidMessage(f"{path}.{kind}.id", "expected the id of the call (a str)")
 
 
 def _value(part: Item, key: str) -> Any:
@@ -239,16 +253,16 @@ def _made_part(part: Message) -> Item:
             return {"text": part["text"]}
         case "refusal":
             return {"text": str(part.get("refusal", ""))}
-        case "image_url" if (data := split_data_url(str((part.get("image_url") or {}).get("url")))) is not None:
+        case "image_url" if (data := split_data_url(str(body_of(part, "image_url").get("url")))) is not None:
             return {"inlineData": {"mimeType": data[0], "data": data[1]}}
-        case "image_url" if url := (part.get("image_url") or {}).get("url"):
+        case "image_url" if url := body_of(part, "image_url").get("url"):
             return {"fileData": {"fileUri": url}}
         case "input_audio":
-            audio = part.get("input_audio") or {}
+            audio = body_of(part, "input_audio")
             return {"inlineData": {"mimeType": f"audio/{audio.get('format')}", "data": audio.get("data")}}
-        case "file" if (data := split_data_url(str((part.get("file") or {}).get("file_data")))) is not None:
+        case "file" if (data := split_data_url(str(body_of(part, "file").get("file_data")))) is not None:
             return {"inlineData": {"mimeType": data[0], "data": data[1]}}
-        case "file" if uri := (part.get("file") or {}).get("file_id"):
+        case "file" if uri := body_of(part, "file").get("file_id"):
             return {"fileData": {"fileUri": uri}}
         case kind:
             return {"text": f"[{kind}]"}

@@ -18,10 +18,11 @@ from typing import Any
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
 from .breakpoints import Stable
-from .envelope import call_of, content_of, enveloped, function_call, native_of, parts_of, safe_id
+from .envelope import body_of, call_of, content_of, enveloped, function_call, native_of, parts_of, safe_id
 
 NAME = "openai_responses"
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
+_FUNCTIONS = ("function_call", "custom_tool_call")
 _OF_CLIENTS = frozenset(
     {"mcp_approval_response", "item_reference", "compaction_trigger", "configuration_update", "additional_tools"}
 )
@@ -50,6 +51,8 @@ def read(items: Iterable[tuple[str, Item]]) -> list[Message]:
             raise InvalidMessage(f"{path}.role", f"expected one of {', '.join(sorted(_ROLES))}")
         if kind == "message" and not isinstance(item.get("content"), str | list):
             raise InvalidMessage(f"{path}.content", "expected a str or a list of parts")
+        if not isinstance(item.get("call_id"), str | None) or (kind in _FUNCTIONS and not item.get("call_id")):
+            raise InvalidMessage(f"{path}.call_id", "expected the id of the call (a str)")
         call_id = item.get("call_id", item.get("id") if kind == "local_shell_call_output" else None)
         result = isinstance(call_id, str) and kind.endswith("_output")
         if not result and (item.get("role") == "assistant" if kind == "message" else kind not in _OF_CLIENTS):
@@ -80,7 +83,7 @@ def write(messages: Sequence[Message]) -> list[Item]:
         native = native_of(message, NAME)
         made = native.items if native is not None else _made(message, kinds)
         if tool_calls(message):
-            kinds = {item["call_id"]: f"{item['type']}_output" for item in made if "call_id" in item}
+            kinds = {item["call_id"]: f"{item['type']}_output" for item in made if item.get("call_id")}
         items += made
     return items
 
@@ -102,7 +105,7 @@ def request(items: list[Item], system: Message | None, tools_: list[Item], _stab
 
 def call(item: Item) -> Message | None:
     """Return *item* in the form of Chat Completions if it is one call, else None."""
-    if item.get("type") not in {"function_call", "custom_tool_call"}:
+    if item.get("type") not in _FUNCTIONS:
         return None
     return tool_calls(_assistant([item]))[0]
 
@@ -189,9 +192,13 @@ def _made_part(part: Message) -> Item:
             return {"type": "input_text", "text": part["text"]}
         case "refusal":
             return {"type": "input_text", "text": str(part.get("refusal", ""))}
-        case "image_url" if url := (part.get("image_url") or {}).get("url"):
-            return {"type": "input_image", "image_url": url, "detail": part["image_url"].get("detail") or "auto"}
-        case "file" if file := part.get("file"):
+        case "image_url" if url := body_of(part, "image_url").get("url"):
+            return {
+                "type": "input_image",
+                "image_url": url,
+                "detail": body_of(part, "image_url").get("detail") or "auto",
+            }
+        case "file" if file := body_of(part, "file"):
             return {"type": "input_file", **file}
         case kind:
             return {"type": "input_text", "text": f"[{kind}]"}

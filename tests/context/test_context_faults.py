@@ -217,7 +217,10 @@ def test_file_that_was_swapped_under_an_open_context_takes_no_more(name, swap, t
 
 @pytest.mark.parametrize(
     ("change", "problem"),
-    [({"first": 0}, "entry 0 is on page #2 and on another one"), ({"state": PageState.UNLOADED}, "page #2 is open and")],
+    [
+        ({"first": 0}, "entry 0 is on page #2 and on another one"),
+        ({"state": PageState.UNLOADED}, "page #2 is open and"),
+    ],
     ids=["two pages with one message", "no open page"],
 )
 def test_pages_that_contradict_one_another_are_corrupt(change, problem):
@@ -228,7 +231,9 @@ def test_pages_that_contradict_one_another_are_corrupt(change, problem):
     context.append_turn(*turn(2))
     record, _ = storage.load(context.id)
     [page] = storage.pages(context.id, first=2)
-    storage.commit(Transition(record.head, record._replace(revision=record.revision + 1), pages=(page._replace(**change),)))
+    storage.commit(
+        Transition(record.head, record._replace(revision=record.revision + 1), pages=(page._replace(**change),))
+    )
 
     with pytest.raises(CorruptRecord, match=problem):
         opened(storage)

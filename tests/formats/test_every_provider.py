@@ -223,7 +223,7 @@ def flat(items):
 
 
 @settings(
-    max_examples=EXAMPLES or 12,
+    max_examples=EXAMPLES or 6,
     derandomize=not EXAMPLES,
     phases=[Phase.generate, Phase.shrink] if EXAMPLES else [Phase.generate],
 )

@@ -16,7 +16,7 @@ from memci.storage.codec import encode
 from tests.formats.test_round_trips import ITEMS
 
 ODD = (None, "", 7, [], {}, ["x"], {"a": 1}, "\ud83d", [None], [{}], True, 1.5, {"type": 7}, [{"type": "text"}])
-STEP = 1 if os.environ.get("MEMCI_EXAMPLES") else 11
+STEP = 1 if os.environ.get("MEMCI_EXAMPLES") else 23
 
 
 def places(value, path=()):
@@ -56,7 +56,7 @@ def test_an_odd_value_is_written_or_refused(form):
             continue
         taken += 1
         assert all(json.dumps(write(target, stored)) for target in FORMATS)
-    assert taken > 50 and refused
+    assert taken > 20 and refused
     assert all(error.path for error in refused)
 
 
@@ -64,7 +64,7 @@ def test_an_odd_value_is_written_or_refused(form):
 def test_a_context_of_odd_values_can_be_used(form):
     """What is appended is counted, rendered for every provider, archived and read again; the store stays sound."""
     with Context.open(EphemeralStorage(), "alice", window=8_000, format=form) as context:
-        for number, item in enumerate(islice(hostile(form), 5, None, STEP * 23)):
+        for number, item in enumerate(islice(hostile(form), 5, None, STEP * 17)):
             with suppress(InvalidMessage):
                 context.append_turn(f"question {number}", item)
         for target in FORMATS:

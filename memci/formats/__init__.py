@@ -85,7 +85,12 @@ def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
 
 
 def write_answers(format: str, calls: Sequence[Message], answers: Sequence[Message]) -> list[Item]:  # noqa: A002
-    """Return *answers* to *calls*, both in the form of Chat Completions, as items of *format*."""
+    """Return *answers* to *calls*, both in the form of Chat Completions, as items of *format*.
+
+    Those of Chat Completions stay whole, with their media: what is sent of them, `write` says.
+    """
+    if format == openai_chat.NAME:
+        return list(answers)
     asks: Message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
     before: list[Message] = [{"role": "user", "content": "?"}, asks]
     return write(format, [*before, *answers])[len(write(format, before)) :] if answers else []

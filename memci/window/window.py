@@ -18,6 +18,7 @@ from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import interrupted, late_result
 from ..errors import InvalidSetting
+from ..formats import openai_chat
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.clipping import SMALLEST, clipped
@@ -77,12 +78,14 @@ class Window:
         """Return what *message* costs in a request, in tokens.
 
         What only a provider can read of it (signatures, encrypted reasoning) is about a token for 4 characters. One
-        that is not sent as it is may become two, as a result with images does.
+        that is not sent as it is may become two, as a result with images does: its text, which names them, and they.
         """
         tokens = message_tokens(message, self.count, self.settings.model)
         if is_sent_as_it_is(message):
             return tokens
-        return tokens + _FRAMING + (len(message.native.hidden) // 4 if isinstance(message, Enveloped) else 0)
+        sent = sum(message_tokens(each, self.count, self.settings.model) for each in openai_chat.write([message]))
+        hidden = len(message.native.hidden) // 4 if isinstance(message, Enveloped) else 0
+        return max(tokens + _FRAMING, sent) + hidden
 
     def _recompute(self) -> None:
         """Recompute values that depend on state or compaction, not on appends."""

@@ -7,7 +7,7 @@ import zlib
 import pytest
 
 from memci import Context, EphemeralStorage
-from memci.formats import FORMATS
+from memci.formats import FORMATS, write
 
 
 def image(number: int) -> dict:
@@ -91,6 +91,32 @@ def test_media_that_a_model_recalls_come_back_as_media(form):
         context.append_turn({"role": "assistant", "content": "A boat."})
         assert context.render(format=form)[: len(sent)] == sent
         assert context.report().total <= context.budget
+
+
+def test_recalled_media_are_a_part_of_the_answer():
+    """The answer with its media stays in the turn that asks, and is erased with the page that it quotes."""
+    with filled(32_000, picture := image(7)) as context:
+        turn = context.report().turn
+        recalled(context, "openai_chat")
+
+        assert context.report().turn == turn + 1
+        assert [message["role"] for message in context.messages()][-3:] == ["user", "assistant", "tool"]
+
+        context.erase(1)
+
+        assert picture["image_url"]["url"] not in json.dumps([*context.messages(), *context.export()])
+
+
+def test_a_result_with_media_costs_what_is_sent_of_it():
+    """Its text names each of the media, and they follow as the user's: all of that is counted."""
+    parts = [{"type": "text", "text": "Two boats."}, *(image(n) for n in range(9))]
+    with opened(32_000) as context:
+        window = context._parts.window
+        result = {"role": "tool", "tool_call_id": "c1", "content": parts}
+
+        text, media = write("openai_chat", [result])
+
+        assert window.weigh(result) >= window.weigh(text) + window.weigh(media)
 
 
 def test_media_that_is_too_large_is_named_with_the_call_that_reads_it():

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from chat_costs import Costs
 from chat_grammars import broken_arguments, problems
-from chat_model import Message, Model, Shown, cost, differs, listed, shown
+from chat_model import Message, Model, Shown, aligned, cost, differs, listed, shown
 from hypothesis.stateful import invariant
 
 from memci import Context
@@ -170,7 +170,9 @@ class Checks(Costs):
         self.sync()
         self.check_view(view, pending)
         again = self.context.render(*self.loaded([dumped(each) for each in pending]), tools=self.tools)
-        assert [dumped(each) for each in again] == [dumped(each) for each in view], "rendering twice is the same"
+        now, then = [dumped(each) for each in again], [dumped(each) for each in view]
+        changed = [(a[:500], b[:500]) for a, b in zip(then, now, strict=False) if a != b]
+        assert now == then, f"rendering twice is the same: {changed}, {len(then)}, {len(now)}"
         self.seen["renderings with pending"] += 1
         if goes_on:
             self.rendered = (self.context.report().compactions, [dumped(each) for each in view])
@@ -310,6 +312,7 @@ class Checks(Costs):
         tail: list[Shown] = []
         for position, run in enumerate(runs):
             tail += shown(run, settled=strict or position + 1 < len(runs))
+        tail = aligned(tail, view)
         front = int(bool(view) and view[0]["role"] == "system")
         assert len(view) - front >= len(tail), "nothing is left out"
         for expected, actual in zip(tail, view[len(view) - len(tail) :], strict=True):

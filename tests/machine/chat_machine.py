@@ -10,7 +10,7 @@ from typing import Any
 
 from chat_checks import dumped
 from chat_lives import Lives
-from chat_model import Message, quotations, readable
+from chat_model import Message, quotations, readable, text_of
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -192,9 +192,10 @@ class ContextMachine(Lives):
         assert [answer["tool_call_id"] for answer in answers] == [call["id"] for call in calls]
         assert self.shown() == shown, "a recall changes nothing that is rendered"
         for answer in answers:
-            if answer["content"].startswith("<memci:recall"):
+            if (text := text_of(answer)).startswith("<memci:recall"):
                 self.seen["recalls by tool"] += 1
-                if "memci:recall" in answer["content"][14:-14] and "u003cmemci:recall" in answer["content"]:
+                self.seen["recalls with media"] += isinstance(answer["content"], list)
+                if "memci:recall" in text[14:-14] and "u003cmemci:recall" in text:
                     self.seen["recalls of recalls"] += 1
         self.append(answers)
 
@@ -208,7 +209,7 @@ class ContextMachine(Lives):
         read: dict[int, str] = {}
         following: dict[str, Any] | None = {"index": index, "entry": None, "offset": None}
         while following is not None:
-            answer = self.context.answer(self.recall_call("r", following))["content"]
+            answer = text_of(self.context.answer(self.recall_call("r", following)))
             assert self.count(answer) <= self.options["window"] // 4, "an answer takes a quarter of the window at most"
             quoted, after = quotations(answer, self.nonce)
             assert quoted and after != following

@@ -160,6 +160,8 @@ class Shown:
     message: Message
     late: bool = False
     made_up: bool = False
+    media: bool = False
+    """whether it is what stands behind results with media: a clipped result may have none"""
     ids: tuple[str, ...] = ()
     """what the ids must begin with"""
 
@@ -194,12 +196,49 @@ def _group(head: Message, run: list[Message], *, settled: bool) -> Iterator[Show
             answers[free[0]] = message
         else:
             late.append(message)
+    media = []
     for call_id, answer in zip(ids, answers, strict=True):
         if answer is not None:
-            yield Shown(answer, ids=(call_id,))
+            yield Shown(_as_text(answer), ids=(call_id,))
+            media += [part for part in _parts(answer) if part["type"] != "text"]
         elif settled:
             yield Shown({"role": "tool", "tool_call_id": call_id, "content": INTERRUPTED}, made_up=True, ids=(call_id,))
+    if media:
+        yield Shown({"role": "user", "content": media}, media=True)
     yield from (Shown(message, late=True) for message in late)
+
+
+def aligned(tail: list[Shown], view: list[Message]) -> list[Shown]:
+    """Return *tail* as it stands at the end of *view*: without media that were clipped away."""
+    found, left = [], list(view)
+    for expected in reversed(tail):
+        if expected.media:
+            kept = _parts(left[-1]) if left and left[-1]["role"] == "user" else []
+            if not kept or any(part not in expected.message["content"] for part in kept):
+                continue
+            expected.message["content"] = kept
+        found.append(expected)
+        left = left[:-1]
+    return found[::-1]
+
+
+def _as_text(result: Message) -> Message:
+    """Return *result* as it is sent: with texts only, if it holds media."""
+    if all(part["type"] == "text" for part in _parts(result)):
+        return result
+    texts = [part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in _parts(result)]
+    return {**result, "content": "\n".join(texts)}
+
+
+def _parts(message: Message) -> list[Message]:
+    content = message.get("content")
+    return content if isinstance(content, list) else []
+
+
+def text_of(message: Message) -> str:
+    """Return the text of an answer, which may have media behind it."""
+    parts = _parts(message)
+    return parts[0]["text"] if parts else message["content"]
 
 
 def differs(expected: Shown, actual: Message) -> str | None:
@@ -284,9 +323,10 @@ def quotations(answer: str, nonce: str) -> tuple[list[tuple[int, str, bool, int,
         start = int((match[4] or "0").replace(",", ""))
         quoted.append((int(match[1]), match[2], bool(match[3]), start, json.loads(match[5])))
     following = None
-    if end + 1 < len(lines):
-        assert lines[end + 1].startswith("next: recall_page(") and end + 2 == len(lines), answer[-300:]
-        following = json.loads(lines[end + 1].removeprefix("next: recall_page(").removesuffix(")"))
+    rest = [line for line in lines[end + 1 :] if not line.startswith("media: ")]
+    if rest:
+        assert rest[0].startswith("next: recall_page(") and len(rest) == 1, answer[-300:]
+        following = json.loads(rest[0].removeprefix("next: recall_page(").removesuffix(")"))
     return quoted, following
 
 

@@ -146,6 +146,13 @@ class Disk:
         return node
 
 
+def first_call(log: bytes) -> tuple[str, str]:
+    """Return the kind of the first call of *log*, and the name of its file if it has one (`shim.c`)."""
+    kind, _, _, size, _ = _HEAD.unpack_from(log)
+    named = kind not in b"wt"
+    return kind.decode(), log[_HEAD.size : _HEAD.size + size].decode().rpartition("/")[2] if named else ""
+
+
 def put(image: Image, folder: Path) -> None:
     """Write *image* into *folder*, which is empty."""
     base = str(folder)

@@ -455,6 +455,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "apsw.LockedError)",
         _CHECKPOINT_TESTS,
     ),
+    Mutant(
+        "an emptied journal is synced before it is written",
+        _WRITE,
+        "        os.fsync(journal)\n",
+        "        pass\n",
+        f"{_CHECKPOINT_TESTS} -k journal",
+    ),
+    Mutant(
+        "a page is the one that its index leads to",
+        _SQLITE,
+        "                if row[0] >> 32 != nr or ",
+        "                if False and ",
+        "tests/storage/test_sqlite_damage.py -k tree",
+    ),
     Mutant("a known op is synced", _SQLITE, '"user_version", SCHEMA_VERSION)', '"user_version")', _CHECKPOINT_TESTS),
     Mutant(
         "a context has a number that keys hold",

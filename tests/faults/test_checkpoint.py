@@ -51,6 +51,45 @@ for _ in range(2):
     syncs.append(shim.counted()[Call.SYNC])
 print(json.dumps(syncs))
 """
+KILLED_BEFORE_ITS_SYNC = """
+import os
+from memci.memory.repository.store import MemoryStore, OwnerKey
+from memci.storage.protocol import Ticket
+from tests.faults.disk import first_call
+from tests.faults.worker import forked
+
+def killed():
+    store = SQLiteStorage(file)
+    shim.arm(folder, Fault(Action.KILL_AFTER, Call.CUT), 1)
+    append(store, "a", b"2")
+
+with_log = os.open(folder.rstrip("/") + ".log", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+going_on = SQLiteStorage(file, journal="truncate")
+append(going_on, "a", b"1")
+memory = MemoryStore.beside(going_on)
+
+def remembers():
+    with memory.change():
+        OwnerKey(memory, str(len(memory.owner_names()))).add()
+
+remembers()
+acts = {
+    "goes on": lambda: append(going_on, "a", b"3"),
+    "opens": lambda: SQLiteStorage(file).close(),
+    "takes a lock": lambda: going_on.replace_ticket(None, Ticket("a", "t", "h", "p", 0.0, 1.0)),
+    "remembers": remembers,
+}
+found = {}
+for name, act in acts.items():
+    assert forked(killed) == 9
+    os.truncate(with_log, 0)
+    shim.arm(folder, COUNTED, 0)
+    shim.log(with_log)
+    act()
+    shim.disarm()
+    found[name] = first_call(os.pread(with_log, 2**20, 0))
+print(json.dumps(found))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +135,12 @@ def test_op_that_is_known_is_synced_once(ran):
 
     assert first > 0
     assert second == 0
+
+
+def test_journal_is_synced_before_it_is_written_if_its_last_writer_may_have_been_killed(ran):
+    """Else a power cut could bring back the old journal with parts of the new one in it."""
+
+    first = ran(KILLED_BEFORE_ITS_SYNC)
+
+    assert list(first) == ["goes on", "opens", "takes a lock", "remembers"]
+    assert all(call == ["s", "agent.db-journal"] for call in first.values()), first

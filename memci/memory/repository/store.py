@@ -24,6 +24,7 @@ from ...storage import Storage
 from ...storage.protocol import Sidecar
 from ...storage.sqlite.connection import make_private, storage_error
 from ...storage.sqlite.schema import sql_file
+from ...storage.sqlite.write import begin
 from ...storage.validation import with_sidecar
 from .owner_cache import OwnerCache
 
@@ -306,8 +307,8 @@ class OwnerTable:
 @contextmanager
 def _transaction(connection: apsw.Connection) -> Iterator[None]:
     """Commit what is written in the block, or nothing of it if it fails."""
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        begin(connection)
         yield
         connection.execute("COMMIT")
     except BaseException:

@@ -42,6 +42,7 @@ from ..validation import FULL, Durability, check_opening
 from ..witness import WAY_OUT, Witness
 from .loss import behind, check_log, witness_path
 from .schema import SCHEMA_VERSION, prepare, version
+from .write import begin, sync_journal
 
 Journal = Literal["wal", "truncate"]
 
@@ -259,6 +260,7 @@ def _adopt(
     connection.pragma("mmap_size", 0)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     if writable:
+        sync_journal(connection)
         _switch(connection, path, journal or ("wal" if not found else None), busy_timeout_seconds)
         connection.pragma("synchronous", synchronous)
         connection.pragma("secure_delete", True)
@@ -294,6 +296,9 @@ def _settle(connection: apsw.Connection) -> None:
         if connection.pragma("journal_mode") == "wal":
             connection.wal_checkpoint()  # syncs the log first
         else:
+            begin(connection)
             connection.pragma("user_version", SCHEMA_VERSION)
-    except (apsw.BusyError, apsw.LockedError):
-        return  # the handle that is writing syncs it
+            connection.execute("COMMIT")
+    except (apsw.BusyError, apsw.LockedError):  # the handle that is writing syncs it
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

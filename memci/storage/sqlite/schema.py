@@ -26,6 +26,7 @@ import apsw
 from ...errors import SchemaTooNew, StorageReadOnly, StorageUnavailable
 from ..validation import compaction_crc, crc
 from .rows import Row
+from .write import begin
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
 SCHEMA_VERSION: Final = 3
@@ -55,8 +56,8 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
         return
     if not writable:
         raise StorageReadOnly(f"{path!r} is empty, or of an earlier memci: open it once for writing, then read it")
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        begin(connection)
         found = version(connection, path)  # another process may have been first
         if not found:
             connection.execute(_TABLES + _NUMBERS)

@@ -59,7 +59,7 @@ from .rows import (
     read_page,
 )
 from .schema import SCHEMA_VERSION
-from .write import PAGE_COLUMNS, SELECT_HEAD, SELECT_OP, apply, erase, replace_ticket, rows, scrub
+from .write import PAGE_COLUMNS, SELECT_HEAD, SELECT_OP, apply, begin, erase, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 250
 """pages in the write-ahead log after which it is copied into the file"""
@@ -316,7 +316,7 @@ class SQLiteStorage:
             self._poison = f"{self._path!r} was moved, replaced or deleted: open the store again"
             raise HandlePoisoned(self._poison)
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            begin(connection)
             made = work(connection, what)
             if isinstance(made, OpRow) and self._synced:
                 connection.execute("ROLLBACK")

@@ -1,14 +1,16 @@
 """The changes of a SQLite store, as statements within one transaction.
 
+    begin     BEGIN IMMEDIATE; the journal that the transaction before left empty is empty on the disk, too
     apply     op known?       ──▶  its row, nothing else happens
               another head?   ──▶  WriteConflict, if another writer was here
               context, entry …, page …, view …, compaction, op
     erase     contexts go whole, entries become tombstones, compactions before go; what goes is overwritten with zeros
     scrub     the write-ahead log, which still holds it, is emptied
 
-This module knows nothing of connections, locks or files.
+This module knows nothing of locks, or of opening a file.
 """
 
+import os
 import zlib
 
 import apsw
@@ -17,6 +19,7 @@ import orjson
 from ...errors import CorruptRecord, LimitExceeded
 from ..protocol import CompactionRow, EntryRow, ErasedRows, Erasure, OpRow, PageRow, Ticket, Transition
 from ..validation import (
+    FULL,
     all_compactions,
     all_ops,
     check_forks,
@@ -106,6 +109,36 @@ def op_columns(nr: int, op: OpRow) -> Row:
     """Return the columns of *op* in context *nr*."""
     written = crc(op.op_id, op.digest.hex(), op.first, op.entries)
     return nr, op.op_id, op.digest, op.first, orjson.dumps(op.entries), written
+
+
+def begin(connection: apsw.Connection) -> None:
+    """Begin a transaction that writes, after `sync_journal`. It raises as that does, or what SQLite raises."""
+    connection.execute("BEGIN IMMEDIATE")
+    sync_journal(connection)
+
+
+def sync_journal(connection: apsw.Connection) -> None:
+    """Sync the rollback journal, if there is one; with a write-ahead log there is none. One sync, or a microsecond.
+
+    An earlier transaction emptied it, and may have been killed before its sync. If the power failed then, the old
+    journal could come back with parts of the next one in it, and SQLite would roll back with the wrong pages.
+
+    Raises:
+        apsw.Error: If that fails.
+    """
+    try:
+        journal = os.open(connection.filename_journal, os.O_RDWR)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise apsw.CantOpenError(f"the journal: {error.strerror}") from error
+    try:
+        os.fsync(journal)
+    except OSError as error:
+        failed = apsw.FullError if error.errno in FULL else apsw.IOError
+        raise failed(f"sync of the journal: {error.strerror}") from error
+    finally:
+        os.close(journal)
 
 
 def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:

@@ -172,9 +172,12 @@ def _assistant(item: Item, made: int) -> Message:
     return enveloped(NAME, [item], parts=parts, calls=calls, reasoning=reasoning, opaque=opaque, hidden=signatures)
 
 
-def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> list[Message]:
-    """Return a message for each result, and one for what else the user says, each time that it goes on."""
-    messages: list[Message] = []
+def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> list[Enveloped]:
+    """Return a message for each result, and one for what else the user says, each time that it goes on.
+
+    Media directly behind a result are a part of it, as `write` has them.
+    """
+    messages: list[Enveloped] = []
     said: list[Item] = []
 
     def native(own: list[Item]) -> Native:
@@ -189,7 +192,13 @@ def _user(item: Item, parts: Sequence[Item], waiting: list[tuple[str, str]]) -> 
     for part in parts:
         answer = _value(part, "functionResponse")
         if answer is None:
-            said.append(part)
+            after_result = messages and messages[-1]["role"] == "tool" and not said
+            if after_result and (_value(part, "inlineData") or _value(part, "fileData")):
+                result, own = messages[-1], native([*messages[-1].native.items[0]["parts"], part])
+                content = [*parts_of(result["content"]), _part(part)]
+                messages[-1] = Enveloped({**result, "content": content}, own._replace(joins=len(messages) > 1))
+            else:
+                said.append(part)
             continue
         end()
         name, call_id = str(answer.get("name")), answer.get("id")

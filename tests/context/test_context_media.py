@@ -53,15 +53,17 @@ def test_media_stand_whole_while_they_fit_and_come_back_exactly(window, parts):
         assert context.recall_page(1) == [message]
 
 
+CALL = {
+    "id": "r1",
+    "type": "function",
+    "function": {"name": "recall_page", "arguments": '{"index":1,"entry":null,"offset":null}'},
+}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+
+
 def recalled(context: Context, form: str) -> list[dict]:
-    """Let the model recall the first page in *form*, and return what is sent next."""
-    call = {
-        "id": "r1",
-        "type": "function",
-        "function": {"name": "recall_page", "arguments": '{"index":1,"entry":null,"offset":null}'},
-    }
-    reply = {"role": "assistant", "content": None, "tool_calls": [call]}
-    context.append_turn("What was on the first picture?", reply, *context.answers(reply))
+    """Let the model recall the first page, and return what is sent next in *form*."""
+    context.append_turn("What was on the first picture?", CALLING, *context.answers(CALLING))
     return context.render(format=form)
 
 
@@ -93,18 +95,25 @@ def test_media_that_a_model_recalls_come_back_as_media(form):
         assert context.report().total <= context.budget
 
 
-def test_recalled_media_are_a_part_of_the_answer():
+@pytest.mark.parametrize("form", FORMATS)
+def test_recalled_media_are_a_part_of_the_answer(form):
     """The answer with its media stays in the turn that asks, and is erased with the page that it quotes."""
-    with filled(32_000, picture := image(7)) as context:
+    picture = image(7)
+    data = picture["image_url"]["url"].partition(",")[2]
+    with filled(32_000, picture) as context:
         turn = context.report().turn
-        recalled(context, "openai_chat")
+        asked, *reply = write(form, [{"role": "user", "content": "Which?"}, CALLING])
+        answers = context.answers(reply[0] if form != "openai_responses" else reply)
+        context.append_turn(asked, *reply, *answers)
 
+        assert json.dumps(answers).count(data) == 1
         assert context.report().turn == turn + 1
         assert [message["role"] for message in context.messages()][-3:] == ["user", "assistant", "tool"]
+        assert json.dumps(context.render(format=form)).count(data) == 1
 
         context.erase(1)
 
-        assert picture["image_url"]["url"] not in json.dumps([*context.messages(), *context.export()])
+        assert data not in json.dumps([*context.messages(), *context.export()])
 
 
 def test_a_result_with_media_costs_what_is_sent_of_it():

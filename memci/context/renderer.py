@@ -62,10 +62,14 @@ class Renderer:
         if full or self._postponed:
             settles = any(each.node.message["role"] != "tool" for each in draft.messages)
             goal = Goal(units, settles, None if full else window.tokens)
-            plan = self.compaction(goal)
-            if plan.clips:  # what was clipped came out smaller: the rest of the room is for what is pending, at once
-                plan = self.compaction(goal._replace(pending=window.aside(drafted())[2]))
-            draft = clipped_draft(window, drafted(), dict(plan.clips))  # a split may have taken the next page's number
+            clips = self.compaction(goal).clips
+            if (
+                clips
+            ):  # what was clipped or folded came out smaller: the rest of the room is for what is pending, at once
+                units = window.aside(drafted())[2]
+                fits = window.tokens + sum(unit.tokens for unit in units) <= window.limits.budget
+                clips = () if fits else self.compaction(goal._replace(pending=units)).clips
+            draft = clipped_draft(window, drafted(), dict(clips))  # a split may have taken the next page's number
             shown, _, units = window.aside(draft)
             check(window.occupancy(units), window.limits)
             added = sum(unit.tokens for unit in units)

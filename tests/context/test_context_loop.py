@@ -7,6 +7,7 @@ import pytest
 from memci import BudgetExceeded, Context, EphemeralStorage, OpenToolGroup
 from memci.chapters.system import NOTICE, SEARCH_NOTICE
 from memci.history.events import Event
+from memci.memory import NullMemory
 
 from .kit import OWN_TOOL, call, calling, extends, opened, result, talked, turn, words
 
@@ -46,6 +47,20 @@ def test_render_twice_gives_equal_bytes():
     assert json.dumps(context.render()) == json.dumps(context.render())
     assert json.dumps(context.render("x")) == json.dumps(context.render("x"))
     assert context.report().messages == 400
+
+
+def test_render_twice_gives_equal_bytes_when_a_compaction_makes_more_room_than_planned():
+    """What is pending is shown whole at once if it fits beside what the compaction has left."""
+    context = opened(window=1_000, reply=100, memory=NullMemory(), contents_tokens=100)
+    for number in range(6):
+        context.append_turn(*turn(number, 12))
+    context.archive(keep=0)
+    context.append_turn("last " + "word " * 884)
+    pending = "pending " + "word " * 366
+
+    first, second = context.render(pending), context.render(pending)
+
+    assert json.dumps(first) == json.dumps(second)
 
 
 def test_render_extends_the_one_before_between_compactions():

@@ -22,7 +22,7 @@ folder, shim = sys.argv[1], Shim()
 file = f"{folder}/agent.db"
 
 def log_fills(store):
-    for _ in range(2):
+    for _ in range(3):
         append(store, "a", b"x" * 600_000)
 """
 CHECKPOINT = """
@@ -125,7 +125,7 @@ def test_checkpoint_that_fails_loses_nothing(ran, fault, goes_on):
 
     assert fired
     assert went_on is goes_on
-    assert sizes == [600_000] * 4 + [1] * goes_on
+    assert sizes == [600_000] * 6 + [1] * goes_on
 
 
 def test_op_that_is_known_is_synced_once(ran):

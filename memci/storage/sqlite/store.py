@@ -61,7 +61,7 @@ from .rows import (
 from .schema import SCHEMA_VERSION
 from .write import PAGE_COLUMNS, SELECT_HEAD, SELECT_OP, apply, begin, erase, replace_ticket, rows, scrub
 
-_CHECKPOINT_PAGES = 250
+_CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file"""
 
 _SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
@@ -355,6 +355,10 @@ class SQLiteStorage:
         """Commit, and let the witness know of *records* by the numbers of their contexts, once they are synced."""
         witness = self._witness
         witness.make()
+        if not self._full and not erased:  # the witness hears of it when it is synced
+            self._make_final(connection, op_id)
+            self._unsynced.update(records)
+            return
         held = witness.lock(self._seconds if erased else None)
         try:
             for context in erased:

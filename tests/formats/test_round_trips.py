@@ -2,25 +2,27 @@
 
 from contextlib import closing
 
-import anthropic.types
-import openai.types.chat
-import openai.types.responses
 import pytest
-from google.genai import types as genai
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.formats import FORMATS, read, write
 from memci.messages import Enveloped
 from tests.formats.samples import members, samples
 
+pytestmark = pytest.mark.xdist_group("sdks")  # one process imports them, for two seconds
+
 
 def of_chat():
+    import openai.types.chat
+
     for each in members(openai.types.chat.ChatCompletionMessageParam):
         if each is not openai.types.chat.ChatCompletionFunctionMessageParam:  # out of use, and refused with advice
             yield from ({"content": "Hi", **value} for value in samples(each))
 
 
 def of_responses():
+    import openai.types.responses
+
     for each in members(openai.types.responses.ResponseInputItemParam):
         yield from samples(each)
     for each in members(openai.types.responses.ResponseOutputItem):
@@ -28,6 +30,8 @@ def of_responses():
 
 
 def of_anthropic():
+    import anthropic.types
+
     for each in members(anthropic.types.ContentBlockParam):
         for block in samples(each):
             yield {"role": "assistant", "content": [block]}
@@ -40,6 +44,8 @@ def of_anthropic():
 
 
 def of_gemini():
+    from google.genai import types as genai
+
     for name, field in genai.Part.model_fields.items():
         # the type of a call or result needs nothing; the API needs a name, and a late result the id of its call
         least = {"function_call": {"name": "find"}, "function_response": {"name": "find", "id": "a é"}}.get(name)

@@ -21,7 +21,7 @@ from memci.storage import FilesystemStorage
 from tests.door import open_context
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
-LIVES = {"EphemeralMachine": 80, "SQLiteMachine": 25, "FilesystemMachine": 25}
+LIVES = {"EphemeralMachine": 70, "SQLiteMachine": 20, "FilesystemMachine": 20}
 STEPS = settings(
     stateful_step_count=30,
     deadline=None,

@@ -40,7 +40,7 @@ class OfAThirdParty:
     def __init__(self, path: Path) -> None:
         store = SQLiteStorage(path, durability="fast")
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
-        self.entries, self.compactions, self.ops = store.entries, store.compactions, store.ops
+        self.entries, self.compactions, self.ops, self.op = store.entries, store.compactions, store.ops, store.op
         self.contexts, self.erase, self.close = store.contexts, store.erase, store.close
         self.tickets, self.replace_ticket = store.tickets, store.replace_ticket
 

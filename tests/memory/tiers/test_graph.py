@@ -1,7 +1,7 @@
 """The graph: what pages tell, and how activation spreads along it."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -53,6 +53,7 @@ class GraphMachine(RuleBasedStateMachine):
 
 
 TestGraph = GraphMachine.TestCase
+TestGraph.settings = settings(max_examples=40, deadline=None)
 
 
 def test_merge_counts_support_whatever_the_case():

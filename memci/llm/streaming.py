@@ -140,7 +140,7 @@ class IncomingMessage:
         index = delta.get("index")
         if type(index) is not int:  # some servers leave it out: a new id begins a new call
             last = max(self._calls, default=-1)
-            same = last >= 0 and delta.get("id") in {None, "", self._calls[last].get("id")}
+            same = last >= 0 and delta.get("id") in (None, "", self._calls[last].get("id"))
             index = last if same else last + 1
         if not 0 <= index < _MOST_CALLS:
             raise Unusable("the stream has a tool call that is none")

@@ -224,6 +224,17 @@ def test_empty_choices_are_no_stream(server, chat):
         next(chat.stream(HI))
 
 
+def test_calls_with_a_list_for_an_id_are_no_message(server, chat):
+    """A tool call whose id is no text is refused as any other answer of no form."""
+    wrong = [
+        {"choices": [{"delta": {"tool_calls": [{"id": each, "function": {"name": "f"}}]}}]} for each in ("a", ["b"])
+    ]
+    server.answers([sse(*wrong)] * 3)
+
+    with pytest.raises(ModelUnavailable):
+        list(chat.stream(HI))
+
+
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 

@@ -19,7 +19,6 @@ from typing import Any
 from ..errors import InvalidMessage, InvalidSetting, brief
 from ..messages import Enveloped, Item, Message, call_name, calls_of, plain, tool_calls
 from . import anthropic, gemini, openai_chat, openai_responses
-from .breakpoints import Stable
 from .detection import unwrapped
 from .envelope import call_of
 
@@ -123,9 +122,8 @@ def request(
     given = [plain(schema, "tools") for schema in schemas]
     names = [call_name(schema) or schema.get("name") for schema in given]
     once = [schema for at, schema in enumerate(given) if names[at] is None or names[at] not in names[:at]]
-    items, made = write(format, messages), tools(format, once)
-    marks = Stable(len(write(format, messages[:count])) - 1 for count in stable if 0 < count <= len(messages))
-    built: dict[str, Any] = _FORMATS[format].request(items, system, made, marks)
+    made = tools(format, once)
+    built: dict[str, Any] = _FORMATS[format].request(messages, system, made, stable)
     return built
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, tool_calls
-from .breakpoints import MOST, Stable, mark, marked
+from .breakpoints import MOST, mark, marked
 from .envelope import (
     NO_TEXT,
     arguments_as_object,
@@ -95,22 +95,30 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
     return made
 
 
-def request(items: list[Item], system: Message | None, tools_: list[Item], stable: Stable) -> dict[str, Any]:
-    """Return the arguments of `client.messages.create`, with at most three breakpoints of the cache marked."""
+def request(
+    messages: Sequence[Message], system: Message | None, tools_: list[Item], stable: Sequence[int]
+) -> dict[str, Any]:
+    """Return the arguments of `client.messages.create`, with at most three breakpoints of the cache marked.
+
+    *stable* says after how many messages a part ends that the next requests will have as it is.
+    """
     prompt: dict[str, Any] = {}
     used = sum("cache_control" in each for each in tools_)
     if system is not None:
         blocks = _blocks(_made_blocks(system["content"]))
         prompt = {"system": mark({"content": blocks})["content"] if used < MOST - 1 else blocks}
         used += 1
-    return {**prompt, "messages": marked(items, stable, used=used), **({"tools": tools_} if tools_ else {})}
+    ends = [len(write(messages[:count])) - 1 for count in stable if 0 < count <= len(messages)]
+    return {**prompt, "messages": marked(write(messages), ends, used=used), **({"tools": tools_} if tools_ else {})}
 
 
 def call(item: Item) -> Message | None:
     """Return *item* in the form of Chat Completions if it is one call, else None."""
-    if item.get("type") != "tool_use":
-        return None
-    return function_call(str(item.get("id")), str(item.get("name")), item.get("input") or {})
+    return _call(item) if item.get("type") == "tool_use" else None
+
+
+def _call(block: Item) -> Message:
+    return function_call(str(block.get("id")), str(block.get("name")), block.get("input") or {})
 
 
 def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
@@ -169,7 +177,7 @@ def _assistant(blocks: list[Item]) -> Message:
             case "text":
                 parts.append({"type": "text", "text": str(block.get("text", ""))})
             case "tool_use":
-                calls.append(function_call(str(block.get("id")), str(block.get("name")), block.get("input") or {}))
+                calls.append(_call(block))
             case "thinking":
                 reasoning.append(str(block.get("thinking", "")))
                 signatures.append(block.get("signature"))

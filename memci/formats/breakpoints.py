@@ -5,7 +5,7 @@
 This module knows nothing of a provider but the mark that Anthropic reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from ..messages import Item
@@ -17,14 +17,8 @@ _MARK: Final = {"type": "ephemeral"}
 _UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
 
 
-class Stable(tuple[int, ...]):
-    """Positions of items at which a stable part ends."""
-
-    __slots__ = ()
-
-
-def marked(items: Sequence[Item], stable: Stable, *, used: int) -> list[Item]:
-    """Return *items* with a mark at the last block of *stable* ones, the last ones first. O(items).
+def marked(items: Sequence[Item], stable: Collection[int], *, used: int) -> list[Item]:
+    """Return *items* with a mark at the last block of each position in *stable*, the last ones first. O(items).
 
     *used* marks stand elsewhere already; those that the caller made count, too, and stay.
     """

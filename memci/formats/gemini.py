@@ -17,7 +17,6 @@ from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
-from .breakpoints import Stable
 from .envelope import (
     NO_TEXT,
     arguments_as_object,
@@ -120,12 +119,14 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
     return [*others, *([{"functionDeclarations": functions}] if functions else [])]
 
 
-def request(items: list[Item], system: Message | None, tools_: list[Item], _stable: Stable) -> dict[str, Any]:
+def request(
+    messages: Sequence[Message], system: Message | None, tools_: list[Item], _stable: Sequence[int]
+) -> dict[str, Any]:
     """Return the arguments of `client.models.generate_content`."""
     config: dict[str, Any] = {"system_instruction": text_of(system)} if system is not None else {}
     if tools_:
         config["tools"] = tools_
-    return {"contents": items, **({"config": config} if config else {})}
+    return {"contents": write(messages), **({"config": config} if config else {})}
 
 
 def call(item: Item) -> Message | None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..messages import Enveloped, Item, Message, is_sent_as_it_is
-from .breakpoints import Stable
 
 NAME = "openai_chat"
 
@@ -50,10 +49,12 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
     return list(schemas)
 
 
-def request(items: list[Item], system: Message | None, tools_: list[Item], _stable: Stable) -> dict[str, Any]:
+def request(
+    messages: Sequence[Message], system: Message | None, tools_: list[Item], _stable: Sequence[int]
+) -> dict[str, Any]:
     """Return the arguments of `client.chat.completions.create`."""
-    messages = [system, *items] if system is not None else items
-    return {"messages": messages, **({"tools": tools_} if tools_ else {})}
+    items = write(messages)
+    return {"messages": [system, *items] if system is not None else items, **({"tools": tools_} if tools_ else {})}
 
 
 def call(item: Item) -> Message | None:

@@ -17,7 +17,6 @@ from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
-from .breakpoints import Stable
 from .envelope import body_of, call_of, content_of, enveloped, function_call, native_of, parts_of, safe_id
 
 NAME = "openai_responses"
@@ -97,10 +96,12 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
     return flat
 
 
-def request(items: list[Item], system: Message | None, tools_: list[Item], _stable: Stable) -> dict[str, Any]:
+def request(
+    messages: Sequence[Message], system: Message | None, tools_: list[Item], _stable: Sequence[int]
+) -> dict[str, Any]:
     """Return the arguments of `client.responses.create`."""
     prompt = {"instructions": text_of(system)} if system is not None else {}
-    return {**prompt, "input": items, **({"tools": tools_} if tools_ else {})}
+    return {**prompt, "input": write(messages), **({"tools": tools_} if tools_ else {})}
 
 
 def call(item: Item) -> Message | None:

@@ -160,10 +160,12 @@ def answer(
     if start > length:
         return Answer(f"error: entry {first} of page #{page.index} has {length:,} characters, not {start:,}.")
     text, whole = _quotation(page, chosen, start, room=room, count=count, nonce=nonce)
+    if weigh is None:
+        return Answer(text, page.index)
     media: list[Message] = []
-    for entry, message in chosen[:whole] if weigh is not None else ():
+    for entry, message in chosen[:whole]:
         parts = media_of(message)
-        cost = sum(weigh({"role": "user", "content": [part]}) for part in parts) if weigh is not None else 0
+        cost = sum(weigh({"role": "user", "content": [part]}) for part in parts)
         if parts and cost <= media_room:
             media += parts
             media_room -= cost

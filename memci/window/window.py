@@ -83,7 +83,9 @@ class Window:
         tokens = message_tokens(message, self.count, self.settings.model)
         if is_sent_as_it_is(message):
             return tokens
-        sent = sum(message_tokens(each, self.count, self.settings.model) for each in openai_chat.write([message]))
+        sent = 0
+        if message["role"] == "tool" and isinstance(message["content"], list):
+            sent = sum(message_tokens(each, self.count, self.settings.model) for each in openai_chat.write([message]))
         hidden = len(message.native.hidden) // 4 if isinstance(message, Enveloped) else 0
         return max(tokens + _FRAMING, sent) + hidden
 

@@ -70,6 +70,7 @@ def test_what_was_taken_back_may_come_again_and_what_was_erased_counts_as_equal(
     messages = [message for number in range(4) for message in turn(number)]
     with opened() as context:
         context.sync(messages)
+        assert context.sync(messages) == []
         context.undo()
         assert context.sync([*messages[:6], *turn(9)]) == turn(9)
         context.erase(2)

@@ -187,6 +187,7 @@ def test_a_clipped_message_is_sent_without_its_reasoning():
         context.append_turn(USER, long)
         sent = json.dumps(context.render())
         assert "EqQB" not in sent and "hm" not in sent and "elided" in sent
+        assert "reasoning" not in context.render(format="openai_chat")[-1]
         assert context.recall_page(1)[1].native.items == [long]
 
 
@@ -269,6 +270,7 @@ def test_an_envelope_is_a_message_with_its_items():
     """What is read back carries its native items; a message of Chat Completions needs none."""
     with opened() as context:
         context.append_turn(USER, *STEPS["anthropic"])
+        assert all("reasoning" not in each for each in context.render())
         first, second, *_ = context.messages()
         assert not isinstance(first, Enveloped) and isinstance(second, Enveloped)
         assert second.native.items == STEPS["anthropic"][:1]

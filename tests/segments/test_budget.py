@@ -140,6 +140,18 @@ def test_fit_takes_no_step_without_need(state, limits):
         assert all(tokens <= SMALLEST or (seq, SMALLEST) in plan.clips for seq, tokens in results.items())
 
 
+@pytest.mark.parametrize(("tokens", "contents", "clips"), [(850, 150, ()), (950, 200, ((1, 800),))])
+def test_the_contents_page_is_folded_only_if_that_is_enough(tokens, contents, clips):
+    """What a smaller Contents Page makes room for stays whole; for what is too large anyway, it keeps its size."""
+    state = Occupancy(
+        system=0, tools=0, contents=100, units=(Unit(tokens, others=((1, tokens),)),), task=True, framing=0
+    )
+
+    plan = fit(state, Limits(budget=1_000, contents=200))
+
+    assert (plan.contents, plan.clips) == (contents, clips)
+
+
 @settings(max_examples=40, deadline=None)
 @given(states(), limits)
 def test_fit_is_a_pure_function(state, limits):

@@ -87,9 +87,11 @@ def test_every_promise_holds_when_writers_are_killed():
 def test_a_store_that_does_not_fence_is_noticed():
     """A store that takes the changes of a stale writer is found out: other appends come between those of a handle."""
 
-    tally = run(f"{__name__}:unfenced", kills=4)
+    tallies = (
+        run(f"{__name__}:unfenced", kills=kills) for kills in (4, 12, 24)
+    )  # on a busy machine writers rarely meet
 
-    assert any("came between the appends of one handle" in each for each in tally.violations)
+    assert any("came between the appends of one handle" in each for tally in tallies for each in tally.violations)
 
 
 @pytest.mark.slow

@@ -1,67 +1,116 @@
 """Instructions that hold from then on, in the words of the user who gave them.
 
-    "I fly on Friday. Always answer in French. Do you always book so early? 以后请用中文回答。"
-    →  "Always answer in French."   "以后请用中文回答。"
+    "I fly on Friday. Always answer in French. I prefer tea, what is there? 以后请用中文回答。"
+    →  "Always answer in French."   "I prefer tea"   "以后请用中文回答。"
 
-Whole sentences, exactly as they stand. A sentence is one if it asks for something for good, or states a lasting
-preference or constraint. Questions, quotations, habits ("I always run late"), reported speech, code and the output of
-machines are none. Patterns can't see that one instruction cancels another: both stay, and the later one wins.
+A sentence is judged clause by clause, so that a question behind a wish hides it no longer. A clause is an instruction
+if it asks for something for good, says how to answer and act, or states a lasting preference or constraint. Questions,
+quotations, what others said or do, habits ("I always run late"), choices for one task ("I'd prefer the morning
+flight"), code and the output of machines are none. Neighbouring clauses stay together, exactly as they stand. Patterns
+can't see that one instruction cancels another: both stay, and the later one wins.
 
 This module knows nothing of the words of each language, or of how instructions are shown and stored.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from .patterns import Writing, pattern
-from .sentences import sentences, simplified, writing
+from .sentences import languages, lower_case, sentences, simplified
 
 LONGEST = 400
-"""characters of one instruction; a longer sentence is none"""
+"""characters of one instruction; a longer one is none"""
 SCANNED = 40_000
 """characters of a text that are looked at"""
 
-_ENTRIES = (
-    *("question", "polite", "lasting", "signs", "asks", "language"),
-    *("direct", "others", "reported", "joined", "narrated", "addressed"),
+_SHORT = 80
+"""characters of a clause that says how to answer; a longer one has such words by chance"""
+
+_ENTRIES = ("cut", "waits", "question", "polite", "lasting", "once", "asks", "manner", "direct", "others")
+_QUOTED = re.compile(
+    r"\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^'\n]{3,}'(?!\w)|`[^`]*`"
 )
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^']{3,}'(?!\w)|`[^`]*`")
+_EDGE = " \t,;:–—-，、；：。."
+_ASKED = re.compile(r"[?？][\s)”\"'»]*$")
+
+_Says = Mapping[str, re.Pattern[str]]
 
 
 def instructions(text: str) -> list[str]:
-    """Return the instructions in a user's *text*, verbatim, in order, none twice. O(characters)."""
+    """Return the instructions in a user's *text*, clause by clause, verbatim, in order, none twice. O(characters)."""
     text = text[:SCANNED]
-    if text.isascii() and not _searches("latin")["signs"](" ".join(text.lower().split())):
-        return []
-    found = [each for each in sentences(text) if len(each) <= LONGEST and _instructs(each)]
-    return list(dict.fromkeys(found))
+    unquoted = _QUOTED.sub(_blank, text)
+    written = languages(unquoted)
+    found: dict[str, None] = {}
+    place = 0
+    for sentence in sentences(unquoted):
+        place = unquoted.index(sentence, place)
+        for own in languages(sentence, written):
+            for start, end in _standing(_plain(sentence, own), _patterns(own)):
+                if end - start <= LONGEST:
+                    found[text[place + start : place + end]] = None
+        place += len(sentence)
+    return list(found)
 
 
-def _instructs(sentence: str) -> bool:
-    """Return whether *sentence* asks for something for good, or states a lasting preference or constraint."""
-    text = _QUOTED.sub("“”", sentence).replace("’", "'")
-    language = writing(text)
-    if language == "latin":
-        text = " ".join(text.lower().split())
-    elif language == "han":
-        text = simplified(text)
-    says = _searches(language)
-    if says["question"](text):
-        return bool(says["polite"](text) and says["lasting"](text))
-    if not says["signs"](text):
+def _blank(quoted: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", "_", quoted[0][1:-1]).join((quoted[0][0], quoted[0][-1]))
+
+
+def _plain(sentence: str, written: Writing) -> str:
+    """Return *sentence* as patterns read it; every character stays in its place."""
+    text = sentence.replace("’", "'").replace("\t", " ")
+    return simplified(text) if written == "han" else lower_case(text)
+
+
+def _standing(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
+    """Yield where the instructions of *sentence* begin and end, those of neighbouring clauses as one."""
+    begun = ended = 0
+    asked = False
+    for start, end in _clauses(sentence, says):
+        clause = sentence[start:end]
+        asks = says["question"].search(clause) is not None or (not asked and _ASKED.search(clause) is not None)
+        stands = _stands(clause, says, asks=asks)
+        if ended and (asks or not stands):
+            yield begun, ended
+            ended = 0
+        if stands:
+            begun = begun if ended else start
+            whole = end == len(sentence) and not asked
+            ended = end if whole else start + len(clause.rstrip(_EDGE + "?？"))
+        asked = asked or asks
+    if ended:
+        yield begun, ended
+
+
+def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
+    """Yield where the clauses of *sentence* begin and end, without what joins them."""
+    start = 0
+    for cut in says["cut"].finditer(sentence):
+        if cut.start() <= start:
+            continue
+        if not says["waits"].search(sentence[start : cut.start()]) or says["question"].search(sentence[cut.end() :]):
+            yield start, cut.start()
+            start = cut.end()
+    yield start, len(sentence)
+
+
+def _stands(clause: str, says: _Says, *, asks: bool) -> bool:
+    """Return whether *clause* asks for something for good, or states a lasting preference or constraint."""
+    if says["others"].search(clause):
         return False
-    if says["asks"](text) and (says["lasting"](text) or says["language"](text)):
+    lasting = says["lasting"].search(clause) is not None
+    if asks:
+        return lasting and says["polite"].search(clause) is not None
+    if says["once"].search(clause) and not lasting:
+        return False
+    if says["direct"].search(clause):
         return True
-    found = says["direct"](text)
-    if not found or says["others"](text) or says["reported"](text, 0, found.start() + 1):
-        return False
-    # "I sing, and always have": a story continues, and nobody is addressed
-    joined = says["joined"](found[0])
-    return not (joined and says["narrated"](text) and not says["addressed"](text))
+    hows = lasting or (len(clause) <= _SHORT and says["manner"].search(clause) is not None)
+    return hows and says["asks"].search(clause) is not None
 
 
 @cache
-def _searches(language: Writing) -> Mapping[str, Callable[..., re.Match[str] | None]]:
-    """Return what searches for the pattern of each entry of *language*."""
-    return {key: pattern("instructions", key, language).search for key in _ENTRIES}
+def _patterns(written: Writing) -> _Says:
+    return {key: pattern("instructions", key, written) for key in _ENTRIES}

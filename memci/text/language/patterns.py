@@ -20,11 +20,18 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-Writing = Literal["latin", "han", "kana", "hangul"]
+Writing = Literal["latin", "han", "kana", "hangul", "german", "french", "spanish", "italian", "portuguese", "russian"]
+"""a language, by its writing where that tells it; "latin" is English"""
 
-_FILES: Mapping[Writing, str] = {"latin": "english", "han": "chinese", "kana": "japanese", "hangul": "korean"}
+_FILES: Mapping[Writing, str] = {
+    "latin": "english",
+    "han": "chinese",
+    "kana": "japanese",
+    "hangul": "korean",
+    **{each: each for each in get_args(Writing)[4:]},
+}
 _BREAK = re.compile(r"\s*\n\s*")
 _PART = re.compile("«([a-z_]+)»")
 

@@ -19,13 +19,23 @@ This module knows nothing of messages, of columns, or of what a sentence says.
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from .patterns import Writing, alternatives, words
 
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
 _HAN = re.compile("[\u3400-\u9fff]")
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_WORDS = re.compile(r"[^\W\d_]+")
+_VOTERS: tuple[Writing, ...] = ("latin", "german", "french", "spanish", "italian", "portuguese")
+_COMMON = {
+    word: [one for one in _VOTERS if word in words("words", "common", one)]
+    for voter in _VOTERS
+    for word in words("words", "common", voter)
+}
+"""the languages of which a word is one of the commonest"""
 _FENCED = re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.DOTALL)
 _MACHINE = re.compile(
     r"[{}\[<|$\\]|>|(?:at |File \"|import |def |class |const |function "
@@ -90,6 +100,29 @@ def writing(text: str) -> Writing:
     return "han" if _HAN.search(text) else "latin"
 
 
+def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
+    """Return the language of *text*, or those that its commonest words leave open: of these, the ones of *default*.
+
+    Without such words it is the *default*, or "latin": English. O(1): looks at 2,000 characters.
+    """
+    text = text[:_LOOKED_AT]
+    written = writing(text)
+    if written != "latin":
+        return [written]
+    if _CYRILLIC.search(text):
+        return ["russian"]
+    votes = Counter(one for word in _WORDS.findall(lower_case(text)) for one in _COMMON.get(word, ()))
+    most = max(votes.values(), default=0)
+    best = [one for one, count in votes.items() if count == most]
+    return [one for one in default if one in best] or best or default or ["latin"]
+
+
+def lower_case(text: str) -> str:
+    """Return *text* in lower case, each character in its place. O(length)."""
+    # the one letter that becomes two
+    return text.replace("İ", "i").lower()
+
+
 def simplified(text: str) -> str:
     """Return *text* with the traditional characters that patterns name written the simplified way. O(length)."""
     return text.translate(_SIMPLE)
@@ -98,7 +131,7 @@ def simplified(text: str) -> str:
 def point(text: str) -> tuple[int, int]:
     """Return where the first sentence that says something begins and ends. O(1): looks at 2,000 characters."""
     text = text[:_LOOKED_AT]
-    lowered = _lowered(text)
+    lowered = lower_case(text)
     ascii_only = text.isascii()
     spans = _spans(text, _ASCII_ENDS if ascii_only else _ENDS)
     first = None
@@ -116,16 +149,11 @@ def request(text: str) -> str:
     """Return the first sentence that says something, without the politeness in front of it."""
     start, end = point(text)
     sentence = text[start:end].strip()
-    polite = _POLITENESS.match(_lowered(sentence))
+    polite = _POLITENESS.match(lower_case(sentence))
     bare = sentence[polite.end() :] if polite else sentence
     if len(bare) < 4:
         return sentence
     return bare[0].upper() + bare[1:] if polite else bare
-
-
-def _lowered(text: str) -> str:
-    # the one letter that becomes two
-    return text.replace("İ", "i").lower()
 
 
 def _after_small_talk(text: str, start: int, end: int) -> int:

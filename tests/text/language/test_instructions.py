@@ -2,15 +2,15 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import memci
 from memci.text.language.instructions import LONGEST, SCANNED, instructions
-from memci.text.language.patterns import alternatives, pattern
 
 INSTRUCTIONS = """
 Always answer in French.
@@ -116,6 +116,26 @@ Lately I think about where I want to be in the future.
 친구는 해산물을 못 먹어요.
 """.strip().splitlines()
 
+CLAUSES = tomllib.loads(Path(__file__).with_name("clauses.toml").read_text(encoding="utf-8"))
+LASTING = ("imperative", "prohibition", "preference", "tail")
+
+
+@pytest.mark.parametrize("language", CLAUSES)
+def test_instructions_by_clause(language):
+    """In each language, 95 of 100 lasting clauses are found, and no choice, quotation or other talk is."""
+    kinds = {kind: text.strip().splitlines() for kind, text in CLAUSES[language].items()}
+    lasting = [line.partition(" => ")[::2] for kind in LASTING for line in kinds[kind]]
+    passing = [line for kind, lines in kinds.items() if kind not in LASTING for line in lines]
+
+    missed = [text for text, clause in lasting if not any(_bare(clause or text) in each for each in instructions(text))]
+
+    assert [line for line in passing if instructions(line)] == []
+    assert len(missed) <= 0.05 * len(lasting), missed
+
+
+def _bare(clause):
+    return clause.rstrip(" .!?。！？")
+
 
 @pytest.mark.parametrize("sentence", INSTRUCTIONS)
 def test_instructions_of_one_that_stands_is_itself(sentence):
@@ -172,16 +192,3 @@ def test_instructions_load_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == []
-
-
-@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
-@given(
-    st.sampled_from(["direct", "polite"])
-    .map(lambda key: alternatives("instructions", key, "latin"))
-    .flatmap(lambda one: st.from_regex(one, alphabet=st.characters(codec="ascii")))
-    .map(lambda text: " ".join(text.lower().split()))
-)
-def test_instructions_always_have_a_sign(text):
-    """The words that are looked for first hide no English sentence from the patterns behind them."""
-    found = [key for key in ("direct", "polite") if pattern("instructions", key, "latin").search(text)]
-    assert not found or pattern("instructions", "signs", "latin").search(text)

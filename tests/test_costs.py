@@ -4,6 +4,7 @@ A reader who follows one call should not have to open more files than these. Whe
 added between two others whose work one of them could do; where a call enters fewer modules, lower the limit.
 """
 
+import gc
 import sys
 from collections.abc import Callable
 
@@ -28,6 +29,7 @@ def entered(call: Callable[[], object]) -> list[str]:
         if event == "call":
             found.add(frame.f_globals.get("__name__", ""))
 
+    gc.collect()  # what earlier tests left is no part of the call
     before = sys.getprofile()
     sys.setprofile(note)
     try:

@@ -130,6 +130,7 @@ class AsyncContext:
     erase = _awaited(Context.erase)
     verify = _awaited(Context.verify)
     flush = _awaited(Context.flush)
+    end_session = _awaited(Context.end_session)
     close = _awaited(Context.close)
 
     async def fork(self, id: str, *, at: int | None = None, owner: str | None = None) -> AsyncContext:  # noqa: A002

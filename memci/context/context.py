@@ -850,8 +850,24 @@ class Context:
                 self._parts.writer.store_delivered()
         self._client.maintain()
 
+    def end_session(self) -> None:
+        """Note that the conversation is over: the memory takes in all of it, and summarizes it. O(its pages).
+
+        Without this call, a conversation is over after a silence (`memci.memory.tiers.rules.Rules.silence_seconds`);
+        closing ends none, since a server opens a context per request. The context can be used further: the next
+        message begins another conversation.
+
+        Raises:
+            StorageError: If the memory can't store it.
+        """
+        with self._usable():
+            self._client.end_session()
+
     def close(self) -> None:
-        """Close the context, release its lock, and close its store if it opened it. Closing twice is fine."""
+        """Close the context, release its lock, and close its store if it opened it. Closing twice is fine.
+
+        Its pages are handed over to the memory before, as far as they wait: another context of this owner finds them.
+        """
         with self._lock:
             if not self._closed:
                 self._closed = True

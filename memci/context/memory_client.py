@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import StorageError
-from ..memory.backend import FoundPage, JobRunner, MemoryBackend, NullMemory, Recollection, Work
+from ..memory.backend import FoundPage, HasTiers, JobRunner, MemoryBackend, NullMemory, Recollection, Work
 from ..storage import Storage
 from ..storage.protocol import PageState
 from ..text.summarize import Summary
@@ -86,7 +86,7 @@ class MemoryClient:
 
     def follow(self, storage: Storage, window: Window) -> None:
         """Feed the pages of *window* from now on: the context was read again."""
-        self._place, self._feed = (storage, window), None
+        self._place, self._feed, self._record = (storage, window), None, window.record
         self._first = window.record.next_page
         self._postpone()
 
@@ -144,7 +144,12 @@ class MemoryClient:
         }
         found = feed.memory.search(query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown)
         pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)
-        return replace(found, pages=pages, pending=feed.unsent + len(feed.aside))
+        user, assistant = (
+            tuple(fact for fact in facts if (fact.context, fact.index) not in shown)
+            for facts in (found.user_facts, found.assistant_facts)
+        )
+        waiting = feed.unsent + len(feed.aside)
+        return replace(found, pages=pages, user_facts=user, assistant_facts=assistant, pending=waiting)
 
     def send_state_changes(self) -> bool:
         """Send the state changes of pages to the memory; return whether that succeeded, otherwise it is done later."""
@@ -152,9 +157,27 @@ class MemoryClient:
             return True
         try:
             self._open_feed().send_state_changes()
+            self._open_feed().withdraw_open()
         except StorageError:
             return False
         return True
+
+    def hand_over(self) -> None:
+        """Feed the memory all that waits, and let what is whole in the window enter its tiers. O(pages that wait).
+
+        It raises as `MemoryFeed.send`.
+        """
+        if self.off or self._read_only:
+            return
+        handed = self._open_feed().hand_over()
+        if handed and isinstance(self.memory, HasTiers) and self.memory.overdue:
+            self.memory.maintain()  # the worker had no time to
+
+    def end_session(self) -> None:
+        """Hand over all pages, and let the memory summarize the conversation. It raises as `MemoryFeed.send`."""
+        self.hand_over()
+        if isinstance(self._memory, HasTiers):
+            self._memory.end_session(self._open_feed().window.record.id)
 
     def flush(self) -> None:
         """Feed the memory all pages that wait (see `MemoryFeed.send`). O(pages that wait)."""
@@ -225,10 +248,16 @@ class MemoryClient:
         return self._memory
 
     def close(self) -> None:
-        """Release the memory; it is closed if it was made here."""
-        self._closed = True
-        if self._owned and self._memory is not None:
-            self._memory.close()
+        """Hand over the pages, if this context was used, and release the memory; it is closed if it was made here."""
+        try:
+            if self._place is not None and (self._feed is not None or self._place[1].record is not self._record):
+                self.hand_over()
+        except Exception as error:  # noqa: BLE001 -- whatever it is: the context closes, and they are fed another time
+            _LOG.debug("pages are handed over later: %s", type(error).__name__)
+        finally:
+            self._closed = True
+            if self._owned and self._memory is not None:
+                self._memory.close()
 
     def _settle(self) -> None:
         """Return when the context is idle, or after `PATIENCE_SECONDS`."""

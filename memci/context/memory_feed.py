@@ -1,7 +1,8 @@
 """The memory feed: which pages a context sends to its memory, and when.
 
-    cursor #40 ──▶  #41, #42, … closed pages, by index       observe; admit, if a page is unloaded
-    outbox    ──▶  what happened to a page since             admit · erase (undone, erased) · observe again (split)
+    cursor #40 ──▶  #41, #42, … closed pages, by index       observe; admit, if a page has left the window
+    staying   ──▶  pages that were whole in the window      admit, once they left it, or nobody shows it any more
+    outbox    ──▶  what happened to a page since             erase (undone, erased) · observe again (split)
 
 The memory acknowledges pages, and the outbox is part of the transaction that changed a page, so nothing is
 missed when a process dies between the two; sending twice changes nothing. A page that the memory can't take is set
@@ -16,8 +17,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ..errors import CorruptRecord, StorageError, StorageUnavailable
-from ..memory.backend import MemoryBackend, PageRecord, Scope, SetsAside
+from ..memory.backend import HasTiers, MemoryBackend, PageRecord, Scope, SetsAside
 from ..memory.repository.page_source import record_of
+from ..messages import tool_calls
 from ..storage import Storage
 from ..storage.protocol import PageRow, PageState
 from ..window.outbox import delivered, indexes
@@ -42,6 +44,10 @@ class MemoryFeed:
         self._cursor = min(self._cursor, window.record.next_page - 1)
         self.aside = set(memory.set_aside(window.record.id) if isinstance(memory, SetsAside) else ())
         """the pages that were set aside"""
+        self._staying = set(memory.observed(window.record.id) if isinstance(memory, HasTiers) else ())
+        """pages that the memory has only observed, as they stood whole in the window"""
+        self._over = False
+        """whether the window is shown no more: its pages are admitted"""
         self._shared = self._shared_before()
         if self._shared:
             self._cursor = max(self._cursor, self._last_shared())
@@ -64,16 +70,41 @@ class MemoryFeed:
             self._cursor = index
         return sent + self.send_state_changes(most - sent)
 
+    def hand_over(self) -> bool:
+        """Send all pages that wait, admit those that are whole in the window, and return whether there were any.
+
+        The open page is among them if its last message is an answer; it may still grow. It raises as `send`.
+        O(the messages of what is sent).
+        """
+        self._over = True
+        try:
+            sent = self.send(2**62)
+            opened = self.window.record.open_page
+            if opened is not None:  # after those before it
+                self._send_page(opened)
+            return sent > 0 or opened is not None
+        finally:
+            self._over = False
+
     def send_state_changes(self, most: int = 2**62) -> int:
         """Send the state changes of up to *most* pages that the memory knows, and return how many were sent.
 
         Pages that it does not know yet are sent in their order, in the state that they have then.
         """
         opened = self.window.record.open_page
-        changed = [i for i in indexes(self.window.state.outbox) if i != opened and i <= self._cursor][:most]
-        for index in changed:
+        changed = {i for i in indexes(self.window.state.outbox) if i != opened and i <= self._cursor}
+        changed |= self._staying - (set() if self._over else {page.index for page in self.window.active})
+        due = sorted(changed)[:most]
+        for index in due:
+            self._staying.discard(index)
             self._send_page(index)
-        return len(changed)
+        return len(due)
+
+    def withdraw_open(self) -> None:
+        """Take the open page out of the memory if something of it was erased since it was handed over."""
+        opened = self.window.record.open_page
+        if opened is not None and opened in indexes(self.window.state.outbox):
+            self._erase(self.window.record.id, opened)
 
     def retry(self) -> None:
         """Send the pages that were set aside again, whole; it raises as `send`. O(their messages)."""
@@ -121,8 +152,9 @@ class MemoryFeed:
         while before != (revision := self._storage.revision(self.window.record.id)):
             before = revision
             self._send_state(index)
-        state = self.window.state
-        self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
+        if index != self.window.record.open_page:
+            state = self.window.state
+            self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
 
     def _send_state(self, index: int) -> None:
         record = self.window.record
@@ -130,7 +162,7 @@ class MemoryFeed:
         if row is None:  # the context was erased
             self.memory.erase(Scope(record.id, (index,)))
             return
-        if row.end is None:  # as the store has it: the window may have been read long ago
+        if row.end is None and not self._over:  # as the store has it: the window may have been read long ago
             return
         context, _ = self.key(row)
         if context != record.id and row.state is not PageState.ERASED:
@@ -140,8 +172,10 @@ class MemoryFeed:
             self._erase(context, index)
             return
         try:
-            sent = record_of(self._storage, record.id, row, row.end)
-            self._observe(sent, row.state)
+            sent = record_of(self._storage, record.id, row, record.head)
+            if row.end is None and not _is_answered(sent):
+                return
+            self._observe(replace(sent, open=row.end is None), row.state)
             self.aside.discard(index)
         except StorageError as error:
             if not isinstance(error, CorruptRecord):
@@ -151,9 +185,12 @@ class MemoryFeed:
             self._set_aside(row, error)
 
     def _observe(self, page: PageRecord, state: PageState) -> None:
-        self.memory.observe(page)
-        if state is PageState.UNLOADED:
+        if state in (PageState.ARCHIVED, PageState.UNLOADED) or (self._over and state is PageState.ACTIVE):
             self.memory.admit(page)
+            return
+        self.memory.observe(page)
+        if state is PageState.ACTIVE:
+            self._staying.add(page.index)
 
     def _erase(self, context: str, index: int) -> None:
         with _never_passed_over(f"the memory can't erase page #{index}"):  # what was erased may still be known
@@ -200,6 +237,11 @@ class MemoryFeed:
             found.append((parent, base))
             parent, base = loaded[0].parent, min(base, loaded[0].base)
         return tuple(reversed(found))
+
+
+def _is_answered(page: PageRecord) -> bool:
+    """Return whether the last message of an open page is an answer, so that the page may well be complete."""
+    return bool(page.entries) and page.entries[-1][1].get("role") == "assistant" and not tool_calls(page.entries[-1][1])
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """What a context asks of a memory, and what a memory answers.
 
     observe   a page closed: it can be found from now on
-    admit     a page left the Contents Page: it enters the tiers
+    admit     a page left the window, or its context was closed: it enters the tiers
     erase     a page was undone or erased: nothing of it may be found any more
     search    what is known of a query: pages, facts, concepts, the profile
 
@@ -39,6 +39,8 @@ class PageRecord:
     """ordinals of messages that only quote another page (answers to recalls): they are not searchable"""
     aside: bool = False
     """whether it was set aside: it could not be read, or not be taken, and stands here without its messages"""
+    open: bool = False
+    """whether it may still grow: its context was closed while it was open. It is not acknowledged"""
 
     @property
     def own(self) -> list[Message]:
@@ -209,6 +211,27 @@ class SetsAside(Protocol):
 
 
 @runtime_checkable
+class HasTiers(Protocol):
+    """What a memory offers besides `MemoryBackend` if its pages go through tiers, and sessions are summarized.
+
+    Without it, a context admits the pages that it has observed itself since it was opened, and sessions never end.
+    """
+
+    def observed(self, context: str) -> Collection[int]:
+        """Return the pages of *context* that were observed and never admitted. One query."""
+        ...
+
+    def end_session(self, context: str) -> None:
+        """Note that the conversation in *context* is over: it is summarized. The next page begins another one."""
+        ...
+
+    @property
+    def overdue(self) -> bool:
+        """Whether far more waits for `maintain` than a context leaves that stays open for a while."""
+        ...
+
+
+@runtime_checkable
 class MemoryBackend(Protocol):
     """Where pages go that leave the window. Thread-safe; bound to one owner.
 
@@ -220,11 +243,11 @@ class MemoryBackend(Protocol):
         ...
 
     def admit(self, page: PageRecord) -> None:
-        """Take a page, which left the Contents Page, into the tiers. The same page again changes nothing."""
+        """Observe a page, which nobody sees whole any more, and take it into the tiers, once."""
         ...
 
     def acknowledged(self, context: str) -> int:
-        """Return the highest page index of *context* that was observed, 0 if none was.
+        """Return the highest page index of *context* that was observed and not open, 0 if none was.
 
         The context feeds the pages after it. A memory that may have lost pages in a crash returns 0.
         """

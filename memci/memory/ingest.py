@@ -1,7 +1,8 @@
 """Ingest: how pages enter a memory.
 
-    observe   a page closed: it is cut into passages, whose words are found       tier 0
-    admit     it left the Contents Page: last in the short-term queue             tier 1
+    observe   a page closed: it is cut into passages, whose words are found                        tier 0
+    admit     it left the window, or its context was closed: last in the short-term queue          tier 1
+    settle    nothing was added to its context for hours: the same
 
 A page is known by its context and index, and by a digest of what it says. The same page again changes nothing; with
 other entries it replaces the first. This module knows nothing of the tiers after the queue.
@@ -19,46 +20,58 @@ from .retrieval.passages import passage_terms, passages
 from .retrieval.postings import stored
 
 
-def observe(session: Session, page: PageRecord) -> int:
-    """Keep *page* so that its words are found, and return its id. The store's lock is held. O(its characters).
+def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None:
+    """Keep *page* so that its words are found. The store's lock is held. O(its characters).
 
     If the memory has a model, a job is left for it to describe the page.
+
+    Args:
+        session: Of the owner.
+        page: As it is now.
+        admits: Whether it is put at the end of the short-term queue, if it never was there.
     """
-    owner, store = session.owner, session.store
+    owner = session.owner
     digest = _digest(page)
     known = owner.pages.find(page.context, page.index)
     if known and known.digest == digest:
-        return known.id
+        enters = admits and known.tier == OBSERVED and not known.marks & QUARANTINED
+        if enters or (not page.open and owner.pages.acknowledged(page.context) < page.index):
+            with owner.change():
+                owner.pages.acknowledge(page)
+                if enters:
+                    owner.pages.enqueue([known.id])
+        return
     cut = passages([entry for entry in page.entries if entry[0] not in page.quotes])
     pieces = [(each, Counter(passage_terms(each, page.at))) for each in cut]
     with owner.change():
         known = owner.pages.find(page.context, page.index)
         if known and known.digest == digest:  # another process was faster
-            return known.id
-        marks = (known.marks & QUARANTINED if known else 0) | (ASIDE if page.aside else 0)
-        if known:  # nothing of its old text may be left, nor of what was derived from it
-            forget(owner, Scope(page.context, (page.index,)))
-        if known or owner.pages.acknowledged(page.context) >= page.index:
-            owner.disorder()
-        id_, context = owner.pages.add(page, digest, marks)
-        owner.add_passages(stored(owner.passages, context, id_, page.at, pieces))
-        if known and known.tier != OBSERVED:
-            owner.pages.enqueue(id_)
-        if session.has_model and page.entries and not marks & QUARANTINED and not owner.jobs.enqueue("page", id_):
-            owner.jobs.skip()
+            id_ = known.id
+        else:
+            marks = (known.marks & QUARANTINED if known else 0) | (ASIDE if page.aside else 0)
+            if known:  # nothing of its old text may be left, nor of what was derived from it
+                forget(owner, Scope(page.context, (page.index,)))
+            if known or owner.pages.acknowledged(page.context) >= page.index:
+                owner.disorder()
+            id_, context = owner.pages.add(page, digest, marks)
+            owner.add_passages(stored(owner.passages, context, id_, page.at, pieces))
+            if session.has_model and page.entries and not marks & QUARANTINED and not owner.jobs.enqueue("page", id_):
+                owner.jobs.skip()
+        if admits or (known and known.tier != OBSERVED):
+            owner.pages.enqueue([id_])
     if known:
-        store.scrub()
-    return id_
+        session.store.scrub()
 
 
-def admit(session: Session, page: PageRecord) -> None:
-    """Keep *page*, and put it at the end of the short-term queue if it never was there. The store's lock is held."""
-    observe(session, page)
+def settle(session: Session, before: float) -> None:
+    """Admit the observed pages of contexts whose last page is of *before* or earlier. O(observed pages).
+
+    Their windows may be open still, but nobody looks at them.
+    """
     owner = session.owner
-    known = owner.pages.find(page.context, page.index)
-    if known and known.tier == OBSERVED and not known.marks & QUARANTINED:
+    if owner.pages.silent(before):
         with owner.change():
-            owner.pages.enqueue(known.id)
+            owner.pages.enqueue(owner.pages.silent(before))
 
 
 def _digest(page: PageRecord) -> bytes:

@@ -211,7 +211,8 @@ def waiting(memory: TieredMemory, context: str) -> int:
         if row.state is PageState.ERASED or (row.state is PageState.UNDONE and row.first >= forked):
             count += tier is not None
         else:
-            count += tier is None or (row.state is PageState.UNLOADED and tier == OBSERVED)
+            left = row.state in (PageState.ARCHIVED, PageState.UNLOADED)
+            count += tier is None or (left and tier == OBSERVED)
     return count
 
 

@@ -24,7 +24,7 @@ from .backend import Forgotten, PageRecord, Recollection, Scope, Work
 from .consolidation import job_runner, maintenance, page_notes
 from .consolidation.fact_extraction import keep_profile
 from .forgetting import forget, quarantine
-from .ingest import admit, observe
+from .ingest import observe
 from .owner import Session
 from .repository import job_queue
 from .repository.job_queue import Saving
@@ -116,12 +116,12 @@ class TieredMemory:
             observe(self._session, page)
 
     def admit(self, page: PageRecord) -> None:
-        """Put a page into the short-term queue, once."""
+        """Put a page into the short-term queue, once. O(its characters)."""
         with self._session.store.lock:
-            admit(self._session, page)
+            observe(self._session, page, admits=True)
 
     def acknowledged(self, context: str) -> int:
-        """Return the highest page of *context* that was observed, 0 if none was."""
+        """Return the highest page of *context* that was observed and not open, 0 if none was."""
         with self._session.store.lock:
             return self._session.owner.pages.acknowledged(context)
 
@@ -129,6 +129,22 @@ class TieredMemory:
         """Return the pages of *context* that were set aside: they could not be read, or not be taken."""
         with self._session.store.lock:
             return self._session.owner.pages.aside(context)
+
+    def observed(self, context: str) -> Collection[int]:
+        """Return the pages of *context* that are in no tier yet. One query."""
+        with self._session.store.lock:
+            return self._session.owner.pages.observed(context)
+
+    def end_session(self, context: str) -> None:
+        """Summarize the conversation in *context*, which is over, as a silence would. O(its pages)."""
+        with self._maintaining:
+            maintenance.end_session(self._session, context, self._session.clock())
+
+    @property
+    def overdue(self) -> bool:
+        """Whether more pages wait for `maintain` than a context leaves that stays open for a while."""
+        with self._session.store.lock:
+            return maintenance.overdue(self._session)
 
     def search(
         self,

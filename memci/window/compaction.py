@@ -127,7 +127,7 @@ def compaction(
         restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
         views=clipped_views(window, plan.clips),
         unloaded=(*sorted(gone), *unloaded),
-        state_changes=(*sorted(gone), *unloaded, *growing),
+        state_changes=growing,
         next_page=next_page,
     )
 

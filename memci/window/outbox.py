@@ -1,6 +1,6 @@
 """The outbox: pages whose state changed and that are to be sent to the memory again, as runs of indexes.
 
-    unloaded #4, #5, #6, undone #9    ──▶    ((4, 6), (9, 9))
+    undone #4, #5, #6, erased #9    ──▶    ((4, 6), (9, 9))
 
 It is stored with the context, in the transaction that changed the pages, so that no state change is lost between the
 two. It is bounded: where there are too many runs, the two nearest to each other become one. That is safe: the memory

@@ -57,7 +57,7 @@ class WindowState:
     since: int = 0
     """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
     outbox: Runs = ()
-    """pages whose state changed since the memory got them: unloaded, undone, erased, split"""
+    """pages that changed since the memory got them: undone, erased, split"""
 
     recollection: tuple[int, str] | None = None
     """the memory page of an open page: its index, and what was found for it"""

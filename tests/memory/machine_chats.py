@@ -52,7 +52,7 @@ def owed(storage, context="alice"):
         return {
             row.index: (
                 [message for _, message in _entries(storage, context, row, reader)],
-                row.state is PageState.UNLOADED,
+                row.state in (PageState.ARCHIVED, PageState.UNLOADED),
             )
             for row in storage.pages(context)
             if row.state not in (PageState.UNDONE, PageState.ERASED) and row.index != record.open_page

@@ -141,6 +141,8 @@ class Told:
         self.asked: list[dict] = []
         self.answer = Recollection("")
         self.maintained = self.closed = 0
+        self.overdue = False
+        self.ended: list[str] = []
 
     def observe(self, page: PageRecord) -> None:
         with self._call("observe", page.key):
@@ -152,7 +154,15 @@ class Told:
             self.admitted.add(page.key)
 
     def acknowledged(self, context: str) -> int:
-        return max((index for name, index in self.pages if name == context), default=0)
+        return max(
+            (index for (name, index), page in self.pages.items() if name == context and not page.open), default=0
+        )
+
+    def observed(self, context: str) -> set[int]:
+        return {index for name, index in self.pages.keys() - self.admitted if name == context}
+
+    def end_session(self, context: str) -> None:
+        self.ended.append(context)
 
     def search(self, query: str, **given: object) -> Recollection:
         self.asked.append({"query": query, **given})

@@ -160,7 +160,7 @@ def test_context_asks_the_worker_once_there_is_enough(submitted):
 
 
 def test_a_context_for_each_page_asks_the_worker_as_often_as_one_for_all(submitted):
-    """A server opens a context per request: once in eight of them the worker is asked, and feeds what all left."""
+    """A server opens a context per request: once in eight of them the worker is asked; closing feeds each page."""
     memory, storage = Told(), EphemeralStorage()
     asked = []
     for number in range(1, 25):
@@ -173,7 +173,7 @@ def test_a_context_for_each_page_asks_the_worker_as_often_as_one_for_all(submitt
 
     assert [after - before for before, after in pairwise(asked)] == [8] * (len(asked) - 1)
     assert len(asked) == 3
-    assert len(heard_of(memory)) == asked[-1] - 1
+    assert heard_of(memory) == {number: (list(turn(number)), True) for number in range(1, 25)}
 
 
 def test_steps_tell_the_memory_page_by_page(submitted):
@@ -224,14 +224,15 @@ def test_step_that_fails_changes_nothing_for_who_appends(submitted):
 
 
 def test_step_after_close_does_nothing(submitted):
-    """A context that was closed meanwhile has nothing more to do, and its memory is left alone."""
+    """A context that was closed meanwhile has handed over all; its memory is left alone."""
     memory = Told()
     context = talk(chat(memory=memory, window=20_000), range(1, 12))
     busy = submitted[0]
     context.close()
+    known = list(memory.calls)
 
     assert not busy.step()
-    assert (memory.calls, memory.maintained) == ([], 0)
+    assert (memory.calls, memory.maintained, memory.admitted) == (known, 0, set(memory.pages))
 
 
 def test_reader_asks_for_nothing(submitted):

@@ -263,7 +263,7 @@ def test_erasing_tells_a_memory_of_ones_own(storage):
     context.erase(4)
     context.erase(5, 2)
 
-    assert memory.calls[:2] == [("erase", ("alice", (4,))), ("observe", ("alice", 5))]
+    assert memory.calls[:2] == [("erase", ("alice", (4,))), ("admit", ("alice", 5))]
     assert [ordinal for ordinal, _ in memory.pages["alice", 5].entries] == [1]
     assert ("alice", 4) not in memory.pages
 

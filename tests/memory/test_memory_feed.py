@@ -65,16 +65,76 @@ def test_what_left_the_window_is_found_and_comes_back(each_storage):
             assert context.recall_page(index) == list(turn(index))
 
 
-def test_unloaded_page_is_admitted_others_are_observed(storage):
-    """The memory knows of each closed page, and has taken in those that left the Contents Page."""
+def test_archived_page_is_admitted_others_are_observed(storage):
+    """The memory knows of each closed page, and has taken in those that left the window, listed or not."""
     context = talk(chat(storage), range(1, 21))
     context.flush()
 
     known = tiers(TieredMemory(storage, owner="alice"))
 
-    gone = unloaded(storage)
-    assert {index for (_, index), tier in known.items() if tier != "observed"} == set(gone)
+    left = {index for index, place in states(storage).items() if place is not PageState.ACTIVE}
+    assert len(left) > len(unloaded(storage)) > 0
+    assert {index for (_, index), tier in known.items() if tier != "observed"} == left
     assert {index for _, index in known} == set(range(1, 20))
+
+
+def test_closed_context_is_admitted_whole_and_still_not_found_in_its_window(each_storage):
+    """Closing feeds what waits, the answered open page too; opened again, nothing of the window is found twice."""
+    with chat(each_storage, owner="anna", window=20_000) as context:
+        talk(context, range(1, 6))
+        context.flush()
+        talk(context, [6])
+
+    known = tiers(TieredMemory(each_storage, owner="anna"))
+    with chat(each_storage, owner="anna", window=None, nonce=None) as context:
+        own = [found(context, word(number)) for number in range(1, 7)]
+    with chat(each_storage, id="bob", owner="anna") as other:
+        others = [found(other, word(number))[0] for number in range(1, 7)]
+        context = chat(each_storage, window=None, owner="anna", nonce=None)
+        context.undo()
+        context.close()
+        undone = finds(other, 6)
+
+    assert known.keys() == {("alice", index) for index in range(1, 7)}
+    assert "observed" not in known.values()
+    assert own == [[]] * 6
+    assert others == [("alice", index) for index in range(1, 7)]
+    assert not undone
+    check(TieredMemory(each_storage, owner="anna"))
+
+
+def test_page_that_goes_on_after_it_was_handed_over_is_known_as_it_is_in_the_end(storage):
+    """An open page that was answered is handed over by closing, and again when it has grown; then it is closed."""
+    memory = Told()
+    with chat(storage, memory=memory, window=20_000) as context:
+        talk(context, [1, 2])
+    assert memory.acknowledged("alice") == 1
+    with chat(storage, memory=memory, window=20_000) as context:
+        context.append_turn({"role": "assistant", "content": "And one thing more."})
+    grown = len(memory.pages["alice", 2].entries)
+    die(storage)
+    context = talk(chat(storage, memory=memory, window=20_000), [3])
+    context.erase(3, 1)
+    context.flush()
+
+    assert grown == 3
+    assert {index: said for index, (said, _) in heard_of(memory).items()} == {
+        index: said for index, (said, _) in owed(storage).items()
+    }
+    context.append_turn({"role": "user", "content": "An unanswered question."})
+    context.close()
+    assert memory.acknowledged("alice") == 3
+
+
+def test_open_page_of_which_something_is_erased_is_withdrawn(storage):
+    """A memory of one's own forgets an open page that was handed over at once when a message of it is erased."""
+    memory = Told()
+    with chat(storage, memory=memory, window=20_000) as context:
+        talk(context, [1])
+
+    with chat(storage, memory=memory, window=20_000) as context:
+        context.erase(1, 1)
+        assert not memory.pages
 
 
 def test_page_in_the_window_is_found_when_it_is_shown_clipped(storage):
@@ -226,6 +286,7 @@ def test_tiers_are_right_when_the_process_dies_between_any_two_steps(each_storag
 def test_handle_that_only_feeds_the_memory_never_commits(storage):
     """Its flush tells the memory all, and the writer of the context beside it meets no conflict."""
     writer, memory = talk(chat(storage, memory=Told()), range(1, 21)), Told()
+    writer.undo()
     feeder = chat(storage, memory=memory, window=None, nonce=None)
     before = storage.load("alice")
 

@@ -28,9 +28,16 @@ class Choosy(TieredMemory):
     """whether it can take nothing at all"""
 
     def observe(self, page: PageRecord) -> None:
+        self._take(page)
+        super().observe(page)
+
+    def admit(self, page: PageRecord) -> None:
+        self._take(page)
+        super().admit(page)
+
+    def _take(self, page: PageRecord) -> None:
         if self.broken and (self.deaf or word(POISON) in str(page.entries)):
             raise TypeError(word(POISON))
-        super().observe(page)
 
     def erase(self, scope: Scope):
         if self.broken and scope.pages == (POISON,):
@@ -45,7 +52,7 @@ class Forgetful:
         self._memory = memory
 
     def __getattr__(self, name: str):
-        if name in {"set_aside", "run_job", "has_model", "summaries", "work"}:
+        if name in {"set_aside", "run_job", "has_model", "summaries", "work", "observed", "end_session", "overdue"}:
             raise AttributeError(name)
         return getattr(self._memory, name)
 

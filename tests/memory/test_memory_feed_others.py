@@ -99,7 +99,7 @@ def test_who_only_reads_writes_nothing(tmp_path, given, kind, told):
         if told:
             context.flush()
             context.search_memory(word(2))
-        context.close()
+            context.close()  # else its process dies
     shutil.copytree(tmp_path, copy := tmp_path.parent / f"{tmp_path.name} copy")
     before = {path.relative_to(copy): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
 

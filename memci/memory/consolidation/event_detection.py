@@ -1,10 +1,11 @@
 """Event detection: what happened, day by day, and how the user is to be treated.
 
-    every 5 closed pages   ──▶  events that matter, the day's summary
-    every turn             ──▶  counters; every 10 turns a model's strategy from the last 20 messages
-    six hours of silence   ──▶  the conversation before is over: its summary stays with the profile
+    5 closed pages, or one that waited for hours   ──▶  events that matter, the day's summary
+    every turn                                     ──▶  counters; every 10 turns a model's strategy
+    six hours of silence, or `end_session`         ──▶  a conversation is over: its summary stays with the profile
 
-The pages that wait are rows of the store, so that a process that dies loses none. With a model, the events are those of
+A conversation that goes on after all, in the time of its pages, gets one summary in place of the other. The pages that
+wait are rows of the store, so that a process that dies loses none. With a model, the events are those of
 its notes, and its jobs for the days, the conversations and the strategy begin here. This module knows nothing of heat
 or episodes.
 """
@@ -15,7 +16,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
 from ...messages import Message
 from ..backend import PageRecord
@@ -30,8 +32,6 @@ from .step import StepRun
 
 MOST = 50
 """pages that are looked at in one go, and that the summary of a conversation is made of"""
-SILENCE_SECONDS = 6 * 3600.0
-"""after which the next message begins another conversation"""
 _RECENT = 2 * STRATEGY_MESSAGES
 """pages that the last messages are looked for in, at most"""
 
@@ -43,9 +43,18 @@ class Ended(NamedTuple):
     """A conversation that is over."""
 
     context: int
+    """the number of its context"""
     first: int
     """ids of its pages"""
     last: int
+
+
+class _Talks(NamedTuple):
+    """What becomes of conversations."""
+
+    begun: dict[int, int | None]
+    """the first page of each that is not over, by context; less than 0: it was silent for long; None: it was ended"""
+    ended: list[Ended]
 
 
 class _Found(NamedTuple):
@@ -55,25 +64,36 @@ class _Found(NamedTuple):
     event: LifeEvent
 
 
-def events_due(owner: Owner, least: int = INTERVAL) -> bool:
-    """Return whether the events of *least* closed pages were not detected yet. O(least)."""
-    return len(owner.pages.new(least)) >= least
+def events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> bool:
+    """Return whether *least* new pages wait, or an old one, or a conversation is over.
+
+    Old is what happened at *until* or before, as is the last page of a conversation that is over. O(least + contexts).
+    """
+    new = owner.pages.new(least)
+    last: list[tuple[Any, ...]] = [*new, *owner.pages.open_talks(None)]
+    return len(new) >= least or any(at is not None and at <= until for *_, at in last)
 
 
-def detect_events(run: StepRun) -> int:
-    """Detect the events of the pages that closed lately, once there are five; return how many. O(their characters)."""
+def detect_events(run: StepRun, ending: str | None = None) -> int:
+    """Detect the events of new pages, once five wait, or one for long, and summarize conversations that are over.
+
+    The conversation in the context *ending* is over, whatever waits. Return how many pages. O(their characters).
+    """
     owner, zone = run.owner, run.session.rules.zone
+    until = run.now - run.session.rules.silence_seconds
     new = owner.pages.new(MOST)
-    if len(new) < INTERVAL:
-        return 0
-    ids = [id_ for id_, quarantined in new if not quarantined]
+    if ending is None and not events_due(owner, until=until):
+        new = []
+    ids = [id_ for id_, quarantined, _ in new if not quarantined]
     pages = run.session.raw(ids)
+    begun, ended = talks = _talks(run, pages, until, ending)
+    if not new and not begun:
+        return 0
     notes = notes_of(owner, ids)
     found = _events(pages, notes)
-    begun, ended = talks = _talks(owner, pages)
-    over = [_spoken(run, each) for each in ended]
-    ends = [conversation([page for _, page in said], zone) for said in over]
-    older = [id_ for said in over for id_, _ in said]
+    over = [(each.first, said) for each in ended if (said := _spoken(run, each))]
+    ends = [replace(conversation([page for _, page in said], zone), talk=first) for first, said in over]
+    older = [id_ for _, said in over for id_, _ in said]
     tiers = run.session.tiers()
     before, known = tiers.profile, dict(tiers.days)
     days = _days(run, known, pages, found)
@@ -81,7 +101,7 @@ def detect_events(run: StepRun) -> int:
         now = owner.tiers.profile
         same = (before.turns, before.strategy_turns) == (now.turns, now.strategy_turns)
         same = same and all(owner.tiers.days.get(day) == known.get(day) for day in days)
-        same = same and owner.pages.new(len(new)) == new and _talks(owner, pages) == talks
+        same = same and owner.pages.new(len(new)) == new and _talks(run, pages, until, ending) == talks
         if not same or not unchanged(owner, notes) or not owner.pages.all_there(older):
             raise Conflict
         for page, event in found:
@@ -94,10 +114,11 @@ def detect_events(run: StepRun) -> int:
             profile = profile.remembered(each)
         keep_profile(owner, profile, [*older, *ids])
         owner.pages.set_talks(begun)
-        owner.pages.set_noticed(max(id_ for id_, _ in new))
+        if new:
+            owner.pages.set_noticed(max(id_ for id_, *_ in new))
         if run.session.has_model:
             for talk in ended:
-                owner.jobs.enqueue("conversation", talk.last, json.dumps(talk))
+                owner.jobs.enqueue("conversation", talk.first, json.dumps(talk))
             if treat:
                 owner.jobs.enqueue("strategy", 0, json.dumps(max(ids)))
             for day in past:
@@ -131,19 +152,18 @@ def summarize_day(run: StepRun) -> int:
 def summarize_conversation(run: StepRun) -> int:
     """Let a model summarize a conversation that is over. Without one, its titles stand. O(its messages)."""
     owner, zone = run.owner, run.session.rules.zone
-    said = _spoken(run, Ended(*json.loads(run.body)))
+    ended = Ended(*json.loads(run.body))
+    said = _spoken(run, ended)
     ids, pages = [id_ for id_, _ in said], [page for _, page in said]
     if run.chat is None or not pages:
         return 0
     from .prompts.days import conversation as summarized
 
-    plain, after = conversation(pages, zone), summarized(run.chat, pages, zone)
+    plain = replace(conversation(pages, zone), talk=ended.first)
+    after = replace(summarized(run.chat, pages, zone), talk=ended.first)
     with run.change():
-        known = owner.tiers.profile.conversations
-        if plain in known:  # else a page of it was erased, or five others came since
-            at = known.index(plain)
-            both = (*known[:at], after, *known[at + 1 :])
-            keep_profile(owner, replace(owner.tiers.profile, conversations=both), ids)
+        if plain in owner.tiers.profile.conversations:  # else a page of it was erased, or five others came since
+            keep_profile(owner, owner.tiers.profile.remembered(after), ids)
     return len(pages)
 
 
@@ -229,16 +249,24 @@ def _said(pages: Pages) -> list[Message]:
     return [message for message in messages if message.get("role") in {"user", "assistant"}][-STRATEGY_MESSAGES:]
 
 
-def _talks(owner: Owner, pages: Pages) -> tuple[dict[int, int], list[Ended]]:
-    """Return where the conversations begin that go on after *pages*, by context, and those that ended before one."""
-    begun: dict[int, int] = {}
+def _talks(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Talks:
+    """Return which conversations begin, go on or end with *pages*; those without a page after *until* end, too."""
+    rows, silence = run.owner.pages, run.session.rules.silence_seconds
+    begun: dict[int, int | None] = {}
     ended: list[Ended] = []
+    latest: dict[int, tuple[int, float | None]] = {}
     for id_, page in pages:
-        for context, known, latest, at in owner.pages.talks(id_):
+        for context, known, before, at in rows.talks(id_):
             talk = begun.get(context, known)
-            silent = page.at is not None and at is not None and page.at - at > SILENCE_SECONDS
-            if talk is None or silent:
-                begun[context] = id_
-            if talk is not None and silent and latest is not None:
-                ended.append(Ended(context, talk, latest))
-    return begun, ended
+            silent = page.at is not None and at is not None and page.at - at > silence
+            if talk is not None and talk > 0 and silent and before is not None:
+                ended.append(Ended(context, talk, before))
+            begun[context] = id_ if talk is None or silent else abs(talk)
+            latest[context] = id_, page.at
+    for context, name, known, noted, when in rows.open_talks(ending):
+        talk = begun.get(context, known)
+        last, at = latest.get(context, (noted, when))
+        if talk is not None and (name == ending or (talk > 0 and at is not None and at <= until)):
+            begun[context] = None if name == ending else -talk
+            ended += [Ended(context, talk, last)] if talk > 0 else []
+    return _Talks(begun, ended)

@@ -1,7 +1,8 @@
 """Maintenance: what is due is done, one step at a time.
 
     short-term queue full  ──▶  its oldest pages are linked, and join or open episodes
-    5 pages closed         ──▶  events, the day's summary, counters; a conversation that ended
+    hours of silence       ──▶  the pages of that context enter the queue; the conversation is over
+    5 pages closed         ──▶  events, the day's summary, counters
     an episode is hot      ──▶  facts and the profile
     too many episodes      ──▶  the coldest leave; their pages are still found by words
 
@@ -13,10 +14,12 @@ nothing of searching.
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from ...errors import EmbeddingFailed
+from ..ingest import settle
 from ..owner import Session
 from ..repository.items import Vector
 from ..repository.pages import QUARANTINED
@@ -30,6 +33,8 @@ from .event_detection import MOST, detect_events, events_due
 from .fact_extraction import analyse, hot, know, used
 from .step import by_rule
 
+MOST_WAITING = 8
+"""pages beyond those that begin a step, after which it is overdue: as many as a context feeds at once"""
 BATCH = 32
 """passages that are embedded at once"""
 _FAILING = 3
@@ -50,11 +55,12 @@ def maintain(session: Session, now: float) -> int:
         return 0
     owner = session.owner
     moved = 0
+    settle(session, now - session.rules.silence_seconds)
     patience = 2 if session.has_model else 1
     while queue_full(owner, patience * session.rules.capacity):
         moved += by_rule(session, build_episodes, now)
-    while events_due(owner, MOST if session.has_model else INTERVAL):
-        by_rule(session, detect_events, now)
+    while by_rule(session, detect_events, now) if not session.has_model or events_due(owner, MOST) else 0:
+        pass
     _save_facts(session, now)
     if session.has_model:
         schedule(session, now)
@@ -65,11 +71,30 @@ def maintain(session: Session, now: float) -> int:
     return moved
 
 
+def overdue(session: Session) -> bool:
+    """Return whether far more pages wait than begin a step. Two queries."""
+    owner = session.owner
+    return queue_full(owner, session.rules.capacity + MOST_WAITING) or events_due(owner, INTERVAL + MOST_WAITING)
+
+
+def end_session(session: Session, context: str, now: float) -> None:
+    """Admit the pages of *context*, and summarize its conversation: the next page begins another one. O(its pages)."""
+    if session.store.read_only or not session.store.there:
+        return
+    owner = session.owner
+    if observed := owner.pages.observed(context):
+        with owner.change():
+            owner.pages.enqueue(owner.pages.ids(context, observed))
+    while events_due(owner, MOST):
+        by_rule(session, detect_events, now)
+    by_rule(session, partial(detect_events, ending=context), now)
+
+
 def schedule(session: Session, now: float) -> None:
     """Leave jobs for what is due and a model does. O(episodes)."""
     owner, rules = session.owner, session.rules
     wanted = [("handover", 0)] if queue_full(owner, rules.capacity) else []
-    wanted += [("notice", 0)] if events_due(owner) else []
+    wanted += [("notice", 0)] if events_due(owner, until=now - rules.silence_seconds) else []
     wanted += [("analysis", key) for key in hot(session, now)]
     wanted += [("graph", key) for key in used(session)]
     fresh = [each for each in wanted if not owner.jobs.known(*each)]

@@ -58,7 +58,7 @@ class TalkRow(NamedTuple):
 
     context: int
     first: int | None
-    """the first page of the conversation"""
+    """the first page of the conversation; less than 0: it was summarized, after a silence"""
     before: int | None
     at: float | None
     """when the page before happened"""
@@ -95,7 +95,7 @@ class PageTable(OwnerTable):
     def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
         """Add the row of *page*, and return its id and the number of its context."""
         nr = self._owner.nr
-        self._store.execute(_ACKNOWLEDGE, nr, page.context, page.index)
+        self.acknowledge(page)
         statement = "SELECT nr FROM memory_context WHERE owner = ? AND name = ?"
         context = self._store.read_column(statement, nr, page.context)[0]
         id_ = self._store.insert_row(
@@ -103,6 +103,10 @@ class PageTable(OwnerTable):
             *(nr, context, page.index, page.turn, page.at, digest, marks),
         )
         return id_, context
+
+    def acknowledge(self, page: PageRecord) -> None:
+        """Note that *page* was observed; one that is open is to come again."""
+        self._store.execute(_ACKNOWLEDGE, self._owner.nr, page.context, page.index - page.open)
 
     def remove(self, page: int) -> None:
         """Remove the row of a page and its vectors. Its passages go before."""
@@ -139,9 +143,18 @@ class PageTable(OwnerTable):
         """Set what is acknowledged of a context to its highest page: numbers after it may be given out again."""
         self._store.execute(_RECOUNT, self._owner.nr, context)
 
-    def enqueue(self, page: int) -> None:
-        """Put an observed page at the end of the short-term queue."""
-        self._store.execute(_ENQUEUE, SHORT, self._owner.nr, SHORT, page, OBSERVED, QUARANTINED)
+    def observed(self, context: str) -> list[int]:
+        """Return the pages of *context* (their indexes) that are in no tier yet. O(the owner's pages in none)."""
+        return self._store.read_column(_OBSERVED, self._owner.name, OBSERVED, QUARANTINED, context)
+
+    def silent(self, before: float) -> list[int]:
+        """Return the pages in no tier whose context has no page after *before*, in order. O(pages in no tier)."""
+        return self._store.read_column(_SILENT, self._owner.name, OBSERVED, QUARANTINED, before)
+
+    def enqueue(self, pages: Iterable[int]) -> None:
+        """Put those of *pages* that are in no tier at the end of the short-term queue."""
+        rows = [(SHORT, self._owner.nr, SHORT, page, OBSERVED, QUARANTINED) for page in pages]
+        self._store.executemany(_ENQUEUE, rows)
 
     def queue(self, most: int = -1) -> list[int]:
         """Return the pages of the short-term queue, the oldest first. O(pages returned)."""
@@ -219,8 +232,8 @@ class PageTable(OwnerTable):
         """Return whether all *pages* are still there, and none is in quarantine. O(pages)."""
         return len(set(pages)) == self._store.read_value(_COUNT, json.dumps(list(pages)), QUARANTINED)
 
-    def new(self, most: int) -> list[tuple[int, int]]:
-        """Return the pages whose events were not detected yet, each with its quarantine mark. O(most)."""
+    def new(self, most: int) -> list[tuple[int, int, float | None]]:
+        """Return pages whose events were not detected yet: id, mark of the quarantine, time. O(most)."""
         return self._store.read_rows(_NEW, QUARANTINED, self._owner.name, most)
 
     def set_noticed(self, page: int) -> None:
@@ -239,8 +252,15 @@ class PageTable(OwnerTable):
         """Return the conversation that was not over when *page* came; [] if there is no such page."""
         return [TalkRow(*row) for row in self._store.read_rows(_TALK, page)]
 
-    def set_talks(self, first: Mapping[int, int]) -> None:
-        """Note where the conversations of contexts begin that are not over."""
+    def open_talks(self, context: str | None) -> list[tuple[int, str, int, int, float | None]]:
+        """Return the conversations that go on, and that of *context* in any case. O(the owner's contexts).
+
+        Each has the number and the name of its context, its first page, and the last one with its time.
+        """
+        return self._store.read_rows(_OPEN_TALKS, self._owner.nr, context)
+
+    def set_talks(self, first: Mapping[int, int | None]) -> None:
+        """Note where the conversations of contexts begin that are not over (see `TalkRow.first`)."""
         for context, page in first.items():
             self._store.execute("UPDATE memory_context SET talk = ? WHERE nr = ?", page, context)
 
@@ -279,7 +299,7 @@ _ACKNOWLEDGE = """
 INSERT INTO memory_context(owner, name, heard) VALUES (?, ?, ?)
 ON CONFLICT(owner, name) DO UPDATE SET heard = max(heard, excluded.heard)"""
 _RECOUNT = """
-UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
+UPDATE memory_context SET heard = min(heard, (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr))
 WHERE owner = ? AND name = ?"""
 # A search excludes some pages of a context of many: it seeks them by their index.
 _SOME_OF_CONTEXT = """
@@ -294,6 +314,16 @@ summary = '', keywords = '', analyzed = ? WHERE id = ?"""
 _ENQUEUE = """
 UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page
 WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND analyzed & ? = 0"""
+# That index has few pages in no tier: those that are whole in a window.
+_OBSERVED = """
+SELECT g.page FROM memory_page AS g INDEXED BY memory_page_tier JOIN memory_context AS c ON c.nr = g.context
+WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.analyzed & ? = 0 AND c.name = ?
+ORDER BY g.page"""
+_SILENT = """
+SELECT g.id FROM memory_page AS g INDEXED BY memory_page_tier
+WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.analyzed & ? = 0 AND
+    (SELECT p.at FROM memory_page AS p WHERE p.context = g.context ORDER BY p.page DESC LIMIT 1) <= ?
+ORDER BY g.id"""
 _QUEUE = """
 SELECT g.id FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
@@ -307,7 +337,7 @@ SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page 
 WHERE g.episode = ? AND v.model = ?"""
 _COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"
 _NEW = """
-SELECT g.id, g.analyzed & ? FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
+SELECT g.id, g.analyzed & ?, g.at FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr
 WHERE o.name = ? AND g.id > o.noticed ORDER BY g.id LIMIT ?"""
 _BETWEEN = """
 SELECT id FROM memory_page WHERE context = ? AND id BETWEEN ? AND ? AND analyzed & ? = 0
@@ -316,8 +346,12 @@ _UNTIL = "SELECT id FROM memory_page WHERE owner = ? AND id <= ? AND analyzed & 
 _TALK = """
 SELECT c.nr, c.talk, b.id, b.at FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 LEFT JOIN memory_page AS b ON b.id = (
-    SELECT max(p.id) FROM memory_page AS p WHERE p.context = g.context AND p.id < g.id)
+    SELECT p.id FROM memory_page AS p WHERE p.context = g.context AND p.page < g.page ORDER BY p.page DESC LIMIT 1)
 WHERE g.id = ?"""
+_OPEN_TALKS = """
+SELECT c.nr, c.name, c.talk, b.id, b.at FROM memory_context AS c JOIN memory_page AS b ON b.id = (
+    SELECT p.id FROM memory_page AS p WHERE p.context = c.nr ORDER BY p.page DESC LIMIT 1)
+WHERE c.owner = ? AND (c.talk > 0 OR c.name = ?)"""
 _TIERS = """
 SELECT g.page, g.tier FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr WHERE o.name = ? AND c.name = ?"""

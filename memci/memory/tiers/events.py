@@ -92,6 +92,8 @@ class ConversationSummary:
     sentiment: Mood | None
     """as a model sees it; None: no model has said it"""
     notable_moments: tuple[str, ...]
+    talk: int = 0
+    """the id of its first page"""
 
 
 def events(pages: Sequence[PageRecord]) -> list[LifeEvent]:

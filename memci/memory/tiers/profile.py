@@ -115,7 +115,10 @@ class Profile:
         return self.turns - self.strategy_turns >= STRATEGY_INTERVAL
 
     def remembered(self, told: ConversationSummary) -> "Profile":
-        """Return it with one more conversation; the last five stay."""
+        """Return it with one more conversation, or another summary of one; the last five stay."""
+        if told.talk and any(each.talk == told.talk for each in self.conversations):
+            same = tuple(told if each.talk == told.talk else each for each in self.conversations)
+            return replace(self, conversations=same)
         return replace(self, conversations=(*self.conversations, told)[-KEPT_CONVERSATIONS:])
 
 

@@ -31,5 +31,7 @@ class Rules:
     order: Order = "heat"
     """which episodes are evicted: the coldest, or those accessed least often"""
     heat: Heat = PAPER
+    silence_seconds: float = 6 * 3600.0
+    """after which a conversation is over, and its pages enter the queue, wherever they are shown still"""
     zone: tzinfo = UTC
     """where days begin, for daily summaries"""

@@ -18,8 +18,9 @@ import numpy as np
 from memci.memory.retrieval.layout import Borrowing
 from memci.memory.retrieval.ranking import Query, Weights, rank
 
-from .measure import cost, shares
+from .measure import shares
 from .shelf import Shelf
+from .systems import cost
 from .tasks import Talk
 
 _PARTS = (0.0, 0.2, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1, 0.0, 0.0, 0.0, 0.0)
@@ -55,7 +56,7 @@ class Bench:
             for number, line in enumerate(talk.lines):
                 shelf.add([(number, line.message)], page=number, at=line.at)
             entry = np.array([passage.entry for passage in shelf.passages])
-            costs = [cost(line.message) for line in talk.lines]
+            costs = [cost(line.message.get("content") or "", line.message.get("name", "")) for line in talk.lines]
             self._held.append((shelf, entry, costs, [(each, Query.of(each.text)) for each in talk.questions]))
 
     def rows(self, number: int, choice: Choice) -> list[list[float]]:

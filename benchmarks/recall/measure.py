@@ -12,17 +12,13 @@ from itertools import accumulate
 from statistics import fmean, median
 from typing import Any
 
-from memci.tokens import counter_for
-
-from .systems import Budgeted, System
+from .systems import Budgeted, System, cost
 from .tasks import Question, Talk
 
 FIRST = (1, 5, 10, 20)
 BUDGETS = (512, 1024, 2048, 4096)
 _DEPTH = 300
 """messages that a search is asked for: more than any budget holds"""
-
-count = counter_for("gpt-4o")
 
 
 def measured(make: Callable[[], System], talks: Sequence[Talk]) -> dict[str, Any]:
@@ -32,7 +28,7 @@ def measured(make: Callable[[], System], talks: Sequence[Talk]) -> dict[str, Any
     for talk in talks:
         system = make()
         system.add(talk)
-        costs = [cost(line.message) for line in talk.lines]
+        costs = [cost(line.message.get("content") or "", line.message.get("name", "")) for line in talk.lines]
         budgeted = system.within if isinstance(system, Budgeted) else None
         for question in talk.questions:
             began = time.perf_counter()
@@ -41,7 +37,7 @@ def measured(make: Callable[[], System], talks: Sequence[Talk]) -> dict[str, Any
             row = shares(order, question, costs)
             if budgeted is not None:
                 row[len(FIRST) : len(FIRST) + len(BUDGETS)] = [
-                    share(_fitting(budgeted(question.text, budget), costs, budget), question) for budget in BUDGETS
+                    share(budgeted(question.text, budget), question) for budget in BUDGETS
                 ]
             rows.append((question.kind, row))
         if isinstance(system, Budgeted):
@@ -62,22 +58,6 @@ def shares(order: Sequence[int], question: Question, costs: Sequence[int]) -> li
 def share(found: Sequence[int], question: Question) -> float:
     """Return how much of the evidence is among *found*: from 0 to 1."""
     return len(question.evidence.intersection(found)) / len(question.evidence)
-
-
-def _fitting(order: Sequence[int], costs: Sequence[int], budget: int) -> list[int]:
-    """Return those of *order* that fit a budget with the names of who says them, which a memory does not count."""
-    fitting = []
-    for number in order:
-        if costs[number] <= budget:
-            budget -= costs[number]
-            fitting.append(number)
-    return fitting
-
-
-def cost(message: dict[str, Any]) -> int:
-    """Return the tokens of what a message says, and who says it."""
-    said = f"{message['name']}: " if message.get("name") else ""
-    return count(said + str(message.get("content") or ""))
 
 
 def _means(rows: Sequence[Sequence[float]]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ import orjson
 from memci.memory.retrieval.passages import entry_text
 from memci.memory.retrieval.ranking import Query, Weights, rank
 
-from .measure import count
 from .shelf import Shelf
+from .systems import count
 from .tasks import Line, Talk
 
 BUDGETS = (1024, 2048)

@@ -6,7 +6,7 @@ deviations, and in two stages through summaries. This module knows nothing of wh
 
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from memci.memory.retrieval.layout import Layout
 from memci.memory.retrieval.ranking import Query, Weights, rank
 from memci.text.language.terms import STOP_WORDS, query_terms
+from memci.tokens import counter_for
 
 from .shelf import Shelf
 from .tasks import Talk
@@ -22,8 +23,12 @@ from .tasks import Talk
 Embedder = Callable[[Sequence[str]], NDArray[np.float32]]
 Scores = NDArray[Any]
 
+count = counter_for("gpt-4o")
+
 _EPISODE = 20
 """messages of an episode at most, where no silence ends it before"""
+_DEPTH = 300
+"""pieces that are looked at, at most: more than any budget holds"""
 
 
 class System(Protocol):
@@ -40,10 +45,10 @@ class System(Protocol):
 
 @runtime_checkable
 class Budgeted(System, Protocol):
-    """A system that is told what its answer may cost; the others are cut where their messages no longer fit."""
+    """A system that shows pieces of messages; the others are cut where their messages no longer fit whole."""
 
     def within(self, question: str, budget: int) -> list[int]:
-        """Return the numbers of messages that cost at most *budget* tokens, best first."""
+        """Return the numbers of the messages whose pieces cost at most *budget* tokens, best first."""
         ...
 
     def close(self) -> None:
@@ -69,6 +74,7 @@ class Scored:
         for number, line in enumerate(talk.lines):
             self.shelf.add([(number, line.message)], page=number, at=line.at)
         self._entry = np.array([passage.entry for passage in self.shelf.passages])
+        self._costs = [cost(passage.text, passage.speaker) for passage in self.shelf.passages]
         self._prepare()
 
     def search(self, question: str, k: int) -> list[int]:
@@ -77,6 +83,14 @@ class Scored:
         if len(found) > 4 * k:
             found = found[np.argpartition(-scores[found], 4 * k)[: 4 * k]]
         return list(dict.fromkeys(self._entry[found[np.argsort(-scores[found], kind="stable")]].tolist()))[:k]
+
+    def within(self, question: str, budget: int) -> list[int]:
+        scores = self.scores(question)
+        best = np.argsort(-scores, kind="stable")[:_DEPTH].tolist() if len(scores) else []
+        return fitting(((int(self._entry[place]), self._costs[place]) for place in best), budget)
+
+    def close(self) -> None:
+        pass
 
     def scores(self, question: str) -> Scores:
         raise NotImplementedError
@@ -188,6 +202,21 @@ class FTS5:
         match = " OR ".join(f'"{word}"' for word in words)
         found = self._base.execute("SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?", (match, k))
         return [row[0] for row in found]
+
+
+def fitting(pieces: Iterable[tuple[int, int]], budget: int) -> list[int]:
+    """Return the numbers of those *pieces*, as (number, cost), that fit a budget one after the other."""
+    found: dict[int, None] = {}
+    for number, price in pieces:
+        if price <= budget:
+            budget -= price
+            found[number] = None
+    return list(found)
+
+
+def cost(text: str, speaker: str = "") -> int:
+    """Return the tokens of what is said, and who says it, which a memory does not count."""
+    return count(f"{speaker}: {text}" if speaker else text)
 
 
 def _bm25(shelf: Shelf, asked: Sequence[str]) -> Scores:

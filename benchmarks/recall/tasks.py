@@ -7,7 +7,7 @@ The talks are read where the other benchmarks read theirs; nothing of them is ke
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,6 +90,25 @@ def quoted_turns(evidence: Sequence[str], number: Mapping[str, int]) -> frozense
     return frozenset(number[name] for name in names if name in number)
 
 
+def chats() -> list[Talk]:
+    """Return the long chats of users and assistants with the questions that have evidence; [] if they are not here."""
+    path = folder()
+    talks = []
+    for file in sorted((path / "beam").glob("*/chat.json")) if path else ():
+        messages = [each for batch in json.loads(file.read_bytes()) for turn in batch["turns"] for each in turn]
+        asked = json.loads(file.with_name("probing_questions.json").read_bytes())
+        lines = tuple(Line({"role": each["role"], "content": each["content"]}) for each in messages)
+        number = {each["id"]: place for place, each in enumerate(messages)}
+        questions = [
+            Question(each["question"], kind, frozenset(number[id_] for id_ in evidence))
+            for kind, of in asked.items()
+            for each in of
+            if (evidence := set(_flat(each.get("source_chat_ids", []))))
+        ]
+        talks.append(Talk(f"chat-{file.parent.name}", lines, tuple(questions)))
+    return talks
+
+
 def notes() -> list[Talk]:
     """Return what five people tell of themselves, with questions about it; [] if it is not here."""
     path = folder()
@@ -136,6 +155,15 @@ def _quoted(source: str, texts: list[str]) -> frozenset[int]:
         return found
     pieces = [_plain(piece) for piece in re.split(r"\.\.\.|…|: ", source)]
     return frozenset(number for number, text in enumerate(texts) if all(piece in text for piece in pieces))
+
+
+def _flat(ids: Any) -> Iterator[int]:
+    """Yield the numbers in lists and objects of numbers."""
+    if isinstance(ids, int):
+        yield ids
+    else:
+        for each in ids.values() if isinstance(ids, dict) else ids:
+            yield from _flat(each)
 
 
 def _plain(text: str) -> str:

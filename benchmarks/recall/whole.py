@@ -7,6 +7,7 @@ again. A message that was found is one that a piece of a page comes from. This m
 """
 
 import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memci import Context, Policy, SQLiteStorage
 from memci.memory import MemoryBackend, Recollection, TieredMemory
 from memci.memory.retrieval.embedders import Embedder
 
+from .systems import cost, fitting
 from .tasks import Talk
 
 WINDOW = 2_000
@@ -48,16 +50,19 @@ class Whole:
         self._context.flush()
 
     def search(self, question: str, k: int) -> list[int]:
-        return self._messages(self._context.search_memory(question, k=k))
+        found = self._context.search_memory(question, k=k)
+        return list(dict.fromkeys(number for number, *_ in self._pieces(found)))[:k]
 
     def within(self, question: str, budget: int) -> list[int]:
         """Return the numbers of messages whose pieces cost at most *budget* tokens, best first."""
-        return self._messages(self._context.search_memory(question, k=_MANY, budget=budget))
+        found = self._context.search_memory(question, k=_MANY, budget=budget)
+        return fitting(((number, cost(text, who)) for number, text, who in self._pieces(found)), budget)
 
     def close(self) -> None:
         self._context.close()
         self._folder.cleanup()
 
-    def _messages(self, found: Recollection) -> list[int]:
-        pieces = ((page.index, piece.entry) for page in found.pages for piece in page.pieces)
-        return list(dict.fromkeys(self._number[each] for each in pieces))
+    def _pieces(self, found: Recollection) -> Iterator[tuple[int, str, str]]:
+        for page in found.pages:
+            for piece in page.pieces:
+                yield self._number[page.index, piece.entry], piece.text, piece.speaker

@@ -643,8 +643,8 @@ class Context:
 
         Args:
             query: In the words of the one who asks.
-            k: How many pages at most.
-            budget: Tokens that the texts of the pages may cost in all; default: no bound.
+            k: How many messages at most; a request ("How do I …?") gets up to eight lasting instructions beside them.
+            budget: Tokens that the texts may cost in all; default: no bound.
             since: Only pages from then on: a datetime, ISO 8601, or seconds since 1970; a page that was appended
                 without `at` is not among them.
             until: Only pages until then; a date is its end.

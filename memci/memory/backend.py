@@ -21,6 +21,10 @@ from ..text.summarize import Summary
 
 Tier = Literal["observed", "short", "mid", "evicted"]
 
+Source = Literal["words", "episode", "standing", "time"]
+"""how a message was found: by its words or vectors; with its episode; since it has a lasting instruction, and the query
+is a request; since it lies between others in time, and the query wants an order"""
+
 PageKey = tuple[str, int]
 """context and index"""
 
@@ -66,16 +70,16 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class FoundPage:
-    """A page that was found, and where in it."""
+    """A message that was found, and its page: of one page, there may be several."""
 
     context: str
     index: int
     entry: int
-    """the ordinal of the entry that fits best"""
+    """the ordinal of the message in its page"""
     score: float
     """from 0 to 1, comparable between the pages of one answer"""
     text: str
-    """the piece of that entry that fits best, exact"""
+    """the piece of it that fits best, exact"""
     role: str
     turn: int
     at: float | None = None
@@ -83,13 +87,13 @@ class FoundPage:
     start: int = 0
     tier: Tier = "observed"
     episode: int | None = None
-    source: Literal["words", "vectors", "episode"] = "words"
+    source: Source = "words"
     more: tuple[Piece, ...] = ()
-    """other pieces of the page that fit, best first"""
+    """other pieces of the message that fit, best first"""
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """All pieces that were found on the page, best first."""
+        """All pieces of the message that were found, best first."""
         return (Piece(self.entry, self.text, self.role, self.start, self.speaker), *self.more)
 
 
@@ -119,7 +123,7 @@ class Concept:
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What a search found, best first."""
+    """What a search found: of pages the messages that fit, best first, behind what stands for the user at any time."""
 
     query: str
     pages: tuple[FoundPage, ...] = ()
@@ -263,7 +267,9 @@ class MemoryBackend(Protocol):
         until: float | None = None,
         exclude: Collection[tuple[str, int]] = (),
     ) -> Recollection:
-        """Return what is known of *query*, in plain words: at most *k* pages, whose texts cost *budget* tokens at most.
+        """Return what is known of *query*, in plain words: at most *k* messages.
+
+        Their texts cost *budget* tokens at most. Lasting instructions, which a request gets, come first and beside *k*.
 
         *since* and *until* are seconds since 1970 UTC, both included; with one of them, a page without a time is not
         found. *exclude* are pages (context, index) that are not wanted: they stand in the window.

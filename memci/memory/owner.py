@@ -28,6 +28,7 @@ from .repository.usage_ledger import UsageLedger
 from .retrieval.embedders import Embedder
 from .retrieval.layout import Row
 from .retrieval.postings import WordIndex
+from .retrieval.ranking import Weights
 from .retrieval.vectors import VectorIndex
 from .tiers.episodes import Episode
 from .tiers.events import DailySummary, LifeEvent
@@ -255,7 +256,7 @@ class Owner(OwnerKey):
         tiers.graph = Graph(told)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Session:
     """What the steps of one owner's memory work with."""
 
@@ -273,6 +274,8 @@ class Session:
     """tokens of a text"""
     has_model: bool = False
     """whether a model improves what is derived: jobs are left for it"""
+    weights: Weights = field(default_factory=Weights)
+    """what counts how much in a search: benchmarks replace it"""
 
     @property
     def owner(self) -> Owner:

@@ -112,7 +112,7 @@ def test_memory_over_http(server, chat, context):
 
         answer = Companion(now, chat).respond("Where do I sit?")
 
-        assert [page.context for page in answer.recollection.pages] == ["before"]
+        assert {page.context for page in answer.recollection.pages} == {"before"}
         told = server.requests[-1].messages[-2]["content"]
         assert '[another conversation] turn 0, user: "I always want an aisle seat."' in told
 

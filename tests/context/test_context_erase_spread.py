@@ -241,7 +241,7 @@ def test_answers_of_searches_that_quoted_it_are_erased_too(entry, storage):
     reply = calling(call("r1", "recall_page", {"index": number, "entry": None}))
     context.append_turn("And what did I ask?", reply)
     context.append_turn(*context.answers(reply))
-    assert json.dumps(list(context.messages())).count("canary1") == 3
+    assert json.dumps(list(context.messages())).count("canary1") > 2
 
     context.erase(1, entry)
 

@@ -51,7 +51,7 @@ def test_quarantined_page_is_found_by_words_and_is_in_no_tier(storage):
     memory.maintain()
     drained(memory, clock)
 
-    (hit,) = [each for each in memory.search(SECRET).pages if each.index == 5]
+    hit = next(each for each in memory.search(SECRET).pages if each.index == 5)
     assert (hit.index, hit.tier, hit.episode) == (5, "observed", None)
     assert tiers(memory)["alice", 5] == "observed"
     assert saying(memory, "aardvark") == [("alice", 5)]

@@ -50,7 +50,7 @@ def test_page_is_in_one_episode(memory):
                             "WHERE i.kind = 'episode'")  # fmt: skip
     assert len(evidence) == 10
     (hits, *_) = [memory.search("quokka04", k=7).pages]
-    assert len({(page.context, page.index) for page in hits}) == len(hits)
+    assert len({(page.context, page.index, page.entry) for page in hits}) == len(hits)
 
 
 def test_batch_is_handed_over_as_one(memory):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...text.language.dates import tells_time
+from ...text.language.instructions import instructions
 from ...text.language.terms import is_single, terms
 from .passages import Passage
 
@@ -27,6 +28,8 @@ QUESTION: Final = 1
 """flag: the passage ends by asking"""
 TIMED: Final = 2
 """flag: the passage says when something is or was"""
+STANDING: Final = 4
+"""flag: the passage has a lasting instruction or preference of the user"""
 ROLES: Final = {"user": 0, "assistant": 1, "tool": 2}
 
 SPEAKER_FROM: Final = 5
@@ -53,9 +56,10 @@ class Row(NamedTuple):
 
 
 def flags_of(passage: Passage) -> int:
-    """Return `QUESTION` and `TIMED` as far as they are true of *passage*. O(length)."""
+    """Return `QUESTION`, `TIMED` and `STANDING` as far as they are true of *passage*. O(length)."""
     asks = passage.text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
-    return QUESTION * asks + TIMED * (passage.role != "tool" and tells_time(passage.text))
+    stands = passage.role == "user" and bool(instructions(passage.text))
+    return QUESTION * asks + TIMED * (passage.role != "tool" and tells_time(passage.text)) + STANDING * stands
 
 
 class Borrowing(NamedTuple):
@@ -88,6 +92,7 @@ class Columns(NamedTuple):
     """terms of the message that it is a piece of"""
     question: Floats
     timed: Floats
+    standing: Floats
     lecture: Floats
     """from 0 to 1, how much it is a piece of a long text by the assistant; what follows a tool's answer is a report"""
     links: Integers
@@ -147,10 +152,18 @@ class Layout:
         new.length[:] = length
         new.question[:] = np.array(flags) & QUESTION != 0
         new.timed[:] = np.array(flags) & TIMED != 0
+        new.standing[:] = np.array(flags) & STANDING != 0
         _, message = np.unique(np.stack([new.context, new.page, new.entry]), axis=1, return_inverse=True)
         new.whole[:] = np.bincount(message.ravel(), new.length)[message.ravel()]
         self._link(start, end)
         return range(start, end)
+
+    @property
+    def lecturing(self) -> float:
+        """From 0 to 1, how much the others answer the user in long texts: 0 between people, and where tools speak."""
+        at = self.columns
+        others = at.role != ROLES["user"]
+        return float(at.lecture[others].mean()) if others.any() else 0.0
 
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*: those with at least `SPEAKER_FROM` passages."""
@@ -220,7 +233,8 @@ def talk_like(words: Floats) -> Floats:
 
 def _room(size: int, kept: Columns | None = None) -> Columns:
     """Return columns for *size* rows: those that are *kept*, then empty ones."""
-    kinds: dict[str, type] = dict.fromkeys(("length", "whole", "question", "timed", "lecture", "lent"), np.float32)
+    floats = ("length", "whole", "question", "timed", "standing", "lecture", "lent")
+    kinds: dict[str, type] = dict.fromkeys(floats, np.float32)
     kinds["at"] = np.float64
     shapes = {"links": (4, size), "lent": (4, size)}
     columns = Columns._make(np.zeros(shapes.get(name, size), kinds.get(name, np.int64)) for name in Columns._fields)

@@ -11,7 +11,6 @@ Every prior is a field of `Weights`, and off at 0. This module knows nothing of 
 arrays.
 """
 
-import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,18 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...text.language.dates import asked_dates, asks_time
-from ...text.language.patterns import pattern
+from ...text.language.questions import Form, asks_assistant, asks_own, form_of, framing
 from ...text.language.terms import is_single, query_terms
 from .bm25 import Postings, bm25
 from .layout import ENOUGH, ROLES, Floats, Integers, Layout, talk_like
 
-_ASSISTANT = pattern("questions", "assistant", flags=re.IGNORECASE)
 _SCALE = 1.2
 """a passage that has every word of a question once comes to 0.7"""
 _FAINT = 0.05
 """the least deviation that scores of words are taken to have, so that vectors count where words find nothing"""
 _LATELY = 200
 """passages after which a tool's answer is a third as fresh"""
+_LECTURED = 0.5
+"""`Layout.lecturing` from which on only the user tells of the user"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,18 @@ class Weights:
     """for a passage that tells a time, where the question asks for one"""
     lecture: float = 0.6
     """against an assistant's long answer, which has the words of many questions; not if the question is about it"""
+    user: float = 2.0
+    """for what the user said, where the assistant answers in long texts; not if the question is about its answers"""
     fresh: float = 2.0
     """for what a tool answered lately: its answers go stale, and a later one tells how things are now"""
+    framing: float = 0.0
+    """what a word counts by which an order or a summary is asked for"""
+    listing: bool = True
+    """whether a list of what the user said, in order, is only that, and is filled up evenly over time"""
+    clauses: int = 8
+    """lasting instructions that a request gets, at most, beside what is found"""
+    packed: int = 2_048
+    """tokens of a budget for each piece of a message, after the first one"""
     vectors: float = 1.0
     """what one standard deviation of cosine counts, in standard deviations of the words' scores"""
 
@@ -73,12 +83,25 @@ class Query(NamedTuple):
     asks_time: bool = False
     asks_assistant: bool = False
     """whether it asks for something that the assistant wrote"""
+    form: Form = ""
+    asks_own: bool = False
+    """whether it asks about the one who asks"""
 
     @classmethod
     def of(cls, text: str) -> "Query":
         """Take *text* apart. O(length)."""
-        asks_assistant = _ASSISTANT.search(text) is not None
-        return cls(tuple(query_terms(text)), tuple(asked_dates(text)), asks_time(text), asks_assistant)
+        found, dates = tuple(query_terms(text)), tuple(asked_dates(text))
+        return cls(found, dates, asks_time(text), asks_assistant(text), form_of(text), asks_own(text))
+
+    @property
+    def framing(self) -> frozenset[str]:
+        """Its terms that only ask for an order or a summary; none if it has no others."""
+        asking = framing() if self.form in ("order", "summary") else frozenset()
+        return asking if not asking.issuperset(self.terms) else frozenset()
+
+    def lists_own(self, layout: Layout) -> bool:
+        """Return whether it wants in order what the user said: of a chat whose other side gives long answers."""
+        return self.form == "order" and self.asks_own and layout.lecturing > _LECTURED
 
 
 def rank(
@@ -100,6 +123,7 @@ def rank(
     terms = {
         term: rule.name if layout.people(term) else rule.single if is_single(term) else 1.0 for term in query.terms
     } | dict.fromkeys(query.dates, rule.date)
+    terms |= dict.fromkeys(query.framing.intersection(terms), rule.framing)
     found = bm25(terms, postings, layout, saturation=rule.saturation, spread=rule.spread)
     if vectors is not None:
         found += rule.vectors * max(float(found.std()), _FAINT) * _unusual(vectors, layout)
@@ -107,6 +131,8 @@ def rank(
     present = np.isin(layout.columns.speaker, list(people)) if people else None
     if present is not None:
         found[present] += rule.presence
+    if rule.listing and query.lists_own(layout):
+        found[layout.columns.role != ROLES["user"]] = 0
     rows = np.flatnonzero(found > 0)
     scores = np.zeros(len(layout), np.float32)
     scores[rows] = 1 - np.exp(-_SCALE * found[rows] * (1 + _priors(query, layout, rule, rows, present)))
@@ -136,8 +162,9 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     prior += rule.substance / np.log1p(ENOUGH) * np.log1p(np.minimum(at.length[rows], ENOUGH))
     # Only in quick talk: who explains something to an assistant at length asks something in the end, too.
     prior -= rule.question * at.question[rows] * talk_like(at.whole[rows]) * (at.lent[1][rows] > 0)
-    if rule.lecture and not query.asks_assistant:
+    if not query.asks_assistant:
         prior -= rule.lecture * at.lecture[rows]
+        prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])
     if rule.fresh and (tools := np.flatnonzero(at.role[rows] == ROLES["tool"])).size:
         prior[tools] += rule.fresh * np.exp((rows[tools] - len(layout)) / _LATELY)
     if present is not None:

@@ -16,17 +16,19 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...messages import Message
-from ..backend import FoundPage, Recollection, Tier
+from ...text.language.instructions import instructions
+from ..backend import FoundPage, Recollection, Source, Tier
 from ..owner import Owner, Session
 from ..repository.page_source import page_reader
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
 from .embedders import Embedder, embedded
 from .knowledge import concepts, known, visit
-from .layout import Floats, Integers
+from .layout import ROLES, Floats, Integers
 from .passages import entry_text
 from .ranking import Query, rank
 from .vectors import VectorIndex
@@ -46,7 +48,11 @@ _CRUMB = 4
 _MISSES = 32
 """passages in a row that did not fit, after which no more are tried"""
 _ECHO = 0.5
-"""the share of a page's best score from which another passage of it is shown, too"""
+"""the share of a message's best score from which another piece of it is shown, too"""
+_MOST = 64
+"""pieces of a message that are shown, at most"""
+
+Allowed = NDArray[np.bool_]
 
 _TIERS: dict[int, Tier] = {OBSERVED: "observed", SHORT: "short", MID: "mid", EVICTED: "evicted"}
 _LOG = logging.getLogger("memci")
@@ -72,8 +78,9 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     owner.refresh(index=True)
     if not owner.nr or not len(owner.index.layout):
         return Recollection(request.query, retrieved_at=now)
-    scores, near = _scores(session, request)
-    pages = _pages(session, request, scores, near, now)
+    query = Query.of(request.query)
+    scores, allowed, near = _scores(session, request, query)
+    pages = _pages(session, request, query, scores, allowed, near, now)
     facts = {about: known(owner, request.query, about) for about in ("user", "assistant")}
     if counts:
         try:
@@ -91,13 +98,16 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     )
 
 
-def _scores(session: Session, request: RetrievalRequest) -> tuple[Floats, set[int]]:
-    """Return a score per passage, 0 for one that is excluded, and the ids of pages near the query by their episode."""
-    owner, embedder = session.owner, session.embedder
-    query, index = Query.of(request.query), owner.index
+def _scores(session: Session, request: RetrievalRequest, query: Query) -> tuple[Floats, Allowed, set[int]]:
+    """Return a score per passage, which of them may be found at all, and pages (ids) near the query by their episode.
+
+    What may not be found has the score 0.
+    """
+    owner, embedder, index = session.owner, session.embedder, session.owner.index
     vector = cache(lambda: _vector(embedder, request.query))  # made when it is first needed
     vectors = _cosines(session, vector()) if embedder.semantic else None
-    scores = rank(query, index.postings((*query.terms, *query.dates)), index.layout, vectors=vectors)
+    postings = index.postings((*query.terms, *query.dates))
+    scores = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns
     words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= request.k
     near = {} if words_suffice else _near_pages(session, vector, 2 * request.k)
@@ -105,16 +115,18 @@ def _scores(session: Session, request: RetrievalRequest) -> tuple[Floats, set[in
         own = at.page == page
         if own.any() and not scores[own].any():
             scores[np.flatnonzero(own)[0]] = LEAST * cosine
+    allowed = np.ones(len(scores), bool)
     if request.since is not None:
-        scores[~(at.at >= request.since)] = 0
+        allowed &= at.at >= request.since
     if request.until is not None:
-        scores[~(at.at <= request.until)] = 0
+        allowed &= at.at <= request.until
     by_context: dict[str, list[int]] = {}
     for context, number in request.exclude:
         by_context.setdefault(context, []).append(number)
     if excluded := [id_ for each in by_context.items() for id_ in owner.pages.ids(*each)]:
-        scores[np.isin(at.page, excluded)] = 0
-    return scores, set(near)
+        allowed &= ~np.isin(at.page, excluded)
+    scores[~allowed] = 0
+    return scores, allowed, set(near)
 
 
 def _vector(embedder: Embedder, query: str) -> Floats:
@@ -158,42 +170,106 @@ def _near_pages(session: Session, question: Callable[[], Floats], most: int) -> 
     return dict(sorted(found.items(), key=lambda each: -each[1])[:most])
 
 
-def _pages(session: Session, request: RetrievalRequest, scores: Floats, near: set[int], now: float) -> list[FoundPage]:
-    """Return pages with their best passages, within k and the budget, best first."""
-    owner, left, missed = session.owner, request.budget, 0
-    found: dict[int, FoundPage] = {}
-    read = page_reader(session.storage)
-    page_of = owner.index.layout.columns.page
+def _pages(
+    session: Session,
+    request: RetrievalRequest,
+    query: Query,
+    scores: Floats,
+    allowed: Allowed,
+    near: set[int],
+    now: float,
+) -> list[FoundPage]:
+    """Return the messages that are found, best first; before them the lasting instructions that a request gets."""
+    layout, weights = session.owner.index.layout, session.weights
+    at = layout.columns
+    answer = _Answer(session, request, query, scores, near)
+    if query.form == "request" and weights.clauses:
+        standing = np.flatnonzero(allowed & (at.standing > 0))
+        fitting = standing[np.lexsort((-standing, -scores[standing]))]
+        answer.add(fitting[: weights.clauses].tolist(), "standing")
+    best = _best_first(session.owner, at.page, scores, request.k, now)
+    answer.add(best)
+    if request.budget is not None and weights.listing and query.lists_own(layout):
+        first = allowed & (at.role == ROLES["user"]) & (at.part == 0)
+        answer.add(_evenly(np.flatnonzero(first)), "time")
+    return list(answer.found.values())
 
-    def useful(position: int) -> bool:
-        known = found.get(int(page_of[position]))
-        return len(found) < request.k if known is None else scores[position] >= _ECHO * known.score
 
-    for position, passage in _passages(session, _best_first(owner, page_of, scores, request.k, now), useful):
-        page, score = int(page_of[position]), float(scores[position])
-        if not useful(position):
-            continue
-        if left is not None and (left < _CRUMB or missed > _MISSES):
-            break
-        if left is not None and passage.size > _WIDEST * left:
-            missed += 1
-            continue
-        record = read(passage.context, passage.page)
+class _Answer:
+    """What is found: at most k messages, within a budget of tokens."""
+
+    def __init__(
+        self, session: Session, request: RetrievalRequest, query: Query, scores: Floats, near: set[int]
+    ) -> None:
+        self.found: dict[tuple[int, int], FoundPage] = {}
+        """by page (its id) and entry"""
+        self._session, self._scores, self._near = session, scores, near
+        self._columns = session.owner.index.layout.columns
+        self._most, self._left, self._missed = request.k, request.budget, 0
+        self._shown: set[int] = set()
+        pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
+        self._pieces = 1 if query.form == "order" else pieces
+        self._read = page_reader(session.storage)
+
+    def add(self, positions: Sequence[int], source: Source = "words") -> None:
+        """Add the passages at *positions*, best first, until there are k messages, as far as they fit."""
+        for position, passage in _passages(self._session, positions, self._wanted):
+            if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
+                return
+            if self._wanted(position) and (source == "standing" or not self._too_wide(passage)):
+                self._take(position, passage, source)
+
+    def _wanted(self, position: int) -> bool:
+        if position in self._shown:
+            return False
+        known = self.found.get((int(self._columns.page[position]), int(self._columns.entry[position])))
+        if known is None:
+            return len(self.found) < self._most
+        return len(known.pieces) < self._pieces and self._scores[position] >= _ECHO * known.score
+
+    def _too_wide(self, passage: FoundPassage) -> bool:
+        wide = self._left is not None and passage.size > _WIDEST * self._left
+        self._missed += wide
+        return wide
+
+    def _take(self, position: int, passage: FoundPassage, source: Source) -> None:
+        record = self._read(passage.context, passage.page)
         message = None if record is None else dict(record.entries).get(passage.entry)
-        shown = _shown(message, passage, score)
+        shown = _shown(message, passage, float(self._scores[position]))
+        if shown is not None and source == "standing":
+            shown = _clauses(shown)
         if shown is None:
-            continue
-        if left is not None:
-            cost = session.count(shown.text)
-            if cost > left:
-                missed += 1
-                continue  # a shorter one may fit
-            left, missed = left - cost, 0
-        if known := found.get(page):
-            found[page] = replace(known, more=(*known.more, *shown.pieces))
-        else:
-            found[page] = replace(shown, source="episode" if page in near and score <= LEAST else "words")
-    return list(found.values())
+            return
+        if self._left is not None:
+            cost = self._session.count(shown.text)
+            if cost > self._left:
+                self._missed += 1
+                return  # a shorter one may fit
+            self._left, self._missed = self._left - cost, 0
+        page = int(self._columns.page[position])
+        self._shown.add(position)
+        if known := self.found.get(key := (page, passage.entry)):
+            self.found[key] = replace(known, more=(*known.more, *shown.pieces))
+            return
+        weak = source == "words" and page in self._near and shown.score <= LEAST
+        self.found[key] = replace(shown, source="episode" if weak else source)
+        self._most += source == "standing"  # they are beside the k that are asked for
+
+
+def _clauses(found: FoundPage) -> FoundPage | None:
+    """Return *found* with only the part of its text that has lasting instructions; None if there are none any more."""
+    places = [(found.text.find(each), len(each)) for each in instructions(found.text)]
+    if not places:
+        return None
+    start, end = max(0, min(place for place, _ in places)), max(place + size for place, size in places)
+    return replace(found, text=found.text[start:end], start=found.start + start)
+
+
+def _evenly(positions: Integers) -> list[int]:
+    """Return *positions* so that the first ones, however many, lie about evenly among all (van der Corput)."""
+    width = max(len(positions) - 1, 1).bit_length()
+    order = sorted(range(len(positions)), key=lambda each: int(f"{each:0{width}b}"[::-1], 2))
+    return [int(positions[each]) for each in order]
 
 
 def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: float) -> list[int]:

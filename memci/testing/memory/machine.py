@@ -118,7 +118,7 @@ class MemoryMachine(RuleBasedStateMachine):
         assert word in said["content"], "and the entry that says it is named"
         assert pages[0].role == said["role"], "and who said it"
         assert 0 < pages[0].score <= 1, "and how well it fits"
-        assert [each.index for each in pages if (each.context, each.index) == page.key] == [page.index], "and once"
+        assert len({(each.context, each.index, each.entry) for each in pages}) == len(pages), "and each message once"
         assert len(pages[0].pieces) == len({(each.entry, each.start) for each in pages[0].pieces}), "each piece once"
         assert (pages[0].turn, pages[0].at) == (page.turn, page.at), "and it is told when that was"
 

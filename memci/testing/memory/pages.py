@@ -37,15 +37,17 @@ def told(
 
 
 def found(memory: MemoryBackend, query: str, *, k: int = 20) -> list[tuple[str, int]]:
-    """Return the pages that a search finds, best first."""
-    return [(page.context, page.index) for page in memory.search(query, k=k).pages]
+    """Return the pages that a search finds, each once, best first."""
+    return list(dict.fromkeys((page.context, page.index) for page in memory.search(query, k=k).pages))
 
 
 def saying(memory: MemoryBackend, word: str, *, k: int = 20) -> list[tuple[str, int]]:
     """Return the pages that a search for *word* finds with a piece that says it."""
     pages = memory.search(word, k=k).pages
     return sorted(
-        (page.context, page.index)
-        for page in pages
-        if any(word.casefold() in piece.text.casefold() for piece in page.pieces)
+        {
+            (page.context, page.index)
+            for page in pages
+            if any(word.casefold() in piece.text.casefold() for piece in page.pieces)
+        }
     )

@@ -25,6 +25,9 @@ OFF = Weights(
     date=0,
     lecture=0,
     fresh=0,
+    user=0,
+    framing=1,
+    listing=False,
     vectors=0,
 )
 

@@ -384,6 +384,7 @@ MODULES = (
     "memci.history.listing",
     "memci.history.reader",
     "memci.settings",
+    "memci.context.report",
     "memci.chapters.chapter",
     "memci.tools.attp",
     "memci.tokens",

@@ -126,6 +126,7 @@ class AsyncContext:
     messages = _iterated(Context.messages)
     export = _iterated(Context.export)
     report = _awaited(Context.report)
+    calls = _awaited(Context.calls)
     refresh = _awaited(Context.refresh)
     erase = _awaited(Context.erase)
     verify = _awaited(Context.verify)

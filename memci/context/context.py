@@ -24,6 +24,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from inspect import iscoroutinefunction
+from itertools import islice
 from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -46,7 +47,7 @@ from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is,
 from ..storage import SQLiteStorage, Storage
 from ..storage.audit import audit
 from ..storage.locks import HeldLock, check_seconds, hold
-from ..storage.protocol import CheckedStorage
+from ..storage.protocol import CallRow, CheckedStorage
 from ..storage.validation import with_sidecar
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
@@ -219,6 +220,7 @@ class Context:
         window: int | None = None,
         system: str | None = None,
         model: str | None = None,
+        memory: MemoryBackend | None = None,
         counter: Callable[[str], int] | None = None,
         key: bytes | None = None,
     ) -> Self:
@@ -231,6 +233,7 @@ class Context:
             window: As in `open`; a chat needs it.
             system: As in `open`; default: that of the export or of the first message of the chat.
             model: As in `open`.
+            memory: As in `open`: a store without a sidecar needs it.
             counter: As in `open`.
             key: The lines must be signed with this key; default: a signature is not checked.
 
@@ -252,13 +255,14 @@ class Context:
         if not isinstance(lines, Iterable):
             raise InvalidSetting("file", f"expected lines of text, got {brief(lines)}")
         text = builtins.list(lines)
-        request = _request("", {"model": model, "window": window}, None, None, system=system, counter=counter)
+        request = _request("", {"model": model, "window": window}, None, memory, system=system, counter=counter)
         with _opened(store, read_only=False) as storage:
-            with_sidecar(storage)  # for the default memory: without it, what was stored could not be opened
+            if memory is None:
+                with_sidecar(storage)  # for the default memory: without it, what was stored could not be opened
             if key is None and not (text and is_native(text[0])):
                 text = builtins.list(exported_chat(read_chat(text), id or "", opening))
             name = imported(storage, text, id=id, request=request, key=key)
-        return cls(store, request._replace(id=name), None, clock=system_clock)
+        return cls(store, request._replace(id=name), None, memory=memory, clock=system_clock)
 
     def __init__(
         self,
@@ -324,7 +328,8 @@ class Context:
             unwritten=unwritten,
             read_only=read_only,
         )
-        renderer = Renderer(window, writer, meter or CacheMeter())
+        own_tools = self._request.tools if window.settings.notice else ()
+        renderer = Renderer(window, writer, meter or CacheMeter(), own_tools)
         dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED))
         client.follow(self._storage, window)
         page = None
@@ -477,7 +482,7 @@ class Context:
         Args:
             messages: Dicts, an SDK's message objects, or a str for the user's text; or one list of them.
             op_id: Names this append: the same op_id with the same messages stores nothing again.
-            usage: What the provider reported for the last request; calibrates the count.
+            usage: What the provider reported for the last request; calibrates the count, and is kept (`calls`).
             at: When it happened, for information; it orders nothing.
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
                 that are sent in the user's role.
@@ -496,15 +501,16 @@ class Context:
             if op_id is not None and (not isinstance(op_id, str) or not op_id):
                 raise InvalidSetting("op_id", f"expected a str that is not empty, got {brief(op_id)}")
             when = timestamp(at if at is not None or self._clock is None else self._clock())
-            state = window.calibrated(usage, self._parts.renderer.predicted)
+            call = None if usage is None else self._parts.renderer.call(usage, when)
+            state = window.calibrated(call)
             drafted = self._draft(_flat(messages), opens_page=opens_page)
             seq = window.record.head
             if not drafted.messages:
-                writer.store_state(state)
+                writer.store_state(state, call=call)
                 return Receipt(window.record.open_page or 0, (), seq, op_id)
             if self._parts.memory_page is not None:
                 state = self._parts.memory_page.kept(state, drafted)
-            known = writer.append(drafted, state, op_id=op_id, at=when)
+            known = writer.append(drafted, state, call, op_id=op_id, at=when)
             places = known.entries if known else [each.place for each in drafted.messages]
             entries = tuple(
                 Entry(*place, each.node.message["role"]) for place, each in zip(places, drafted.messages, strict=True)
@@ -731,9 +737,34 @@ class Context:
     # -- looking after it
 
     def report(self) -> Report:
-        """Return where the tokens and the pages are, and what a prompt cache keeps. O(messages in the window)."""
+        """Return where the tokens and the pages are, what a prompt cache keeps, and what the calls of the model cost.
+
+        O(messages in the window, and calls since the last report).
+        """
         with self._usable():
-            return report(self._parts.window, self._parts.renderer.meter, self._client.work, self._client.set_aside)
+            meter = self._parts.renderer.meter
+            meter.add(self._storage.calls(self.id, after=meter.counted))
+            return report(self._parts.window, meter, self._client.work, self._client.set_aside)
+
+    def calls(self, *, after: int = 0, limit: int = 100) -> builtins.list[CallRow]:
+        """Return what the calls of the model cost, oldest first: those that an append gave its `usage` of. O(*limit*).
+
+        Each says what was predicted and what was reported, when, of which model, and the tools that were sent. A fork
+        has its own calls only.
+
+        Args:
+            after: Only calls with a `revision` above this: that of the last one of the page before.
+            limit: How many at most.
+
+        Raises:
+            InvalidSetting: If an argument makes no sense.
+            StorageError: If they can't be read.
+        """
+        for name, value, least in (("after", after, 0), ("limit", limit, 1)):
+            if type(value) is not int or value < least:
+                raise InvalidSetting(name, f"expected a number from {least} (an int), got {brief(value)}")
+        with self._usable():
+            return builtins.list(islice(self._storage.calls(self.id, after=after), limit))
 
     def refresh(self) -> None:
         """Read the context again, as its store has it now: after `WriteConflict`, or to see what others appended.

@@ -11,9 +11,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from ..errors import InvalidMessage, OpenToolGroup
+from ..formats.usage import reported
 from ..history.writer import Goal, Writer
 from ..messages import Message, call_name, plain
 from ..segments.budget import Plan, check
+from ..storage.protocol import CallRow
 from ..tokens import tools_tokens
 from ..window.draft import Draft
 from ..window.drafting import clipped_draft, counted
@@ -24,10 +26,13 @@ from .report import CacheMeter
 class Renderer:
     """Renders one window, and keeps count of what that costs."""
 
-    def __init__(self, window: Window, writer: Writer, meter: CacheMeter) -> None:
+    def __init__(self, window: Window, writer: Writer, meter: CacheMeter, own_tools: Sequence[Message] = ()) -> None:
         self._window = window
         self._writer = writer
         self._tools: dict[str, int] = {}
+        self._own_tools = own_tools
+        self._sent: Sequence[Message] = ()
+        """the tools of the last rendering, without those of the context's own"""
         self._postponed = False
         """whether a compaction that was due has failed"""
         self.meter = meter
@@ -77,6 +82,20 @@ class Renderer:
         self.predicted = window.tokens + added
         return window.front + window.active.view + shown
 
+    def call(self, usage: object, at: str | None) -> CallRow:
+        """Return the row of the call of the last rendering, which cost *usage*. O(its tools).
+
+        Raises:
+            InvalidSetting: If *usage* does not say what the request cost.
+        """
+        tools = None
+        if self.predicted:
+            names = {call_name(tool) for tool in self._sent}
+            sent = [*self._sent, *(tool for tool in self._own_tools if call_name(tool) not in names)]
+            tools = _json(sent) if sent else None
+        model, head = self._window.settings.model, self._window.record.head
+        return CallRow(0, head, 0, at, model, self.predicted, *reported(usage), tools)
+
     def compaction(self, goal: Goal) -> Plan:
         """Start a compaction: the one way in which a window is rewritten (see `Writer.compaction`)."""
         plan = self._writer.compaction(goal)
@@ -112,7 +131,7 @@ class Renderer:
 
     def _weigh(self, tools: Sequence[Message]) -> None:
         """Count *tools* from now on; each set is weighed once."""
-        tokens = 0
+        tokens, self._sent = 0, tools
         if tools:
             for position, tool in enumerate(tools):
                 if not isinstance(tool, Mapping):
@@ -120,7 +139,7 @@ class Renderer:
             try:
                 key = repr(tools)
                 if key not in self._tools:
-                    json.dumps([dict(tool) for tool in tools], default=str)
+                    _json(tools)
             except (TypeError, ValueError, RecursionError) as error:
                 raise InvalidMessage("tools", f"they are no JSON ({type(error).__name__})") from error
             if key not in self._tools:
@@ -130,3 +149,7 @@ class Renderer:
             tokens = self._tools[key]
         if tokens != self._window.state.tools:
             self._window.set_tools(tokens)
+
+
+def _json(tools: Sequence[Message]) -> str:
+    return json.dumps([dict(tool) for tool in tools], default=str, separators=(",", ":"))

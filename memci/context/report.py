@@ -5,13 +5,15 @@
 This module knows nothing of how any of it comes about.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import add
 from typing import NamedTuple
 
 from ..chapters.chapter import Entry
 from ..memory.backend import Work
 from ..messages import Message
+from ..storage.protocol import CallRow
 from ..tokens import REQUEST_TOKENS
 from ..window.window import Window
 
@@ -31,6 +33,17 @@ class Receipt(NamedTuple):
     op_id: str | None = None
     duplicate: bool = False
     """the op_id was known: nothing was stored again"""
+
+
+class CallsCost(NamedTuple):
+    """What the calls of the model cost together, in tokens, as their provider reported it."""
+
+    calls: int = 0
+    input: int = 0
+    """of the requests, with what the provider's cache kept"""
+    cached_read: int = 0
+    cached_written: int = 0
+    output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,8 @@ class Report:
     """the share of the last rendering that was a prefix of the one before, of 1"""
     cached: float
     """the same over all renderings since the context was opened"""
+    cost: CallsCost
+    """of all calls whose usage was given to an append; `Context.calls` has each"""
     warnings: tuple[str, ...] = ()
     work: Work | None = None
     """what the memory's model did and cost, and what waits for it; None without one"""
@@ -76,6 +91,9 @@ class CacheMeter:
 
     sent: int = 0
     kept: int = 0
+    cost: CallsCost = field(default_factory=CallsCost)
+    counted: int = 0
+    """the revision of the last call in it"""
     last: float = 0.0
     _lists: tuple[list[Message], list[Message]] = ([], [])
     """what the last rendering began with: the front of the window, and its active pages"""
@@ -105,6 +123,12 @@ class CacheMeter:
         self._standing = len(view) - rest
         self._rest = tuple(view[self._standing :])
         self._cost = cost
+
+    def add(self, calls: Iterable[CallRow]) -> None:
+        """Add up what *calls* cost, which follow those before. O(calls)."""
+        for each in calls:
+            cost = (1, each.input, each.cached_read, each.cached_written, each.output)
+            self.cost, self.counted = CallsCost(*map(add, self.cost, cost)), each.revision
 
 
 def _alike(before: Sequence[Message], now: Sequence[Message]) -> int:
@@ -165,6 +189,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
         compactions=state.compactions,
         cached_last=meter.last,
         cached=meter.kept / meter.sent if meter.sent else 0.0,
+        cost=meter.cost,
         warnings=tuple(warnings),
         work=work,
         set_aside=set_aside,

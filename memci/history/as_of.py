@@ -14,11 +14,13 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly, brief
 from ..storage import Storage
 from ..storage.protocol import (
+    CallRow,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -120,6 +122,10 @@ class AsOf:
         """Return the op if it was there at the close of the turn."""
         op = self.storage.op(context, op_id)
         return op if op is not None and op.first < self.record.head else None
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        """Yield the calls of the model up to the close of the turn."""
+        return takewhile(lambda call: call.turn <= self._turn, self.storage.calls(context, after=after))
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of the one context."""

@@ -1,6 +1,6 @@
 """Exporting: a context as lines of JSON, one at a time, as its store is read.
 
-    header, entry …, page …, compaction …, op …, end        one batch of rows in memory, whatever the context's size
+    header, entry …, page …, compaction …, op …, call …, end        one batch of rows in memory, whatever the size
 
 If another writer changes the context meanwhile, the last line is not written: an import refuses lines without it.
 This module knows nothing of where the lines go.
@@ -67,6 +67,8 @@ def _native(storage: Storage, record: ContextRecord, key: bytes | None) -> Itera
         if there != wanted:
             raise CorruptRecord(record.id, -1, f"{there} {kind} are there, not {wanted}: memci verify says which")
     ends = {"entries": counts["entry"], "pages": counts["page"], "editions": counts["edition"], "ops": counts["op"]}
+    if counts["call"]:
+        ends["calls"] = counts["call"]
     signature = {} if key is None else {"hmac": checksum.signature()}
     yield line_of({"kind": "end", **ends, "digest": checksum.hex(), **signature})
 
@@ -74,7 +76,10 @@ def _native(storage: Storage, record: ContextRecord, key: bytes | None) -> Itera
 def _rows(storage: Storage, record: ContextRecord, version: int) -> Iterator[tuple[str, str]]:
     """Yield the kind and the text of every line before the last one."""
     context = record.id
-    yield "context", _header(record, version, compacted=next(storage.compactions(context), None) is not None)
+    compacted = next(storage.compactions(context), None) is not None
+    called = max((call.revision for call in storage.calls(context)), default=1)
+    # what has neither is imported as a new context
+    yield "context", _header(record._replace(revision=max(record.revision if compacted else 1, called)), version)
     for entry in storage.entries(context, 0, record.head):
         yield "entry", _entry(entry)
     for page in storage.pages(context, last=record.next_page - 1):
@@ -84,13 +89,19 @@ def _rows(storage: Storage, record: ContextRecord, version: int) -> Iterator[tup
         yield "edition", line_of({"kind": "edition", **fields})
     for op in storage.ops(context):
         yield "op", line_of({"kind": "op", **op._asdict(), "digest": op.digest.hex()})
+    tools = None
+    for call in storage.calls(context):
+        fields = call._asdict()
+        if call.tools == tools:
+            del fields["tools"]
+        tools = call.tools
+        yield "call", line_of({"kind": "call", **fields})
 
 
-def _header(record: ContextRecord, version: int, *, compacted: bool) -> str:
+def _header(record: ContextRecord, version: int) -> str:
     fields = record._asdict()
     del fields["parent"], fields["base"]
     fields["settings"], fields["state"] = embedded("settings", record.settings), embedded("state", record.state)
-    fields["revision"] = record.revision if compacted else 1  # without compactions it is imported as a new one
     return line_of({"memci": version, "kind": "context", **fields})
 
 

@@ -5,12 +5,14 @@
     {"kind":"page","index":1,"first":0,"end":2,"turn":0,"place":"archived",…}                             every page
     {"kind":"edition","revision":97,"head":640,"turn":80,"text":{…}}                                      newest first
     {"kind":"op","op_id":"req-1","digest":"07…","first":0,"entries":[[1,1],[1,2]]}
-    {"kind":"end","entries":812,"pages":97,"editions":3,"ops":1,"digest":"5c…"}
+    {"kind":"call","revision":4,"seq":2,"turn":1,"input":900,"output":41,"tools":"[…]",…}                  oldest first
+    {"kind":"end","entries":812,"pages":97,"editions":3,"ops":1,"calls":1,"digest":"5c…"}
 
 - `memci` is the version of the format. The fields are those of the rows in `storage.protocol`. An entry leaves out the
   fields that are not set. Unknown fields are refused: a later format has a later number.
 - A message whose bytes another JSON writer would change stands as `"codec":2,"body":"…"`, in base64; so does a
   tombstone. `digest` is the digest of the entry: 16 bytes over codec and body.
+- A call of the model without `tools` had those of the line before. Without calls, the last line does not count them.
 - `settings`, `state` and `text` are JSON texts in the store. They stand as JSON values if writing the value gives the
   same text again, and as strings otherwise.
 - The last digest is BLAKE2b, 16 bytes, over all lines before it, each with its newline. It shows whether lines are
@@ -149,6 +151,23 @@ class OpLine(ExportLine):
     entries: list[Annotated[tuple[Index, Index], Field(strict=False)]]
 
 
+class CallLine(ExportLine):
+    """What a call of the model cost."""
+
+    kind: Literal["call"]
+    revision: Annotated[int, Field(ge=1, le=MAX_HEAD)]
+    seq: Count
+    turn: Small
+    at: str | None
+    model: str | None
+    predicted: Count
+    input: Count
+    cached_read: Count
+    cached_written: Count
+    output: Count
+    tools: str | None = None
+
+
 class EndLine(ExportLine):
     """The last line of a context: how many lines of each kind came before, and their digest."""
 
@@ -157,6 +176,7 @@ class EndLine(ExportLine):
     pages: Count
     editions: Count
     ops: Count
+    calls: Count = 0
     digest: Digest
     hmac: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
 
@@ -167,6 +187,7 @@ MODELS: Final[Mapping[str, type[ExportLine]]] = {
     "page": PageLine,
     "edition": CompactionLine,
     "op": OpLine,
+    "call": CallLine,
     "end": EndLine,
 }
 

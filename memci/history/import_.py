@@ -21,7 +21,7 @@ from ..messages import check
 from ..storage import EphemeralStorage, Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, MAX_BYTES, ORJSON, decode, digest
-from ..storage.protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..window import snapshot as snapshots
 from ..window.drafting import timestamp
@@ -29,6 +29,7 @@ from ..window.window import Window
 from .export_format import (
     MODELS,
     SIGNED,
+    CallLine,
     Checksum,
     CompactionLine,
     EndLine,
@@ -137,6 +138,7 @@ class _Rows:
         self._pages: list[PageRow] = []
         self._compactions: list[CompactionRow] = []
         self._ops: dict[str, OpRow] = {}
+        self._calls: list[CallRow] = []
         self._checksum = Checksum(key)
 
     @property
@@ -149,7 +151,8 @@ class _Rows:
     def transition(self) -> Transition:
         """What creates the context."""
         entries, pages, ops = tuple(self._entries), tuple(self._pages), tuple(self._ops.values())
-        return Transition(0, self.record, entries, pages, history=tuple(reversed(self._compactions)), ops=ops)
+        history, calls = tuple(reversed(self._compactions)), tuple(self._calls)
+        return Transition(0, self.record, entries, pages, history=history, ops=ops, calls=calls)
 
     def add(self, text: str) -> None:
         """Check the line *text* and keep its row."""
@@ -184,6 +187,8 @@ class _Rows:
                 if op.op_id in self._ops:
                     raise ValueError(f"the op_id {op.op_id!r:.60} is there twice")
                 self._ops[op.op_id] = OpRow(op.op_id, bytes.fromhex(op.digest), op.first, tuple(op.entries))
+            case CallLine() as call:
+                self._calls.append(self._call(call))
             case EndLine() as end:
                 self._check_end(end)
         self._checksum.add(text)
@@ -235,12 +240,22 @@ class _Rows:
             raise ValueError(f"the compaction can't be read: {error}") from None
         return row
 
+    def _call(self, call: CallLine) -> CallRow:
+        before = self._calls[-1] if self._calls else None
+        if not (before.revision if before else 0) < call.revision <= self.record.revision:
+            raise ValueError("calls come oldest first, each from after the one above it")
+        if call.at is not None:
+            timestamp(call.at)
+        row = CallRow(**call.model_dump(exclude={"kind"}))
+        return row if before is None or "tools" in call.model_fields_set else row._replace(tools=before.tools)
+
     def _check_end(self, end: EndLine) -> None:
         for name, wanted, there in (
             ("entries", end.entries, len(self._entries)),
             ("pages", end.pages, len(self._pages)),
             ("editions", end.editions, len(self._compactions)),
             ("ops", end.ops, len(self._ops)),
+            ("calls", end.calls, len(self._calls)),
             ("entries", self.record.head, len(self._entries)),
             ("pages", self.record.next_page - 1, len(self._pages)),
         ):

@@ -3,7 +3,7 @@
     entries      each is there, and its digest is right          pages    each entry is on exactly one page
     marks        each pinned page, and each to be listed again, is one that can be shown
     compactions  each can be read; in the last one, each archived page is on exactly one line, and no other page
-    ops          each names entries that are there
+    ops, calls   each names entries that are there
 
 It is the public counterpart of the `_check` methods. It reads everything and changes nothing. This module knows nothing
 of windows.
@@ -38,6 +38,7 @@ def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = l
     yield from _listed(compaction, rows)
     yield from _readable(_compactions(storage, record))
     yield from _readable(_ops(storage, record))
+    yield from _readable(_calls(storage, record))
 
 
 def page_problem(row: PageRow, record: ContextRecord) -> str | None:
@@ -88,6 +89,14 @@ def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
     for row in storage.ops(record.id):
         if row.first < record.base or row.first + len(row.entries) > record.head:
             yield f"the op {row.op_id!r:.60} names messages that are not there"
+
+
+def _calls(storage: Storage, record: ContextRecord) -> Iterator[str]:
+    revision = 0
+    for row in storage.calls(record.id):
+        if not (revision < row.revision and row.seq <= record.head and row.turn <= record.turn):
+            yield f"the call of the model of revision {row.revision} is not one of this context"
+        revision = row.revision
 
 
 def _entries(storage: Storage, record: ContextRecord, on_entry: Callable[[], None]) -> Iterator[str]:

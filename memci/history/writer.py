@@ -22,7 +22,7 @@ from ..messages import Message
 from ..segments.budget import ClosedPage, Plan, Unit, fit
 from ..storage import Storage
 from ..storage.codec import digest
-from ..storage.protocol import EntryRow, OpRow, PageRow, PageState, Transition
+from ..storage.protocol import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
 from ..window.compaction import compaction, improvable
@@ -78,8 +78,10 @@ class Writer:
         self._summaries = summaries
         self._wrote = False
 
-    def append(self, draft: Draft, state: WindowState, *, op_id: str | None, at: str | None) -> OpRow | None:
-        """Store *draft*, then add it to the window, whose state is *state* afterwards. O(messages of the draft).
+    def append(
+        self, draft: Draft, state: WindowState, call: CallRow | None, *, op_id: str | None, at: str | None
+    ) -> OpRow | None:
+        """Store *draft* and *call*, then add it to the window, whose state is *state* then. O(messages of the draft).
 
         Return None; or the stored row of *op_id*, if an append of that name is stored already: then nothing has
         changed. It raises what `Context.append_turn` says.
@@ -94,7 +96,8 @@ class Writer:
         if op_id is not None:
             whole = blake2b(b"".join(row.digest for row in entries), digest_size=16)
             op = OpRow(op_id, whole.digest(), window.record.head, tuple(each.place for each in draft.messages))
-        known = self._commit(Transition(window.record.head, record, entries, rows, op=op))
+        call = _following(call, record)
+        known = self._commit(Transition(window.record.head, record, entries, rows, op=op, call=call))
         if known is not None:
             if known.digest == bytes(len(known.digest)):
                 raise Erased(f"op_id {known.op_id!r}")
@@ -218,10 +221,10 @@ class Writer:
         row = self._reader.page(index, self._window.record)
         return read_back(self._window, self._reader, row)
 
-    def store_state(self, state: WindowState, *rows: PageRow) -> None:
-        """Store *state*, and the pages *rows* that change with it; nothing if nothing changes."""
-        if state != self._window.state or rows:
-            self._store(state, rows)
+    def store_state(self, state: WindowState, *rows: PageRow, call: CallRow | None = None) -> None:
+        """Store *state*, and the pages *rows* and the *call* that come with it; nothing if nothing changes."""
+        if state != self._window.state or rows or call is not None:
+            self._store(state, rows, call)
 
     def store_delivered(self) -> None:
         """Store which state changes the memory has, if this handle has changed the context before.
@@ -236,9 +239,9 @@ class Writer:
         if self._unwritten is not None:
             self._store(self._window.state)
 
-    def _store(self, state: WindowState, rows: tuple[PageRow, ...] = ()) -> None:
+    def _store(self, state: WindowState, rows: tuple[PageRow, ...] = (), call: CallRow | None = None) -> None:
         record = self._window.changed(state)
-        self._commit(Transition(record.head, record, pages=rows))
+        self._commit(Transition(record.head, record, pages=rows, call=_following(call, record)))
         self._window.follow(record)
 
     def check_revision(self) -> None:
@@ -275,3 +278,8 @@ class Writer:
             self._unwritten = None
             self._wrote = True
         return known
+
+
+def _following(call: CallRow | None, record: ContextRecord) -> CallRow | None:
+    """Return *call* as it is committed with *record*."""
+    return None if call is None else call._replace(revision=record.revision, turn=record.turn)

@@ -136,6 +136,30 @@ class CompactionRow(NamedTuple):
     """JSON"""
 
 
+class CallRow(NamedTuple):
+    """One call of the model, as its caller reported it with an append. All sizes are tokens."""
+
+    revision: int
+    """of the record that it was committed with; counts up within a context"""
+    seq: int
+    """the next seq before the append: the request held messages before it, and perhaps some that were appended then"""
+    turn: int
+    at: str | None
+    """when it was appended (ISO 8601), as `EntryRow.at`"""
+    model: str | None
+    """the model of the context's settings"""
+    predicted: int
+    """what the request was counted as; 0 if the handle that appended had not rendered it"""
+    input: int
+    """what the provider reported for the request, with what its cache kept"""
+    cached_read: int
+    cached_written: int
+    output: int
+    """for the answer, with its reasoning"""
+    tools: str | None = None
+    """the list of tools that was sent, as JSON; a store keeps each list of a context once"""
+
+
 class Transition(NamedTuple):
     """One change of one context."""
 
@@ -156,6 +180,9 @@ class Transition(NamedTuple):
     """compactions before this one, oldest first; only a context that comes with its past has any"""
     ops: tuple[OpRow, ...] = ()
     """the same for ops of the past"""
+    call: CallRow | None = None
+    calls: tuple[CallRow, ...] = ()
+    """the same for calls of the past, oldest first"""
 
 
 class Erasure(NamedTuple):
@@ -258,6 +285,10 @@ class Storage(Protocol):
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         """Return the op *op_id* of *context*, None if there is none. O(1)."""
+        ...
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        """Yield the calls of the model with a revision above *after*, oldest first. A fork begins with none."""
         ...
 
     def contexts(self) -> Sequence[ContextRecord]:

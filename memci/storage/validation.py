@@ -16,7 +16,7 @@ from typing import Final, Literal
 import orjson
 
 from ..errors import InvalidSetting, WriteConflict, brief
-from .protocol import CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Ticket, Transition
+from .protocol import CallRow, CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Ticket, Transition
 
 Durability = Literal["full", "fast"]
 
@@ -43,6 +43,9 @@ def check(transition: Transition) -> None:
         check_text("compaction", compaction.text)
     for op in all_ops(transition):
         check_text("op_id", op.op_id)
+    for call in all_calls(transition):
+        for name in ("at", "model", "tools"):
+            check_text(name, getattr(call, name) or "")
     forked = record.parent is not None and transition.head == 0 and record.revision == 1
     head = record.base if forked else transition.head
     for row in transition.entries:
@@ -64,7 +67,7 @@ def check_revision(transition: Transition, head: int, revision: int) -> None:
     One that comes with its past starts at the revision that it had.
     """
     record = transition.record
-    if head == transition.head == revision and transition.history:
+    if head == transition.head == revision and (transition.history or transition.calls):
         return
     if head != transition.head:
         raise WriteConflict(f"context {record.id!r} is at seq {head}, not {transition.head}: call refresh()")
@@ -97,6 +100,11 @@ def all_compactions(transition: Transition) -> tuple[CompactionRow, ...]:
 def all_ops(transition: Transition) -> tuple[OpRow, ...]:
     """Return the ops to keep: those of the past, and that of *transition* itself."""
     return transition.ops if transition.op is None else (*transition.ops, transition.op)
+
+
+def all_calls(transition: Transition) -> tuple[CallRow, ...]:
+    """Return the calls of the model to keep: those of the past, and that of *transition* itself."""
+    return transition.calls if transition.call is None else (*transition.calls, transition.call)
 
 
 def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..chapters.active import ActiveChapter
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import interrupted, late_result
-from ..errors import InvalidSetting
 from ..formats import openai_chat
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
-from ..storage.protocol import ContextRecord, PageRow, PageState
+from ..storage.protocol import CallRow, ContextRecord, PageRow, PageState
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
 from .state import RATIOS, WAITING, WindowState
 
@@ -32,12 +31,6 @@ if TYPE_CHECKING:
     from ..settings import Settings
     from .draft import Compaction, Draft
 
-_PROMPT = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
-"""where the four formats say what a request cost"""
-_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
-"""what Anthropic counts beside that; the other providers' number includes what was cached"""
-_MOST_REPORTED = 10**12
-"""tokens that a request can have cost"""
 _FRAMING = 4
 """tokens of a message without a text"""
 ANSWER_FRAMING = 16
@@ -126,21 +119,11 @@ class Window:
             return 1.0
         return min(1.3, max(1.0, sorted(self.state.ratios)[len(self.state.ratios) // 2]))
 
-    def calibrated(self, usage: object, predicted: int) -> WindowState:
-        """Return the state with what *usage* says of the last request, which was *predicted* to cost so many tokens.
-
-        Raises:
-            InvalidSetting: If *usage* does not say what the request cost.
-        """
-        if usage is None or not predicted:
+    def calibrated(self, call: CallRow | None) -> WindowState:
+        """Return the state with what *call* says of the last request: what it was counted as, and what it cost."""
+        if call is None or not call.predicted:
             return self.state
-        fields = usage if isinstance(usage, dict) else {**getattr(usage, "__dict__", {})}
-        parts: list[Any] = [next((fields[key] for key in _PROMPT if fields.get(key) is not None), None)]
-        parts += [fields.get(key) or 0 for key in _CACHED]
-        if not all(type(part) is int and 0 <= part <= _MOST_REPORTED for part in parts):
-            raise InvalidSetting("usage", f"expected the usage of a reply, with one of {', '.join(_PROMPT)} (an int)")
-        reported = sum(parts)
-        return replace(self.state, ratios=(*self.state.ratios, round(reported / predicted, 4))[-RATIOS:])
+        return replace(self.state, ratios=(*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:])
 
     @property
     def tokens(self) -> int:

@@ -207,6 +207,7 @@ class Bare:
         store = EphemeralStorage()
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
         self.entries, self.compactions, self.ops, self.op = store.entries, store.compactions, store.ops, store.op
+        self.calls = store.calls
         self.contexts, self.erase, self.close = store.contexts, store.erase, store.close
         self.tickets, self.replace_ticket = store.tickets, store.replace_ticket
 
@@ -229,6 +230,7 @@ def test_store_without_a_sidecar_is_refused_an_import():
         Context.import_(storage, lines, counter=words)
 
     assert storage.contexts() == []
+    assert Context.import_(storage, lines, memory=NullMemory(), counter=words).report().messages == 4
 
 
 def test_store_without_a_sidecar_works_without_a_memory():

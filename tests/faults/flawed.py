@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memci import SQLiteStorage
 from memci.storage.protocol import (
+    CallRow,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -85,6 +86,9 @@ class Split:
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         return self._inner.op(context, op_id)
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        return self._inner.calls(context, after=after)
 
     def contexts(self) -> Sequence[ContextRecord]:
         return [_outer(record) for record in self._inner.contexts()]

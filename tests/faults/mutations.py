@@ -250,7 +250,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an append is stored before it is shown",
         _WRITER,
-        "        known = self._commit(Transition(window.record.head, record, entries, rows, op=op))\n",
+        "        known = self._commit(Transition(window.record.head, record, entries, rows, op=op, call=call))\n",
         "        before = window.record.head\n        window.append(draft, record, rows)\n"
         "        known = self._commit(Transition(before, record, entries, rows, op=op))\n        if known is None:\n"
         "            return None\n",

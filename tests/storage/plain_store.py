@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from memci.storage.protocol import (
+    CallRow,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -33,6 +34,7 @@ class Model:
     pages: dict[int, PageRow] = field(default_factory=dict)
     compactions: list[CompactionRow] = field(default_factory=list)
     ops: dict[str, OpRow] = field(default_factory=dict)
+    calls: list[CallRow] = field(default_factory=list)
 
     @property
     def following(self) -> ContextRecord:
@@ -77,6 +79,7 @@ class Model:
             self.compactions.append(CompactionRow(record.revision, record.head, record.turn, transition.compaction))
         for op in (*transition.ops, *([transition.op] if transition.op else [])):
             self.ops[op.op_id] = op
+        self.calls += [*transition.calls, *([transition.call] if transition.call else [])]
 
     def forget(self, seqs: set[int]) -> int:
         """Drop views and op digests of the entries *seqs*, and the compactions; return how many digests. O(ops)."""
@@ -119,6 +122,10 @@ class PlainStore:
 
     def ops(self, context: str) -> Iterator[OpRow]:
         return iter(self.models[context].ops.values() if context in self.models else ())
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        rows = self.models[context].calls if context in self.models else []
+        return (row for row in rows if row.revision > after)
 
     def commit(self, transition: Transition) -> OpRow | None:
         record, op = transition.record, transition.op

@@ -17,7 +17,7 @@ from memci.memory import NullMemory
 from memci.storage.sqlite.schema import SCHEMA_VERSION
 
 GOLDEN = Path(__file__).parent / "golden"
-SHOWN = {schema: json.loads((GOLDEN / f"schema{schema}.json").read_text(encoding="utf-8")) for schema in (1, 2)}
+SHOWN = {schema: json.loads((GOLDEN / f"schema{schema}.json").read_text(encoding="utf-8")) for schema in (1, 2, 3)}
 """what each earlier memci showed of the file that it wrote, by its schema"""
 TOLD = SHOWN[1]
 
@@ -56,6 +56,17 @@ def test_migration_keeps_what_was_said(tmp_path, schema, id):  # noqa: A002
         assert json.dumps(told[what]) == json.dumps(expected), what
     assert problems == []
     assert version(old) == SCHEMA_VERSION
+
+
+def test_migrated_context_keeps_what_calls_cost(tmp_path):
+    """A file that knew no calls of the model has none, and takes them from then on."""
+    old = shutil.copy(GOLDEN / "schema3.db", tmp_path / "old.db")
+
+    with Context.open(old, id="alice", memory=NullMemory()) as context:
+        assert (context.calls(), context.report().cost.calls) == ([], 0)
+        context.append_turn("Hi", usage={"prompt_tokens": 900})
+
+        assert [call.input for call in context.calls()] == [900]
 
 
 def test_migration_happens_once(old):

@@ -9,6 +9,7 @@ SQL.
 """
 
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
@@ -16,6 +17,7 @@ from threading import RLock
 from ...errors import CorruptRecord, HandlePoisoned
 from ..audit import AuditLog
 from ..protocol import (
+    CallRow,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -29,6 +31,7 @@ from ..protocol import (
     Transition,
 )
 from ..validation import (
+    all_calls,
     all_compactions,
     all_ops,
     check,
@@ -61,6 +64,9 @@ class ContextRows:
     compactions: list[tuple[int, int, int, bytes]] = field(default_factory=list)
     """(revision, head, turn, compressed text), oldest first: a text holds the whole window"""
     ops: dict[str, OpRow] = field(default_factory=dict)
+    calls: list[CallRow] = field(default_factory=list)
+    tools: dict[str | None, str | None] = field(default_factory=dict)
+    """each list of tools, once"""
 
     def apply(self, transition: Transition) -> None:
         """Take over the rows of *transition*. O(rows)."""
@@ -75,6 +81,8 @@ class ContextRows:
         for row in all_compactions(transition):
             self.compactions.append((row.revision, row.head, row.turn, zlib.compress(row.text.encode())))
         self.ops.update({op.op_id: op for op in all_ops(transition)})
+        for call in all_calls(transition):
+            self.calls.append(call._replace(tools=self.tools.setdefault(call.tools, call.tools)))
         self.record = transition.record
 
     def newest_first(self) -> Iterator[CompactionRow]:
@@ -170,6 +178,13 @@ class EphemeralStorage:
         with self._lock:
             rows = self._find(context)
             return None if rows is None else rows.ops.get(op_id)
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        """Yield the calls of the model, oldest first; those that there are at the call. O(those yielded)."""
+        with self._lock:
+            rows = self._find(context)
+            found = [] if rows is None else rows.calls
+            return iter(found[bisect_right(found, after, key=lambda row: row.revision) :])
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""

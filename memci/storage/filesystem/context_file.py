@@ -4,6 +4,7 @@
     messages/…        what was spilled, written once: 000000000812-p42.jsonl begins with seq 812, said on page #42
     pages/…           rows of pages that left the window, 256 to a file       views/…   64 to a file
     editions/…        one file each: revision and head                        ops/…     by a digest of their op_id
+    calls/…           calls of the model, 256 to a file at most               tools/…   a list of tools each, by digest
 
     a transition  ──▶  a new context.jsonl by rename: there whole, or not at all
     a large one   ──▶  first its news are spilled to the other files, synced, then a context.jsonl without them
@@ -19,13 +20,28 @@ from itertools import groupby
 from typing import Final
 
 from ...errors import CorruptRecord
-from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
-from ..validation import all_compactions, all_ops
-from .rows import Line, compaction_line, entry_line, line, op_line, page_line, read_line, read_lines, view_line, whole
+from ..codec import ORJSON, digest
+from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
+from ..validation import all_calls, all_compactions, all_ops
+from .rows import (
+    Line,
+    call_line,
+    compaction_line,
+    entry_line,
+    line,
+    op_line,
+    page_line,
+    read_line,
+    read_lines,
+    view_line,
+    whole,
+)
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
+"""2: there may be calls of the model; a context of version 1 is read as one without"""
 PAGES_PER_FILE: Final = 256
 VIEWS_PER_FILE: Final = 64
+CALLS_PER_FILE: Final = 256
 ENTRIES_PER_FILE: Final = 64
 
 SPILL_BYTES: Final = 2**15
@@ -33,7 +49,7 @@ SPILL_BYTES: Final = 2**15
 SPILL_ROWS: Final = 64
 """the same for ops and compactions: each of them touches a file"""
 
-KINDS: Final = ("messages", "pages", "views", "editions", "ops")
+KINDS: Final = ("messages", "pages", "views", "editions", "ops", "calls", "tools")
 FIELDS: Final = ("id", "owner", "head", "next_page", "turn", "open_page", "revision", "parent", "base")
 
 
@@ -50,6 +66,16 @@ def is_folder_name(name: str) -> bool:
 def op_file(op_id: str) -> str:
     """Return the name of the file that keeps *op_id*."""
     return f"ops/{blake2b(op_id.encode(), digest_size=1).hexdigest()}.jsonl"
+
+
+def call_file(revision: int) -> str:
+    """Return the name of the file that keeps the call of the model that was committed with *revision*."""
+    return f"calls/{revision - revision % CALLS_PER_FILE:010d}.jsonl"
+
+
+def tools_key(text: str) -> str:
+    """Return the name of the list of tools *text*, in lines and of its file. O(characters)."""
+    return digest(ORJSON, text.encode()).hex()
 
 
 @dataclass(slots=True)
@@ -70,6 +96,8 @@ class ContextFile:
     entries: dict[int, Line] = field(default_factory=dict)
     ops: dict[str, OpRow] = field(default_factory=dict)
     compactions: dict[int, CompactionRow] = field(default_factory=dict)
+    calls: dict[int, CallRow] = field(default_factory=dict)
+    """with the digest of their list in the place of it"""
     erasures: int = 0
     """how often something was erased from it"""
     hurt: frozenset[str] = frozenset()
@@ -91,7 +119,7 @@ class ContextFile:
     @property
     def counts(self) -> dict[str, int]:
         """How many lines of each kind there are."""
-        kinds = ("active", "rows", "views", "ops", "compactions", "entries")
+        kinds = ("active", "rows", "views", "ops", "compactions", "calls", "entries")
         named = {"compactions": "editions"}  # as the first format calls them
         return {named.get(kind, kind): len(getattr(self, kind)) for kind in kinds if getattr(self, kind)}
 
@@ -101,6 +129,8 @@ class ContextFile:
         self.views |= {seq: (tokens, clip) for seq, tokens, clip in transition.views}
         self.ops |= {op.op_id: op for op in all_ops(transition)}
         self.compactions |= {row.revision: row for row in all_compactions(transition)}
+        for call in all_calls(transition):
+            self.calls[call.revision] = call._replace(tools=None if call.tools is None else tools_key(call.tools))
         for page in transition.pages:
             (self.rows if page.state is PageState.ACTIVE else self.active).pop(page.index, None)
             (self.active if page.state is PageState.ACTIVE else self.rows)[page.index] = page
@@ -122,7 +152,7 @@ class ContextFile:
         """Whether its news are so large that they should be spilled. O(news)."""
         size = sum(len(each.raw) for each in self.entries.values())
         size += sum(len(each.text) for each in self.compactions.values())
-        size += 128 * len(self.rows) + 48 * len(self.views)
+        size += 128 * len(self.rows) + 48 * len(self.views) + 256 * len(self.calls)
         return size > SPILL_BYTES or len(self.ops) + len(self.compactions) > SPILL_ROWS
 
     def spill(self, read: Callable[[str], bytes | None]) -> dict[str, bytes]:
@@ -145,6 +175,8 @@ class ContextFile:
             news.setdefault(view_file(seq), {})[seq] = view_line(folder, seq, tokens, clip)
         for op_id, op in self.ops.items():
             news.setdefault(op_file(op_id), {})[op_id] = op_line(folder, op)
+        for revision, call in self.calls.items():
+            news.setdefault(call_file(revision), {})[revision] = call_line(folder, call)
         for name, lines_by_key in news.items():
             files[name] = merged(folder, name.partition("/")[0], read(name), lines_by_key)
         for compaction in self.compactions.values():
@@ -163,6 +195,7 @@ class ContextFile:
         lines += [view_line(folder, seq, *view) for seq, view in self.views.items()]
         lines += [op_line(folder, op) for op in self.ops.values()]
         lines += [compaction_line(folder, row) for row in self.compactions.values()]
+        lines += [call_line(folder, row) for row in self.calls.values()]
         lines += [each.raw for each in self.entries.values()]
         first = {name: getattr(record, name) for name in FIELDS}
         first |= {"schema": SCHEMA_VERSION, "spilled": self.spilled, "edition": self.last, "files": self.files}

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ...errors import CorruptRecord, SchemaTooNew, StorageBusy
-from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
+from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from .context_file import (
+    CALLS_PER_FILE,
     FIELDS,
     KINDS,
     PAGES_PER_FILE,
@@ -28,7 +29,7 @@ from .context_file import (
     view_file,
 )
 from .files import Files
-from .rows import Line, Lines, read_compaction, read_entry, read_line, read_lines, read_op, read_page
+from .rows import Line, Lines, read_call, read_compaction, read_entry, read_line, read_lines, read_op, read_page
 
 CONTEXTS: Final = "contexts"
 _NOTHING: Final = Lines({}, (), ())
@@ -75,7 +76,7 @@ def loads(content: bytes, context: str | None, folder: str) -> ContextFile:
             record,
             fields["spilled"],
             None if last is None else (last[0], last[1]),
-            {k: fields["files"][k] for k in KINDS},
+            {k: fields["files"].get(k, 0) for k in KINDS},
         )
         kept.erasures = fields["erasures"]
         for each in lines.good:
@@ -175,6 +176,27 @@ class Reading:
         if damaged:
             raise self._corrupt(0, f"{name} is not what was written: op {op_id!r:.60} may be known or not")
         return None
+
+    def calls(self, after: int) -> Iterator[CallRow]:
+        """Yield the calls of the model with a revision above *after*, oldest first. O(calls) in memory."""
+        if "calls" in self.kept.hurt:
+            raise self._corrupt(0, "a call of the model in its context.jsonl is not what was written")
+        found: dict[int, CallRow] = {}
+        lists: dict[str | None, str | None] = {None: None}
+        for name in (name for name in self.complete("calls") if int(name[6:16]) + CALLS_PER_FILE > after):
+            first, good, damaged = self.lines(name)
+            if damaged or not first:
+                raise self._corrupt(0, f"a call of the model in {name} is not what was written")
+            found |= {row.revision: row for row in (read_call(self._context, each.fields) for each in good)}
+        for _, row in sorted((found | self.kept.calls).items()):
+            if row.revision <= after:
+                continue
+            if row.tools not in lists:
+                good = self.lines(f"tools/{row.tools}.jsonl").good
+                if [each.fields.get("tools") for each in good] != [row.tools]:
+                    raise self._corrupt(0, f"tools/{row.tools}.jsonl is missing or not what was written")
+                lists[row.tools] = good[0].body.decode()
+            yield row._replace(tools=lists[row.tools])
 
     def pages(self, first: int, last: int | None, state: PageState | None) -> Iterator[PageRow]:
         """Yield the pages *first* to *last*, by index, of one *state* if it is given."""
@@ -287,7 +309,9 @@ def owners(
 
 def _take(kept: ContextFile, found: Line) -> None:
     fields, context = found.fields, kept.record.id
-    if "seq" in fields and type(fields["page"]) is int:
+    if "call" in fields:
+        kept.calls[fields["call"]] = read_call(context, fields)
+    elif "seq" in fields and type(fields["page"]) is int:
         kept.entries[fields["seq"]] = found
     elif "page" in fields:
         page = read_page(context, fields)

@@ -22,7 +22,7 @@ import orjson
 
 from ...errors import CorruptRecord
 from ..codec import digest
-from ..protocol import CompactionRow, EntryRow, OpRow, PageRow, PageState
+from ..protocol import CallRow, CompactionRow, EntryRow, OpRow, PageRow, PageState
 
 Fields = dict[str, Any]
 """the fields of one line; its sum was checked, so their types are those that were written"""
@@ -166,6 +166,21 @@ def read_compaction(context: str, found: Line) -> CompactionRow:
         fields = found.fields
         return CompactionRow(fields["edition"], fields["head"], fields["turn"], found.body.decode())
     except (KeyError, ValueError) as error:
+        raise _strange(context, error) from error
+
+
+def call_line(folder: str, row: CallRow) -> bytes:
+    """Return the line of *row*, whose `tools` are the name of a list's file."""
+    fields = {"call": row.revision, **row._asdict()}
+    del fields["revision"]
+    return line(folder, _short(fields, {"at": None, "model": None, "tools": None}))
+
+
+def read_call(context: str, fields: Fields) -> CallRow:
+    """Return the call in *fields*, or raise CorruptRecord."""
+    try:
+        return CallRow._make([fields["call"], *map(fields.get, CallRow._fields[1:])])
+    except KeyError as error:
         raise _strange(context, error) from error
 
 

@@ -5,7 +5,7 @@
       contexts/0f3a…/                   one per context, named by a digest of its id
         context.jsonl                   its record, the pages in the window, its newest messages
         messages/000000000812-p42.jsonl   a message per line: those from seq 812 on that were said on page #42
-        pages/ views/ editions/ ops/    what else is known of it
+        pages/ views/ editions/ ops/ calls/ tools/    what else is known of it
       audit.jsonl                       what was erased, imported, exported, if anything was
       witness                           how far each context has come
       queues/0f3a….json                 who holds the lock of a context, and who waits for it
@@ -39,6 +39,7 @@ from ...errors import (
 from ..audit import AuditLog
 from ..protocol import (
     CACHE_BYTES,
+    CallRow,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -167,6 +168,11 @@ class FilesystemStorage:
         """Return one op. O(ops in its file), which are a 256th of all."""
         reading = self._reading(context)
         return None if reading is None else reading.op(op_id)
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        """Yield the calls of the model, oldest first. O(calls)."""
+        reading = self._reading(context)
+        return iter(()) if reading is None else self._usable(reading.calls(after))
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""

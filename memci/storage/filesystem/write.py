@@ -2,6 +2,7 @@
 
     new context    .0f3a….tmp/context.jsonl   synced   ──▶   renamed to 0f3a…   ──▶   contexts/ synced
     large news     messages/… pages/… …       synced   ──▶   their folders synced, and only then:
+    a list of tools that is new   tools/…   synced   ──▶   its folder synced, and only then:
     every one      context.jsonl              synced   ──▶   renamed            ──▶   its folder synced
 
 An earlier writer may have been killed between a rename and its sync: the first commit of a handle to a context syncs
@@ -14,10 +15,11 @@ from collections.abc import Callable
 
 from ...errors import CommitUnknown, StorageError
 from ..protocol import OpRow, Transition
-from ..validation import check_parent, check_revision
-from .context_file import KINDS, ContextFile, folder_name
+from ..validation import all_calls, check_parent, check_revision
+from .context_file import KINDS, ContextFile, folder_name, tools_key
 from .files import Files
 from .read import CONTEXTS, Reading, load
+from .rows import line, whole
 
 
 def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
@@ -38,12 +40,13 @@ def commit(files: Files, transition: Transition, *, full: bool) -> OpRow | None:
         _check_parent(files, transition, full=full)
         kept = ContextFile(record, record.base)
         kept.follow(transition)
-        _create(files, kept, op_id, full=full)
+        _create(files, kept, transition, op_id, full=full)
         return None
     kept.check_whole()
     if kept.due:
         kept = _spilled(files, kept, full=full)
     place = f"{CONTEXTS}/{kept.folder}"
+    _keep_tools(files, place, kept.folder, transition)
     kept.follow(transition)
     files.write(f"{place}/context.jsonl", kept.dumps())
     if full:
@@ -59,12 +62,13 @@ def make_final(make: Callable[[str], None], place: str, op_id: str | None) -> No
         raise CommitUnknown(op_id, str(error)) from error
 
 
-def _create(files: Files, kept: ContextFile, op_id: str | None, *, full: bool) -> None:
+def _create(files: Files, kept: ContextFile, transition: Transition, op_id: str | None, *, full: bool) -> None:
     tmp = f"{CONTEXTS}/.{kept.folder}.tmp"
     files.make_folder(CONTEXTS)
     files.remove(tmp)
     try:
         files.make_folder(tmp, lasts=False)
+        _keep_tools(files, tmp, kept.folder, transition)
         files.write(f"{tmp}/context.jsonl", kept.dumps())
         files.sync(tmp)
         files.rename(tmp, kept.folder)
@@ -96,6 +100,16 @@ def _spilled(files: Files, kept: ContextFile, *, full: bool) -> ContextFile:
         files.sync(f"{place}/{kind}")
     counts = {kind: len(reading.names(kind)) for kind in KINDS}
     return ContextFile(kept.record, kept.record.head, kept.last, counts, kept.active, erasures=kept.erasures)
+
+
+def _keep_tools(files: Files, place: str, folder: str, transition: Transition) -> None:
+    """Write the lists of tools that *transition* brings, unless they are there. O(bytes)."""
+    for text in {call.tools for call in all_calls(transition) if call.tools is not None}:
+        key = tools_key(text)
+        if not files.has(name := f"{place}/tools/{key}.jsonl"):
+            files.make_folder(f"{place}/tools")
+            files.write(name, whole(folder, "tools", [line(folder, {"tools": key}, text.encode())]))
+            files.sync(f"{place}/tools")
 
 
 def _check_parent(files: Files, transition: Transition, *, full: bool) -> None:

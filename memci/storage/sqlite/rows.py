@@ -17,8 +17,8 @@ import apsw
 import orjson
 
 from ...errors import CorruptRecord
-from ..codec import digest
-from ..protocol import CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
+from ..codec import ORJSON, digest
+from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
 from ..validation import MAX_PAGE, compaction_crc, crc
 
 MAX_REVISION: Final = 2**40 - 1
@@ -36,6 +36,11 @@ c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.
 
 _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
+
+_SELECT_CALLS = f"""
+SELECT id, seq, turn, at, model, predicted, input, cached_read, cached_written, output, tools, crc
+FROM call WHERE id > ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
+_SELECT_TOOLS = "SELECT text FROM tools WHERE nr = ? AND digest = ?"
 
 Row = tuple[Any, ...]
 """columns as SQLite has them; the crc covers their types"""
@@ -133,6 +138,23 @@ def read_op(context: str, row: Row) -> OpRow:
     if not _matches(written, (op_id, op_digest.hex(), first, entries)):
         raise CorruptRecord(context, first, f"op {op_id!r} is not what was written")
     return OpRow(op_id, op_digest, first, entries)
+
+
+def read_calls(connection: apsw.Connection, context: str, nr: int, after: int) -> list[CallRow]:
+    """Return a batch of the calls of the model with a revision above *after*, or raise CorruptRecord. O(calls)."""
+    texts: dict[bytes | None, str | None] = {None: None}
+    calls: list[CallRow] = []
+    found: list[Row] = connection.execute(_SELECT_CALLS, (nr << 40 | after, (nr + 1) << 40)).fetchall()
+    for key, *columns, tools, written in found:
+        if not _matches(written, (key, *columns, tools and tools.hex())):
+            raise CorruptRecord(context, 0, "the row of a call of the model is not what was written")
+        if tools not in texts:
+            [text] = connection.execute(_SELECT_TOOLS, (nr, tools)).fetchone() or (b"",)
+            if digest(ORJSON, text) != tools:
+                raise CorruptRecord(context, 0, "the list of tools of a call is not what was written")
+            texts[tools] = text.decode()
+        calls.append(CallRow._make([key & MAX_REVISION, *columns, texts[tools]]))
+    return calls
 
 
 def _matches(written: object, columns: Sequence[object]) -> bool:

@@ -6,6 +6,8 @@
     view      nr << 40 | seq  →  tokens, clip                    what a context shows of an entry, if not as appended
     page      nr << 32 | index  →  …                             the active ones in a partial index
     op        (nr, op_id)  →  …
+    call      nr << 40 | revision  →  …                          what a call of the model cost
+    tools     (nr, digest)  →  text                              each list of tools, once
     ticket    number  →  context, token, …                       the queues for the locks; gone when a lock is released
 
 Each row carries a `crc` of its small columns, and an entry the digest of its body: a flipped bit is found when read.
@@ -29,7 +31,7 @@ from .rows import Row
 from .write import begin
 
 APPLICATION_ID: Final = int.from_bytes(b"memc", "big")
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 
 def sql_file(module: str, name: str) -> str:
@@ -40,6 +42,7 @@ def sql_file(module: str, name: str) -> str:
 _TABLES: Final = sql_file(__file__, "tables.sql")
 _FROM_1: Final = sql_file(__file__, "from_1.sql")
 _FROM_2: Final = sql_file(__file__, "from_2.sql")
+_FROM_3: Final = sql_file(__file__, "from_3.sql")
 _NUMBERS: Final = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
 _SELECT_VERSION = """
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
@@ -64,7 +67,7 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
         elif found < SCHEMA_VERSION:
             if found == 1:
                 _migrate_1(connection)
-            connection.execute(_FROM_2 + _NUMBERS)
+            connection.execute((_FROM_2 if found < 3 else "") + _FROM_3 + _NUMBERS)
         connection.execute("COMMIT")
     except BaseException:
         with suppress(apsw.SQLError):  # a full disk may have rolled it back meanwhile

@@ -32,6 +32,7 @@ from ...errors import (
 from ..audit import AuditLog
 from ..protocol import (
     CACHE_BYTES,
+    CallRow,
     CompactionRow,
     ContextRecord,
     EntryRow,
@@ -53,6 +54,7 @@ from .rows import (
     CONTEXT_COLUMNS,
     MAX_REVISION,
     read_batch,
+    read_calls,
     read_compaction,
     read_context,
     read_op,
@@ -78,7 +80,6 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 _inherited: list[apsw.Connection] = []
 """connections of a parent process: closing one here would drop the parent's locks"""
-
 
 _PAGES = f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"
 _PAGES_IN_STATE = (
@@ -212,6 +213,10 @@ class SQLiteStorage:
         """Return one op. O(1)."""
         self._number(context)
         return next((read_op(context, row) for row in self._run(context, 0, rows, SELECT_OP, context, op_id)), None)
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        """Yield the calls of the model, oldest first; one that comes while iterating may be among them."""
+        return self._scan_calls(context, self._number(context)[0], after)
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of every context, by id. O(contexts)."""
@@ -471,6 +476,11 @@ class SQLiteStorage:
             if not found:
                 return
             first = found[-1].seq + 1
+
+    def _scan_calls(self, context: str, nr: int, after: int) -> Iterator[CallRow]:
+        while found := self._run(context, 0, read_calls, context, nr, after):
+            yield from found
+            after = found[-1].revision
 
     def _scan_compactions(self, context: str, nr: int, revision: int, head: int) -> Iterator[CompactionRow]:
         while nr:

@@ -1,4 +1,4 @@
--- The tables of a store: version 3. How keys and sums are made stands in schema.py; a row of each is read in rows.py.
+-- The tables of a store: version 4. How keys and sums are made stands in schema.py; a row of each is read in rows.py.
 CREATE TABLE context (
     nr INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -73,4 +73,24 @@ CREATE TABLE op (
     digest BLOB NOT NULL,
     entries BLOB NOT NULL,
     PRIMARY KEY (nr, op_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE call (
+    id INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    turn INTEGER NOT NULL,
+    at TEXT,
+    model TEXT,
+    predicted INTEGER NOT NULL,
+    input INTEGER NOT NULL,
+    cached_read INTEGER NOT NULL,
+    cached_written INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    tools BLOB,
+    crc INTEGER NOT NULL
+) STRICT;
+CREATE TABLE tools (
+    nr INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    text BLOB NOT NULL,
+    PRIMARY KEY (nr, digest)
 ) STRICT, WITHOUT ROWID;

@@ -3,7 +3,7 @@
     begin     BEGIN IMMEDIATE; the journal that the transaction before left empty is empty on the disk, too
     apply     op known?       ──▶  its row, nothing else happens
               another head?   ──▶  WriteConflict, if another writer was here
-              context, entry …, page …, view …, compaction, op
+              context, entry …, page …, view …, compaction, op, call
     erase     contexts go whole, entries become tombstones, compactions before go; what goes is overwritten with zeros
     scrub     the write-ahead log, which still holds it, is emptied
 
@@ -17,9 +17,11 @@ import apsw
 import orjson
 
 from ...errors import CorruptRecord, LimitExceeded
-from ..protocol import CompactionRow, EntryRow, ErasedRows, Erasure, OpRow, PageRow, Ticket, Transition
+from ..codec import ORJSON, digest
+from ..protocol import CallRow, CompactionRow, EntryRow, ErasedRows, Erasure, OpRow, PageRow, Ticket, Transition
 from ..validation import (
     FULL,
+    all_calls,
     all_compactions,
     all_ops,
     check_forks,
@@ -56,12 +58,17 @@ SELECT op_id, digest, first_seq, entries, op.crc FROM op JOIN context USING (nr)
 _INSERT_OP = "INSERT INTO op (nr, op_id, digest, first_seq, entries, crc) VALUES (?, ?, ?, ?, ?, ?)"
 _SELECT_OPS_BEFORE = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? AND first_seq <= ?"
 _REPLACE_OP = _INSERT_OP.replace("INSERT", "REPLACE", 1)
+_INSERT_CALL = """
+INSERT INTO call (id, seq, turn, at, model, predicted, input, cached_read, cached_written, output, tools, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_INSERT_TOOLS = "INSERT OR IGNORE INTO tools (nr, digest, text) VALUES (?, ?, ?)"
 _SELECT_FORKS = "SELECT id FROM context WHERE parent = ? ORDER BY id"
 _DELETE_CONTEXT = "DELETE FROM context WHERE nr = ?"
 _DELETE_RANGE = {
-    table: f"DELETE FROM {table} WHERE id >= ? AND id < ?" for table in ("entry", "page", "edition", "view")
+    table: f"DELETE FROM {table} WHERE id >= ? AND id < ?" for table in ("entry", "page", "edition", "view", "call")
 }
 _DELETE_OPS = "DELETE FROM op WHERE nr = ?"
+_DELETE_TOOLS = "DELETE FROM tools WHERE nr = ?"
 _DELETE_VIEW = "DELETE FROM view WHERE id = ?"
 _DELETE_TICKETS = "DELETE FROM ticket WHERE context = ?"
 _INSERT_TICKET = "INSERT INTO ticket (context, token, holder, process, since, expires) VALUES (?, ?, ?, ?, ?, ?)"
@@ -70,7 +77,7 @@ _UPDATE_TICKET = (
     f"UPDATE ticket SET (context, token, holder, process, since, expires) = (?, ?, ?, ?, ?, ?) {_EXACT_TICKET}"
 )
 _DELETE_TICKET = f"DELETE FROM ticket {_EXACT_TICKET}"
-_WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40}
+_WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40, "call": 40}
 """bits that a key has below the number of its context"""
 
 
@@ -109,6 +116,12 @@ def op_columns(nr: int, op: OpRow) -> Row:
     """Return the columns of *op* in context *nr*."""
     written = crc(op.op_id, op.digest.hex(), op.first, op.entries)
     return nr, op.op_id, op.digest, op.first, orjson.dumps(op.entries), written
+
+
+def call_columns(nr: int, row: CallRow, tools: bytes | None) -> Row:
+    """Return the columns of *row* in context *nr*; *tools* is the digest of its list."""
+    small = (nr << 40 | row.revision, *row[1:-1])
+    return *small, tools, crc(*small, tools and tools.hex())
 
 
 def begin(connection: apsw.Connection) -> None:
@@ -171,12 +184,17 @@ def apply(connection: apsw.Connection, transition: Transition) -> OpRow | int:
         connection.executemany(_REPLACE_COMPACTION, [compaction_columns(nr, row) for row in compactions])
     if ops := all_ops(transition):
         connection.executemany(_INSERT_OP, [op_columns(nr, each) for each in ops])
+    for call in all_calls(transition):
+        tools = None if call.tools is None else digest(ORJSON, call.tools.encode())
+        connection.execute(_INSERT_CALL, call_columns(nr, call, tools))
+        if call.tools is not None:
+            connection.execute(_INSERT_TOOLS, (nr, tools, call.tools.encode()))
     return int(nr)
 
 
 def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
     """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
-    gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0}
+    gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0, "call": 0}
     for context in erasure.contexts:
         connection.execute(_DELETE_TICKETS, (context,))
         check_forks(((fork, context) for (fork,) in rows(connection, _SELECT_FORKS, context)), erasure.contexts)
@@ -184,6 +202,7 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
             for table in _DELETE_RANGE:
                 gone[table] += _delete(connection, table, nr)
             gone["op"] += _changed(connection, _DELETE_OPS, nr)
+            connection.execute(_DELETE_TOOLS, (nr,))
             gone["context"] += _changed(connection, _DELETE_CONTEXT, nr)
     erased: set[tuple[int, int]] = set()
     for context, tombstone in erasure.entries:

@@ -42,7 +42,7 @@ from ...storage.protocol import (
 )
 from .machine import StorageMachine
 from .pair import PairedStore
-from .rows import Reread, append, appended, bodies_of, current, entry
+from .rows import Reread, append, appended, bodies_of, called, current, entry
 
 _STEPS = settings(
     max_examples=15,
@@ -126,7 +126,7 @@ class StorageConformance:
             lock.release()
         pair.check(reread())
 
-    @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "compaction", "op_id", "at"])
+    @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "compaction", "op_id", "at", "tools"])
     def test_text_with_half_a_surrogate_pair_is_refused(self, storage: Storage, name: str) -> None:
         """A text that has no UTF-8 form is refused by its name, and nothing is kept."""
         half, good = "a\ud83d", appended(current(storage, "a"), b"1")
@@ -135,6 +135,7 @@ class StorageConformance:
             "compaction": named,
             "op_id": {"op": OpRow(half, b"", 0, ())},
             "at": {"entries": (entry(0, b"1", at=half),)},
+            "tools": {"call": called(good, half).call},
         }
 
         with pytest.raises(InvalidSetting) as caught:
@@ -146,7 +147,7 @@ class StorageConformance:
     def test_reading_an_id_with_half_a_surrogate_pair_is_refused(self, storage: Storage) -> None:
         """No such context can be, and asking for one is an error of the caller."""
         reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.compactions, storage.ops)
-        for read in (*reads, storage.tickets):
+        for read in (*reads, storage.calls, storage.tickets):
             with pytest.raises(InvalidSetting):
                 read("a\ud83d")
 
@@ -206,6 +207,19 @@ class StorageConformance:
                     expected = [row for row in rows[first:end] if containing is None or containing in row.body]
                     assert list(again.entries(name, first, end, containing=containing)) == expected, (name, first, end)
         pair.append("a", b"later")
+        pair.check()
+
+    def test_calls_of_the_model_come_back(self, pair: PairedStore, reread: Reread) -> None:
+        """Hundreds of them come back, each list of tools with its calls; a fork begins with none."""
+        for number in range(300):
+            tools = None if number % 3 == 0 else f'[{{"name":"tool {number // 100}"}}]'
+            pair.commit(called(appended(pair.following("a"), b"x"), tools))
+        pair.fork("a", "b", 5)
+
+        pair.check(reread())
+        assert [len(list(pair.store.calls(name))) for name in ("a", "b", "nobody")] == [300, 0, 0]
+        pair.erase(pair.erasure(contexts=("b", "a")))
+        pair.append("a", b"again")
         pair.check()
 
     def test_entries_can_come_and_go_while_reading(self, pair: PairedStore) -> None:
@@ -277,6 +291,7 @@ class StorageConformance:
         calls: list[Callable[[], object]] = [lambda read=read: list(read("a") or ()) for read in readers]  # type: ignore[misc]
         calls += [storage.contexts, lambda: list(entries), lambda: storage.commit(transition)]
         calls += [lambda: storage.erase(Erasure()), storage.tickets, lambda: hold(storage, "a", 0)]
+        calls += [lambda: list(storage.calls("a"))]
         for call in calls:
             with pytest.raises(HandlePoisoned):
                 call()

@@ -19,7 +19,7 @@ from ...storage.locks import hold
 from ...storage.protocol import Erasure, Storage
 from .conformance import StorageConformance
 from .pair import PairedStore
-from .rows import Reread, append, appended, bodies_of, current, entry, everything, with_op
+from .rows import Reread, append, appended, bodies_of, called, current, entry, everything, with_op
 
 
 class DurableStorageConformance(StorageConformance):
@@ -121,6 +121,7 @@ class DurableStorageConformance(StorageConformance):
             "at": b"2031-canary-in-a-time",
             "digest": b"canary digest 16",
             "compaction": b'{"lines":["canary 0be7 in a compaction"]}',
+            "tools": b'["canary 1d4f in a list of tools"]',
         }
         small, large = (
             entry(i, canaries[each], at=canaries["at"].decode()) for i, each in enumerate(("body", "large"))
@@ -130,7 +131,8 @@ class DurableStorageConformance(StorageConformance):
         made = with_op(appended(pair.following("a"), b"", b""), "op", canaries["digest"])
         pair.commit(made._replace(entries=(small, large), compaction=canaries["compaction"].decode()))
         for i in range(20):
-            pair.append("a", b"later %d" % i)
+            tools = canaries["tools"].decode() if whole else None
+            pair.commit(called(appended(pair.following("a"), b"later %d" % i), tools))
         pair.fork("a", "b", 2, compaction=canaries["compaction"].decode())
         needles = {name: _ways(canary[:600]) for name, canary in canaries.items()}
         needles["compaction"] |= {zlib.compress(canaries["compaction"])}

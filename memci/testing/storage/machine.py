@@ -20,14 +20,25 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ...errors import InvalidSetting, StorageError, WriteConflict
 from ...storage import EphemeralStorage
-from ...storage.protocol import CheckedStorage, CompactionRow, Erasure, OpRow, PageState, Storage, Ticket, Transition
+from ...storage.protocol import (
+    CallRow,
+    CheckedStorage,
+    CompactionRow,
+    Erasure,
+    OpRow,
+    PageState,
+    Storage,
+    Ticket,
+    Transition,
+)
 from .pair import PairedStore
-from .rows import Reread, appended, forked, tombstone, with_op
+from .rows import Reread, appended, called, forked, tombstone, with_op
 
 _runs, _tokens = count(), count()
 _names = st.sampled_from(["a", "A", "a%", "fork", "fork of a fork"])
 _bodies = st.lists(st.binary(max_size=9) | st.just(b"x" * 5_000), max_size=4) | st.just([b"many"] * 70)
 _ops = st.none() | st.sampled_from(["op1", "op \x00ü", ""])
+_tools = st.sampled_from([None, "[]", '[{"name":"ä"}]'])
 _compactions = st.none() | st.text("ab<\x00ä", max_size=5)
 
 
@@ -61,10 +72,10 @@ class StorageMachine(RuleBasedStateMachine):
             parent = context
             self._arrives(name)
 
-    @rule(name=_names, bodies=_bodies, op_id=_ops)
-    def append(self, name: str, bodies: list[bytes], op_id: str | None) -> None:
-        """Commit a page, perhaps with an op that is known already."""
-        transition = appended(self.pair.following(self._id(name)), *bodies)
+    @rule(name=_names, bodies=_bodies, op_id=_ops, tools=_tools)
+    def append(self, name: str, bodies: list[bytes], op_id: str | None, tools: str | None) -> None:
+        """Commit a page and a call of the model, perhaps with an op that is known already."""
+        transition = called(appended(self.pair.following(self._id(name)), *bodies), tools)
         self.pair.commit(with_op(transition, op_id, bytes([len(bodies) % 9 + 1]) * 16))
 
     @rule(name=_names, revision=st.sampled_from([7, 9_000]), bodies=_bodies, compaction=_compactions)
@@ -75,7 +86,8 @@ class StorageMachine(RuleBasedStateMachine):
         ops = (
             () if len(bodies) < 2 else (OpRow("newer", b"n" * 16, 1, ((1, 1),)), OpRow("op1", b"o" * 16, 0, ((1, 0),)))
         )
-        moved = appended(record, *bodies)._replace(history=history, ops=ops, compaction=compaction)
+        calls = tuple(CallRow(at, 0, 0, "2031", None, 0, 5, 0, 0, 1, tools) for at, tools in ((3, "[]"), (6, None)))
+        moved = appended(record, *bodies)._replace(history=history, ops=ops, calls=calls, compaction=compaction)
         if record.id in self.pair.contexts:
             moved = moved._replace(record=moved.record._replace(revision=9_999))
             with pytest.raises(WriteConflict):

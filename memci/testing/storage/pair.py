@@ -101,6 +101,11 @@ class PairedStore:
             for op_id in (*(op.op_id for op in ops), "of no append"):
                 assert self.store.op(name, op_id) == self.known.op(name, op_id), "one op is found by its name"
             assert [op.first for op in ops] == sorted(op.first for op in ops), "ops come by their first seq"
+            calls = list(self.known.calls(name))
+            assert list(self.store.calls(name)) == calls, "calls of the model, oldest first"
+            for after in {calls[0].revision, calls[-1].revision, 0} if calls else ():
+                later = [row for row in calls if row.revision > after]
+                assert list(self.store.calls(name, after=after)) == later, "those after a revision"
             for state in (None, *PageState):
                 pages = list(self.known.pages(name, state=state))
                 assert list(self.store.pages(name, state=state)) == pages, "pages are in their last state, by index"

@@ -10,7 +10,7 @@ This module knows nothing of what is tested.
 from collections.abc import Callable
 
 from ...storage.codec import ERASED, ORJSON, digest
-from ...storage.protocol import ContextRecord, EntryRow, OpRow, PageRow, Storage, Transition
+from ...storage.protocol import CallRow, ContextRecord, EntryRow, OpRow, PageRow, Storage, Transition
 
 Reread = Callable[[], Storage]
 """Gives the store to read from, once it was written to: as it is, or closed and opened again."""
@@ -55,6 +55,13 @@ def with_op(transition: Transition, op_id: str | None, digest_of: bytes = b"d" *
     return transition._replace(op=OpRow(op_id, digest_of, first, places))
 
 
+def called(transition: Transition, tools: str | None = None) -> Transition:
+    """Return *transition* with a call of the model, which was sent *tools*."""
+    record = transition.record
+    cost = (900, 1_000, 640, 2**40, 41)
+    return transition._replace(call=CallRow(record.revision, transition.head, record.turn, None, "ä", *cost, tools))
+
+
 def forked(parent: str, context: str, base: int, *bodies: bytes) -> Transition:
     """Return the transition that makes *context* a fork at *base*, with *bodies* of its own. O(bodies)."""
     record = ContextRecord(context, owner=context, settings="{}", state="{}", head=base, parent=parent, base=base)
@@ -82,6 +89,7 @@ def everything(storage: Storage, *contexts: str) -> list[tuple[object, ...]]:
             list(storage.pages(each)),
             list(storage.compactions(each)),
             list(storage.ops(each)),
+            list(storage.calls(each)),
         )
         for each in contexts
     ]

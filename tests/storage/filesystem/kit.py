@@ -5,7 +5,7 @@ from pathlib import Path
 from memci.storage import FilesystemStorage
 from memci.storage.filesystem.context_file import folder_name
 from memci.storage.protocol import OpRow, PageRow, PageState
-from memci.testing.storage.rows import appended, current
+from memci.testing.storage.rows import appended, called, current
 
 
 class Killed(BaseException):
@@ -28,7 +28,7 @@ def flip(path: Path, context: str, seq: int) -> None:
 
 def everything(storage: FilesystemStorage, *contexts: str) -> list[object]:
     reads = (storage.load, storage.revision)
-    lists = (storage.entries, storage.pages, storage.compactions, storage.ops)
+    lists = (storage.entries, storage.pages, storage.compactions, storage.ops, storage.calls)
     return [[*(read(each) for read in reads), *(list(read(each)) for read in lists)] for each in contexts]
 
 
@@ -42,7 +42,7 @@ def fill(storage: FilesystemStorage, context: str, turns: int) -> None:
             archived = PageRow(record.next_page - 1, record.head - 3, record.head, turn, PageState.ARCHIVED)
             view = ((record.head - 1, 5, 64),)
             made = made._replace(pages=(archived, *made.pages), views=view, compaction=f'["compaction {turn}"]')
-        storage.commit(made._replace(op=op))
+        storage.commit(called(made._replace(op=op), "[]"))
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -23,6 +23,7 @@ def readings(storage: FilesystemStorage, context: str) -> list[object]:
         lambda: list(storage.pages(context, state=PageState.ACTIVE)),
         lambda: list(storage.compactions(context)),
         lambda: list(storage.ops(context)),
+        lambda: list(storage.calls(context)),
         *(lambda i=i: list(storage.entries(context, i, i + 1)) for i in range(12)),  # type: ignore[misc]
         *(lambda i=i: list(storage.pages(context, first=i, last=i)) for i in range(1, 5)),  # type: ignore[misc]
     ]
@@ -67,7 +68,7 @@ def fill_one_more(storage: FilesystemStorage) -> None:
     storage.commit(appended(record, b'"9"', b'"10"', b'"11"')._replace(op=OpRow("late", b"d" * 16, 9, ((4, 0),))))
 
 
-@pytest.mark.parametrize("kind", ["messages", "pages", "views", "editions", "ops"])
+@pytest.mark.parametrize("kind", ["messages", "pages", "views", "editions", "ops", "calls", "tools"])
 def test_file_that_is_gone_is_corrupt(storage: FilesystemStorage, path: Path, kind: str, spill_at_once: None) -> None:
     """A file that was deleted is missed when what it held is asked for."""
     fill(storage, "a", 3)

@@ -48,7 +48,7 @@ def test_every_line_is_json(storage: FilesystemStorage, path: Path, spill_at_onc
     files = [file for file in path.rglob("*.jsonl") if file.is_file()]
     found = [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
-    messages = {each["seq"]: (each["page"], each["json"]["content"][:3]) for each in found if "seq" in each}
+    messages = {each["seq"]: (each["page"], each["json"]["content"][:3]) for each in found if "codec" in each}
     assert messages == {seq: (seq // 3 + 1, f"{seq // 3} {seq % 3}") for seq in range(12)}
     assert {file.parent.name for file in files} > {"messages", "pages", "views", "editions", "ops"}
 
@@ -110,7 +110,7 @@ def test_folder_with_git_becomes_a_store(path: Path) -> None:
 @pytest.mark.parametrize(
     ("mark", "error"),
     [
-        ('{"format":"memci folder","schema":2}', SchemaTooNew),
+        ('{"format":"memci folder","schema":3}', SchemaTooNew),
         ('{"format":"theirs","schema":1}', StorageUnavailable),
         ('{"format":"memci folder","schema":"1"}', StorageUnavailable),
         ("[" * 100_000, StorageUnavailable),

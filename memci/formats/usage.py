@@ -1,0 +1,73 @@
+"""What a provider says that a request cost, in the four formats.
+
+    {"prompt_tokens": 900, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 640}}
+    {"input_tokens": 260, "cache_read_input_tokens": 640, "output_tokens": 20}     Anthropic: what was cached is beside
+    {"promptTokenCount": 900, "cachedContentTokenCount": 640, "candidatesTokenCount": 20}
+        ──▶  Reported(input=900, cached_read=640, cached_written=0, output=20)
+
+This module knows nothing of contexts or of prices.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from ..errors import InvalidSetting
+
+_INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount", "prompt_token_count")
+_OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count")
+_THOUGHTS: Final = ("thoughtsTokenCount", "thoughts_token_count")
+"""what Gemini counts beside the candidates; the others' number includes it"""
+_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
+_READ: Final = ("cachedContentTokenCount", "cached_content_token_count", "prompt_cache_hit_tokens", "cached_tokens")
+_WRITTEN: Final = ("cache_write_tokens",)
+_READ_BESIDE: Final = ("cache_read_input_tokens",)
+_WRITTEN_BESIDE: Final = ("cache_creation_input_tokens",)
+"""Anthropic's: not a part of the input tokens"""
+_MOST: Final = 10**12
+"""tokens that a request can have cost"""
+
+
+class Reported(NamedTuple):
+    """What one request cost, in tokens, as its provider reported it."""
+
+    input: int
+    """all tokens of the request, with those that were read from or written to the provider's cache"""
+    cached_read: int = 0
+    cached_written: int = 0
+    output: int = 0
+    """tokens of the answer, with its reasoning"""
+
+
+def reported(usage: object) -> Reported:
+    """Return what *usage* says, a dict or an SDK's object.
+
+    Raises:
+        InvalidSetting: If it does not say what the request cost, or a number is none.
+    """
+    fields = _fields(usage)
+    if all(fields.get(key) is None for key in _INPUT):
+        raise InvalidSetting("usage", f"expected the usage of a reply, with one of {', '.join(_INPUT)} (an int)")
+    for key in _DETAILS:
+        fields = _fields(fields.get(key)) | fields
+    read, written = _tokens(fields, _READ_BESIDE), _tokens(fields, _WRITTEN_BESIDE)
+    return Reported(
+        _tokens(fields, _INPUT) + read + written,
+        read or _tokens(fields, _READ),
+        written or _tokens(fields, _WRITTEN),
+        _tokens(fields, _OUTPUT) + _tokens(fields, _THOUGHTS),
+    )
+
+
+def _fields(value: object) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {str(key): each for key, each in value.items()}
+    extra = getattr(value, "__pydantic_extra__", None)  # fields that an SDK's object does not declare
+    return {**getattr(value, "__dict__", {}), **(extra if isinstance(extra, dict) else {})}
+
+
+def _tokens(fields: Mapping[str, Any], keys: tuple[str, ...]) -> int:
+    """Return the first number of *fields* that stands under one of *keys*, 0 if there is none."""
+    key, tokens = next(((key, fields[key]) for key in keys if fields.get(key) is not None), ("", 0))
+    if type(tokens) is not int or not 0 <= tokens <= _MOST:
+        raise InvalidSetting("usage", f"expected {key} to be an int from 0, got {tokens!r:.60}")
+    return tokens

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .chapters.contents import ContentsPage
     from .chapters.messagelist import MessageList, MessageNode
     from .context.async_context import AsyncContext
+    from .model_catalog import CachePricing
     from .segments.common import CommonSegment
     from .segments.system import SystemSegment
     from .settings import Policy
@@ -40,6 +41,7 @@ __all__ = [
     "ArchiveChapter",
     "AsyncContext",
     "BudgetExceeded",
+    "CachePricing",
     "Chapter",
     "CommonSegment",
     "ContentsPage",
@@ -68,6 +70,7 @@ _LATER: Final = {
     "ActiveChapter": "chapters.active",
     "ArchiveChapter": "chapters.archive",
     "AsyncContext": "context.async_context",
+    "CachePricing": "model_catalog",
     "Chapter": "chapters.chapter",
     "CommonSegment": "segments.common",
     "ContentsPage": "chapters.contents",

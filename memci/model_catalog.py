@@ -1,4 +1,4 @@
-"""What is known of a model by its name: how its text, tools, images and sound are counted, and its window.
+"""What is known of a model by its name: how its text, tools, images and sound are counted, window and prompt cache.
 
     facts_of("gpt-4o-2024-11-20")        o200k_base, exact          window 128,000
     facts_of("azure/gpt-4")              cl100k_base, exact         window 8,192      the part behind the last "/"
@@ -21,8 +21,10 @@ are counted, in `memci.tokens`. This module knows only names: it loads no vocabu
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
+
+from .errors import InvalidSetting, brief
 
 _O200K = re.compile(r"(?:chatgpt-4o|gpt-4o|gpt-4\.1|gpt-4\.5|gpt-5|o1|o3|o4)(?:$|[-:.@])")
 _CL100K = re.compile(
@@ -112,6 +114,62 @@ _OPENAI_IMAGES: tuple[tuple[str, ImageRule], ...] = (
     ("", TiledImages(85, 170)),
 )
 """The first prefix of the name decides; models of other makers count as gpt-4o."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePricing:
+    """What a provider's prompt cache costs, as multiples of the price of an input token that is not cached.
+
+    >>> pricing_of("claude-sonnet-4-5").write, pricing_of("gpt-5").write
+    (1.25, 1.0)
+    """
+
+    read: float = 0.1
+    """a token that comes from the cache"""
+    write: float = 1.25
+    """a token that goes into it"""
+    minimum: int = 1_024
+    """tokens: a shorter prefix is not cached"""
+    granularity: int = 1
+    """tokens: a cached prefix ends at a multiple of it"""
+    lifetime: float = 300.0
+    """seconds after a request, from which on its prefix is not cached any more"""
+    input: float | None = None
+    """money for a million input tokens that are not cached; None: `Context.report` names no money"""
+
+    def __post_init__(self) -> None:
+        numbers = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, value in numbers.items():
+            whole = name in {"minimum", "granularity"}
+            fits = type(value) is int if whole else isinstance(value, int | float) and type(value) is not bool
+            if not (fits and 0 <= value < _MOST) and not (name == "input" and value is None):
+                wanted = "tokens, a whole number from 0" if whole else "a number from 0"
+                raise InvalidSetting(f"pricing.{name}", f"expected {wanted}, got {brief(value)}")
+
+
+_MOST = 10**9
+_PRICINGS = tuple(
+    (re.compile(pattern), pricing)
+    for pattern, pricing in (
+        (r".*claude-(?:opus-4[-.][5-9]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
+        (r".*claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
+        (r".*claude", CachePricing()),
+        (r"gpt-5\.(?:[6-9]|\d\d)", CachePricing(granularity=128, lifetime=1_800.0)),
+        (r"gpt-5", CachePricing(write=1.0, granularity=128)),
+        (r"(?:gpt-4\.1|o3|o4)", CachePricing(read=0.25, write=1.0, granularity=128)),
+        (r"(?:gpt-|chatgpt-|o1)", CachePricing(read=0.5, write=1.0, granularity=128)),
+        (r".*gemini-(?:2\.5-pro|3)", CachePricing(write=1.0, minimum=4_096)),
+        (r".*gemini", CachePricing(write=1.0)),
+        (r".*deepseek", CachePricing(write=1.0, minimum=64, granularity=64, lifetime=3_600.0)),
+    )
+)
+"""The first pattern that a name begins with decides. From the makers' pages on prompt and context caching."""
+
+
+def pricing_of(model: str | None) -> CachePricing:
+    """Return what the prompt cache of *model* costs; of one that is not known, what most cost at most."""
+    name = plain_name(model) if model is not None else ""
+    return next((pricing for pattern, pricing in _PRICINGS if pattern.match(name)), CachePricing())
 
 
 @dataclass(frozen=True, slots=True)

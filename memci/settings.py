@@ -5,9 +5,9 @@
 
 Presets are settings that belong together, by name:
 
-    balanced    a compaction archives half of the active pages: the default
-    economy     three quarters: cheaper, less of the conversation verbatim
-    verbatim    a quarter: more of it verbatim, at a higher cost
+    balanced    a compaction keeps half of the room verbatim, after a gap as much as is still needed: the default
+    economy     as little as the prompt cache's price suggests: cheapest, less of the conversation verbatim
+    verbatim    a compaction archives a quarter of the active pages: more of it verbatim, at a higher cost
     original    a page a turn, and the unload rules every turn: as the design that this library grew from has it
 
 This module knows nothing of what the settings do.
@@ -15,20 +15,20 @@ This module knows nothing of what the settings do.
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InvalidSetting, brief
 from .messages import Format
-from .model_catalog import known_window
+from .model_catalog import CachePricing, known_window, pricing_of
 
 Preset = Literal["balanced", "economy", "verbatim", "original"]
 
 PRESETS: dict[str, dict[str, Any]] = {
     "balanced": {},
-    "economy": {"archive_share": 0.75},
+    "economy": {},
     "verbatim": {"archive_share": 0.25},
     "original": {
         "archive_share": 0.0,
@@ -42,7 +42,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 _KEYS: Final = {"instruction_tokens": "standing_tokens"}
 """settings that are stored under another key: that of the first format"""
-_KEPT: Final = {"window", "reply", "model", "format", "notice", "remember"}
+_KEPT: Final = {"window", "reply", "model", "format", "notice", "remember", "pricing"}
 """settings that a new preset leaves as they are"""
 
 
@@ -61,9 +61,10 @@ class Policy:
     """settings that belong together: "balanced" (default), "economy", "verbatim" or "original"; a new preset takes the
     place of the settings below that are stored"""
     archive_share: float | None = None
-    """the share of the active pages that a compaction archives, 0 to 1; default: the preset's"""
+    """the share of the active pages that a compaction archives, 0 to 1; default: the preset's, and for "balanced" and
+    "economy" what the price of the prompt cache suggests (`memci.segments.cache_policy`)"""
     fewest: int | None = None
-    """how many active pages a compaction leaves at the least, if they fit; default 4"""
+    """how many active pages a compaction leaves at the least, if they fit; default 1"""
     active_pages: int | None = None
     """how many closed pages stay verbatim at most; default: as many as fit"""
     contents_tokens: int | None = None
@@ -83,14 +84,15 @@ class Policy:
     default False, since the provider's cache bills everything behind them again each turn"""
     notice: bool | None = None
     """whether the model is told of the archive and is offered `recall_page` and `search_memory`; default True"""
-    pricing: object | None = None
-    """reserved: this version takes None only"""
+    pricing: CachePricing | None = None
+    """what the provider's prompt cache costs; default: what is known of the model (`memci.model_catalog.pricing_of`)"""
 
     @property
     def given(self) -> dict[str, object]:
         """The settings that are not None, by name, without those that are not stored."""
         names = (field.name for field in fields(self) if field.name not in {"rules", "pricing"})
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        found: dict[str, object] = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return found if self.pricing is None else found | {"pricing": asdict(self.pricing)}
 
     def check(self) -> None:
         """Accept the values that are not stored.
@@ -98,8 +100,8 @@ class Policy:
         Raises:
             InvalidSetting: If one makes no sense.
         """
-        if self.pricing is not None:
-            raise InvalidSetting("pricing", f"this version knows no prices: leave it out, got {brief(self.pricing)}")
+        if not isinstance(self.pricing, CachePricing | None):
+            raise InvalidSetting("pricing", f"expected a CachePricing, got {brief(self.pricing)}")
         if self.rules is not None and not (
             isinstance(self.rules, Sequence) and not isinstance(self.rules, str) and all(map(callable, self.rules))
         ):
@@ -122,9 +124,9 @@ class Settings(BaseModel):
     format: Format = "openai_chat"
     """the form of messages: in which they are rendered, and what looks alike in several forms is read"""
     preset: Preset = "balanced"
-    archive_share: float = Field(default=0.5, ge=0.0, le=1.0)
-    """κ"""
-    fewest: int = Field(default=4, ge=1)
+    archive_share: float | None = Field(default=None, ge=0.0, le=1.0)
+    """κ; None: the cache policy decides"""
+    fewest: int = Field(default=1, ge=1)
     active_pages: int | None = Field(default=None, ge=1)
     """n; None: the budget decides"""
     contents_tokens: int = Field(default=0, ge=0)
@@ -137,6 +139,8 @@ class Settings(BaseModel):
     """whether the rules run every turn, at the prompt cache's cost, instead of at compactions only"""
     remember: bool = False
     notice: bool = True
+    pricing: CachePricing = CachePricing()
+    """of the prompt cache, by the model if it was not given"""
 
 
 def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:
@@ -174,10 +178,21 @@ def _filled(chosen: dict[str, object]) -> Settings:
     window = base.window
     preset = dict(PRESETS[base.preset])
     preset["contents_tokens"] = min(preset.get("contents_tokens", window * 15 // 100), window // 4)
-    follows = {"reply": min(4_096, window // 8), "instruction_tokens": min(600, window // 20)}
+    model, pricing = chosen.get("model"), chosen.get("pricing")
+    follows: dict[str, object] = {"reply": min(4_096, window // 8), "instruction_tokens": min(600, window // 20)}
+    follows["pricing"] = pricing_of(model if isinstance(model, str) else None)
+    if isinstance(pricing, dict):
+        chosen = {**chosen, "pricing": _pricing(pricing)}
     made = Settings.model_validate(follows | preset | chosen)
     if made.reply >= window:
         raise InvalidSetting("reply", f"{made.reply:,} tokens for the answer leave nothing of a window of {window:,}")
     if made.contents_tokens > window // 2:
         raise InvalidSetting("contents_tokens", f"{made.contents_tokens:,} is more than half of a window of {window:,}")
     return made
+
+
+def _pricing(stored: dict[str, Any]) -> CachePricing:
+    try:
+        return CachePricing(**stored)
+    except TypeError:
+        raise InvalidSetting("pricing", f"expected the fields of a CachePricing, got {brief(stored)}") from None

@@ -24,7 +24,7 @@ def test_defaults_follow_the_window():
     """With the window alone everything else has a value that makes sense, none of them 0."""
     chosen = opened({"window": 32_000})
 
-    assert (chosen.reply, chosen.contents_tokens, chosen.archive_share) == (4_000, 4_800, 0.5)
+    assert (chosen.reply, chosen.contents_tokens, chosen.archive_share) == (4_000, 4_800, None)
     assert (chosen.active_pages, chosen.never_recalled, chosen.stale) == (None, None, None)
     assert (chosen.every_turn, chosen.notice, chosen.preset) == (False, True, "balanced")
 
@@ -38,8 +38,8 @@ def test_reply_is_an_eighth_of_the_window_and_not_more_than_4096(window, reply):
 @pytest.mark.parametrize(
     ("preset", "values"),
     [
-        ("balanced", {"archive_share": 0.5, "active_pages": None}),
-        ("economy", {"archive_share": 0.75, "active_pages": None}),
+        ("balanced", {"archive_share": None, "active_pages": None}),
+        ("economy", {"archive_share": None, "active_pages": None}),
         ("verbatim", {"archive_share": 0.25, "active_pages": None}),
         (
             "original",

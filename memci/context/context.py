@@ -52,13 +52,13 @@ from ..storage.validation import with_sidecar
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
-from ..window.drafting import draft, timestamp
+from ..window.drafting import draft, seconds, timestamp
 from ..window.window import Window
 from ..workers import recent_calls
 from .memory_client import MemoryClient
 from .memory_page import MemoryPage
-from .renderer import Renderer
-from .report import CacheMeter, Receipt, Report, report
+from .renderer import CacheMeter, Renderer
+from .report import Receipt, Report, report
 from .sync import SyncLog
 from .tool_dispatch import ToolDispatch
 
@@ -502,8 +502,13 @@ class Context:
                 raise InvalidSetting("op_id", f"expected a str that is not empty, got {brief(op_id)}")
             when = timestamp(at if at is not None or self._clock is None else self._clock())
             call = None if usage is None else self._parts.renderer.call(usage, when)
-            state = window.calibrated(call)
+            ratios = window.calibrated(call)
             drafted = self._draft(_flat(messages), opens_page=opens_page)
+            if (own := at is None and when is not None) != window.state.cache.stamped:
+                window.note(cache=window.state.cache._replace(stamped=own))
+            if window.looks(seconds(when)):
+                self._parts.renderer.look(seconds(when))
+            state = window.state if ratios is window.state.ratios else replace(window.state, ratios=ratios)
             seq = window.record.head
             if not drafted.messages:
                 writer.store_state(state, call=call)
@@ -516,8 +521,8 @@ class Context:
                 Entry(*place, each.node.message["role"]) for place, each in zip(places, drafted.messages, strict=True)
             )
             receipt = Receipt(entries[-1].page, entries, known.first if known else seq, op_id, known is not None)
-            if known is None and (window.crowded or writer.due):
-                self._parts.renderer.compaction_after_append()
+            if known is None and (window.crowded or self._parts.renderer.cold or writer.due):
+                self._parts.renderer.after_append()
             client = self._client
             client.touched = monotonic()
             if window.record.next_page >= client.due:
@@ -964,6 +969,8 @@ class Context:
         tools = tuple(tools)
         self._parts.writer.check_revision()
         window, renderer, page = self._parts.window, self._parts.renderer, self._parts.memory_page
+        if self._clock is not None and window.state.cache.stamped and window.looks(now := self._clock().timestamp()):
+            renderer.look(now)
         if pending:
             view = renderer.pending(lambda: self._draft(pending), tools=tools, strict=strict)
         else:

@@ -8,19 +8,93 @@ starts here only when the pending messages or the tools no longer fit. This modu
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import add
+from typing import NamedTuple
 
 from ..errors import InvalidMessage, OpenToolGroup
 from ..formats.usage import reported
 from ..history.writer import Goal, Writer
 from ..messages import Message, call_name, plain
 from ..segments.budget import Plan, check
+from ..segments.cache_policy import cost
 from ..storage.protocol import CallRow
 from ..tokens import tools_tokens
 from ..window.draft import Draft
 from ..window.drafting import clipped_draft, counted
 from ..window.window import Window
-from .report import CacheMeter
+
+_WORTH = 1.1
+"""how far above its level the window is that a gap compacts"""
+
+
+class CallsCost(NamedTuple):
+    """What the calls of the model cost together, in tokens, as their provider reported it."""
+
+    calls: int = 0
+    input: int = 0
+    """of the requests, with what the provider's cache kept"""
+    cached_read: int = 0
+    cached_written: int = 0
+    output: int = 0
+
+
+@dataclass(slots=True)
+class CacheMeter:
+    """Keeps count of how much of each rendering is, from its beginning, the same as the one before.
+
+    A window draws its lists again when something in them changes, and only extends them otherwise. So what stands in
+    the same lists needs no look: only around a compaction are two renderings compared.
+    """
+
+    sent: int = 0
+    kept: int = 0
+    last: float = 0.0
+    spent: float = 0.0
+    """what the renderings cost, in input tokens that are not cached"""
+    cost: CallsCost = field(default_factory=CallsCost)
+    counted: int = 0
+    """the revision of the last call in it"""
+    _gap: int = 0
+    """the head at the last gap that was seen"""
+    _lists: tuple[list[Message], list[Message]] = ([], [])
+    """what the last rendering began with: the front of the window, and its active pages"""
+    _rest: tuple[Message, ...] = ()
+    """the messages behind that: pending ones, or the memory page and what followed it"""
+    _standing: int = 0
+    """how many messages were before them"""
+    _cost: int = 0
+
+    def rendered(self, window: Window, view: list[Message], rest: int, tokens: int) -> None:
+        """Note the rendering *view* of *window*, which has *tokens*; *rest* messages at its end are not just appended.
+
+        O(*rest*); after a compaction O(messages in the window).
+        """
+        front, active = self._lists
+        if front is window.front and active is window.active.view:
+            same = _alike(self._rest, view[self._standing :]) if self._rest else 0
+            kept = self._cost - sum(map(window.weigh, self._rest[same:]))
+        else:
+            same = _alike((*front, *active[: self._standing - len(front)], *self._rest), view)
+            system = len(window.system.view)
+            kept = window.fixed + sum(map(window.weigh, view[system:same])) if same >= max(system, 1) else 0
+        self.sent += tokens
+        self.kept += kept
+        self.last = kept / tokens
+        gap = window.state.cache.gap
+        self.spent += cost(window.settings.pricing, kept if gap == self._gap else 0, tokens)
+        self._gap = gap
+        self._lists = window.front, window.active.view
+        self._standing = len(view) - rest
+        self._rest = tuple(view[self._standing :])
+        self._cost = tokens
+
+    def add(self, calls: Iterable[CallRow]) -> None:
+        """Add up what *calls* cost, which follow those before. O(calls)."""
+        for each in calls:
+            cost = (1, each.input, each.cached_read, each.cached_written, each.output)
+            self.cost, self.counted = CallsCost(*map(add, self.cost, cost)), each.revision
 
 
 class Renderer:
@@ -35,6 +109,8 @@ class Renderer:
         """the tools of the last rendering, without those of the context's own"""
         self._postponed = False
         """whether a compaction that was due has failed"""
+        self.cold = False
+        """whether the prompt cache has expired, and nothing was done about it yet"""
         self.meter = meter
         self.predicted = 0
         """tokens of the last rendering, tools included"""
@@ -47,6 +123,7 @@ class Renderer:
         if strict and active.missing:
             raise OpenToolGroup(active.missing)
         self._weigh(tools)
+        self._after_gap()
         if self._postponed or window.tokens > window.limits.budget:
             self.compaction(Goal(low=self._low))
             check(window.occupancy(), window.limits)
@@ -62,11 +139,13 @@ class Renderer:
         if strict and missing:
             raise OpenToolGroup(missing)
         self._weigh(tools)
+        if self._after_gap():
+            shown, missing, units = window.aside(drafted())
         added = sum(unit.tokens for unit in units)
         full = window.tokens + added > window.limits.budget
         if full or self._postponed:
             settles = any(each.node.message["role"] != "tool" for each in draft.messages)
-            goal = Goal(units, settles, None if full else window.tokens)
+            goal = Goal(units, settles, window.levels.warm if full else window.tokens)
             clips = self.compaction(goal).clips
             if (
                 clips
@@ -103,31 +182,47 @@ class Renderer:
         return plan
 
     def archive(self, keep: int | None) -> Plan:
-        """Start a compaction that leaves the newest *keep* closed pages; None leaves the share of the settings.
+        """Start a compaction that leaves the newest *keep* closed pages; None leaves what the cache policy says.
 
         Raises:
             StorageReadOnly: If the context is only read.
         """
         self._writer.check_writable()
-        tokens = self._window.active.messages.tokens
         if keep is None:
-            return self.compaction(Goal(low=int(self._window.limits.keep * tokens), fewest=1))
-        return self.compaction(Goal(low=tokens, most=keep))
+            levels = self._window.levels
+            return self.compaction(Goal(low=levels.warm if levels.cold is None else levels.cold, fewest=1))
+        return self.compaction(Goal(low=self._window.limits.budget, most=keep))
 
-    def compaction_after_append(self) -> None:
+    def look(self, now: float | None) -> None:
+        """Note whether the prompt cache has expired by *now*, in seconds since 1970."""
+        self.cold = self._writer.expired(now) or self.cold
+
+    def after_append(self) -> None:
         """Start the compaction that an append made due; what goes wrong is raised by the next rendering, not here.
 
         What was appended is stored by now: raised here, the error would make its caller append it again.
         """
         try:
-            self.compaction(Goal(low=self._low))
+            self._after_gap()
+            if self._window.crowded or self._writer.due:
+                self.compaction(Goal(low=self._low))
         except Exception:  # noqa: BLE001 -- any: it comes again at the next rendering, which starts this compaction again
             self._postponed = True
 
+    def _after_gap(self) -> bool:
+        """Start the compaction that a gap makes nearly free, if it is worth one; return whether there was one."""
+        cold = self._window.levels.cold
+        due = self.cold and cold is not None and self._window.active.messages.tokens > _WORTH * cold
+        if due:
+            self.compaction(Goal(low=cold))
+        self.cold = False
+        return due
+
     @property
-    def _low(self) -> int | None:
-        """How far a compaction goes: to the watermark if the window is full, else it archives nothing for its size."""
-        return None if self._window.tokens > self._window.limits.budget else self._window.tokens
+    def _low(self) -> int:
+        """How far a compaction goes: to the warm level if one is due, else it archives nothing for its size."""
+        levels = self._window.levels
+        return levels.warm if self._window.tokens > levels.trigger else self._window.tokens
 
     def _weigh(self, tools: Sequence[Message]) -> None:
         """Count *tools* from now on; each set is weighed once."""
@@ -146,10 +241,16 @@ class Renderer:
                 offered = self._window.tools if self._window.settings.notice else frozenset()
                 own = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
-            tokens = self._tools[key]
+            tokens, self._window.schemas = self._tools[key], key
         if tokens != self._window.state.tools:
-            self._window.set_tools(tokens)
+            self._window.note(tools=tokens)
 
 
 def _json(tools: Sequence[Message]) -> str:
     return json.dumps([dict(tool) for tool in tools], default=str, separators=(",", ":"))
+
+
+def _alike(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """Return how many messages the two have in common at their beginning."""
+    pairs = zip(before, now, strict=False)
+    return next((at for at, (old, new) in enumerate(pairs) if old != new), min(len(before), len(now)))

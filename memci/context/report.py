@@ -5,17 +5,15 @@
 This module knows nothing of how any of it comes about.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from operator import add
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..chapters.chapter import Entry
 from ..memory.backend import Work
-from ..messages import Message
-from ..storage.protocol import CallRow
+from ..segments.cache_policy import CacheUse, Levels
 from ..tokens import REQUEST_TOKENS
 from ..window.window import Window
+from .renderer import CacheMeter, CallsCost
 
 RATIO_CEILING = 1.3
 """The most that reported tokens raise the predicted ones by; beyond it, something was not counted."""
@@ -33,17 +31,6 @@ class Receipt(NamedTuple):
     op_id: str | None = None
     duplicate: bool = False
     """the op_id was known: nothing was stored again"""
-
-
-class CallsCost(NamedTuple):
-    """What the calls of the model cost together, in tokens, as their provider reported it."""
-
-    calls: int = 0
-    input: int = 0
-    """of the requests, with what the provider's cache kept"""
-    cached_read: int = 0
-    cached_written: int = 0
-    output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,67 +61,19 @@ class Report:
     """the same over all renderings since the context was opened"""
     cost: CallsCost
     """of all calls whose usage was given to an append; `Context.calls` has each"""
+    spent: float
+    """what the renderings cost by `Policy.pricing`, as counted here, in input tokens that are not cached"""
+    money: float | None
+    """the same in money, if `Policy.pricing` names the price of a million input tokens"""
+    levels: Levels
+    """when a compaction is due and how far it goes, by that price, and why"""
+    use: CacheUse
+    """what was seen of the context, on which the levels depend"""
     warnings: tuple[str, ...] = ()
     work: Work | None = None
     """what the memory's model did and cost, and what waits for it; None without one"""
     set_aside: int = 0
     """pages that the memory could not take, as far as it was used since the context was opened; `flush` tries them"""
-
-
-@dataclass(slots=True)
-class CacheMeter:
-    """Keeps count of how much of each rendering is, from its beginning, the same as the one before.
-
-    A window draws its lists again when something in them changes, and only extends them otherwise. So what stands in
-    the same lists needs no look: only around a compaction are two renderings compared.
-    """
-
-    sent: int = 0
-    kept: int = 0
-    cost: CallsCost = field(default_factory=CallsCost)
-    counted: int = 0
-    """the revision of the last call in it"""
-    last: float = 0.0
-    _lists: tuple[list[Message], list[Message]] = ([], [])
-    """what the last rendering began with: the front of the window, and its active pages"""
-    _rest: tuple[Message, ...] = ()
-    """the messages behind that: pending ones, or the memory page and what followed it"""
-    _standing: int = 0
-    """how many messages were before them"""
-    _cost: int = 0
-
-    def rendered(self, window: Window, view: list[Message], rest: int, cost: int) -> None:
-        """Note the rendering *view* of *window*, which costs *cost*; *rest* messages at its end are not just appended.
-
-        O(*rest*); after a compaction O(messages in the window).
-        """
-        front, active = self._lists
-        if front is window.front and active is window.active.view:
-            same = _alike(self._rest, view[self._standing :]) if self._rest else 0
-            kept = self._cost - sum(map(window.weigh, self._rest[same:]))
-        else:
-            same = _alike((*front, *active[: self._standing - len(front)], *self._rest), view)
-            system = len(window.system.view)
-            kept = window.fixed + sum(map(window.weigh, view[system:same])) if same >= max(system, 1) else 0
-        self.sent += cost
-        self.kept += kept
-        self.last = kept / cost
-        self._lists = window.front, window.active.view
-        self._standing = len(view) - rest
-        self._rest = tuple(view[self._standing :])
-        self._cost = cost
-
-    def add(self, calls: Iterable[CallRow]) -> None:
-        """Add up what *calls* cost, which follow those before. O(calls)."""
-        for each in calls:
-            cost = (1, each.input, each.cached_read, each.cached_written, each.output)
-            self.cost, self.counted = CallsCost(*map(add, self.cost, cost)), each.revision
-
-
-def _alike(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """Return how many messages the two have in common at their beginning."""
-    pairs = zip(before, now, strict=False)
-    return next((at for at, (old, new) in enumerate(pairs) if old != new), min(len(before), len(now)))
 
 
 def report(window: Window, meter: CacheMeter, work: Work | None = None, set_aside: int = 0) -> Report:
@@ -153,6 +92,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
     state = window.state
     counts["unloaded"] = window.record.next_page - 1 - state.undone - state.erased - sum(counts.values())
     counts["undone"], counts["erased"] = state.undone, state.erased
+    price = window.settings.pricing.input
     warnings = []
     clipped = sum(1 for node in active.messages if node.clip)
     if clipped:
@@ -190,6 +130,10 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
         cached_last=meter.last,
         cached=meter.kept / meter.sent if meter.sent else 0.0,
         cost=meter.cost,
+        spent=meter.spent,
+        money=None if price is None else meter.spent * price / 1e6,
+        levels=window.levels,
+        use=state.cache,
         warnings=tuple(warnings),
         work=work,
         set_aside=set_aside,

@@ -17,3 +17,5 @@ class Event(NamedTuple):
     """archived by the compaction; unloaded; or the page of the clipped entry"""
     tokens: int
     """of the window afterwards; for a clip: what the whole message costs"""
+    reason: str = ""
+    """of a compaction: why it came, and how far it went"""

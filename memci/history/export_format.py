@@ -37,6 +37,7 @@ from ..errors import InvalidSetting, brief
 from ..storage.protocol import ContextRecord
 from ..storage.validation import MAX_HEAD, MAX_PAGE
 from ..text.sanitize import confined
+from ..window.cache_use import unpacked
 from ..window.state import WindowState
 from ..window.state import fields_of as state_fields
 
@@ -219,8 +220,10 @@ class SnapshotJson(ExportLine):
     next_page: Index
     open_page: Index | None
     active: list[tuple[Index, Count, Count | None, Small, tuple[Count, Count] | None, Index | None]]
+    marks: str | None = Field(default=None, max_length=4_096)
 
 
+_MOST_SEEN: Final = 2**53
 _BLOCKS: Final = TypeAdapter(list[BlockJson])
 _STATE: Final = TypeAdapter(WindowState)
 
@@ -247,6 +250,8 @@ def check_snapshot_text(text: str) -> None:
             return
         snapshot = SnapshotJson.model_validate_json(text)
         _check_blocks(snapshot.contents)
+    if snapshot.marks is not None:
+        unpacked(snapshot.marks)
     check_settings(snapshot.settings)
     if snapshot.was is not None:
         check_settings(snapshot.was)
@@ -294,6 +299,8 @@ def check_state(record: ContextRecord) -> None:
             raise ValueError(f"the pages #{first} to #{last} are not there")
     if not 0 <= state.since <= record.head:
         raise ValueError(f"it can't have been forked at {state.since}")
+    if not all(0 <= number < _MOST_SEEN for number in state.cache):
+        raise ValueError("the numbers of the cache policy are none")
     frame = rf"<memci:memory {state.nonce}>\n[^<>]*\n</memci:memory {state.nonce}>[^<>]*"
     if state.recollection is not None and not re.fullmatch(f"({frame})?", state.recollection[1]):
         raise ValueError("the memory page is not in its frame")

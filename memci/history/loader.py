@@ -31,6 +31,7 @@ from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
 from ..window import snapshot as snapshots
+from ..window.drafting import seconds
 from ..window.state import WindowState
 from ..window.window import Window
 from .page_reader import as_nodes
@@ -173,6 +174,7 @@ def _read(
     record, compaction = found
     before = json.loads(record.settings)
     counted = before.get("counter"), before["settings"].get("model")
+    window.other_model = counted[1] is not None and counted[1] != window.settings.model
     recount = recount or counted != (window.count.name, window.settings.model)
     contents = ContentsPage()
     if compaction is not None:
@@ -216,6 +218,8 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
         window.active.start(row.index, page.base)
         for node in page.nodes:
             window.active.append(node)
+        dated = (entry.at for entry, _ in reversed(entries[row.index]) if entry.at is not None)
+        window.latest = seconds(next(dated, None))
     if record.open_page is None:
         window.active.close()
     if contents.blocks:

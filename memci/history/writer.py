@@ -10,9 +10,11 @@ nothing is stored. This module knows nothing of tools or of rendering.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 from ..chapters.contents import ContentsPage
@@ -20,13 +22,16 @@ from ..chapters.unload import UnloadRule, rules_of
 from ..errors import Erased, InvalidSetting, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict
 from ..messages import Message
 from ..segments.budget import ClosedPage, Plan, Unit, fit
+from ..segments.cache_policy import CacheUse
 from ..storage import Storage
 from ..storage.codec import digest
 from ..storage.protocol import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
+from ..window.cache_use import Marks, counted, unpacked
 from ..window.compaction import compaction, improvable
 from ..window.draft import Draft, StoredPage
+from ..window.drafting import seconds
 from ..window.state import WindowState
 from ..window.window import Window
 from .events import Event
@@ -36,6 +41,8 @@ from .reader import Reader
 from .undo import undone
 
 _LOG = logging.getLogger("memci")
+_REMEMBERED = 32
+"""compactions whose words are remembered"""
 
 
 class Goal(NamedTuple):
@@ -77,6 +84,8 @@ class Writer:
         self._notify = notify
         self._summaries = summaries
         self._wrote = False
+        self._marks: deque[Marks] | None = None
+        """of pages that left the window; None: not read yet"""
 
     def append(
         self, draft: Draft, state: WindowState, call: CallRow | None, *, op_id: str | None, at: str | None
@@ -107,6 +116,7 @@ class Writer:
                 self._reader.page(index, window.record)
             return known
         window.append(draft, record, rows)
+        window.latest = seconds(at)
         for each in draft.messages:
             if each.node.clip:
                 self._notify(Event("clip", record.id, each.place[:1], each.whole))
@@ -120,6 +130,9 @@ class Writer:
             WriteConflict: If another writer has changed the context.
         """
         window = self._window
+        reason = window.levels.reason
+        if window.levels.cold is not None:
+            window.note(cache=self._counted())
         pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
         own = window.contents.lines
         recalled = [
@@ -147,13 +160,40 @@ class Writer:
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
         if not self._read_only:  # a handle that only reads shows the compaction and stores nothing
-            self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), made.contents)
+            transition = Transition(record.head, record, pages=made.changed, views=tuple(views))
+            self._commit(transition, made.contents, made.marks)
         window.turn_over(made, record)
+        if made.marks is not None and self._marks is not None:
+            self._marks.append(unpacked(made.marks))
         left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
-        self._notify(Event("compaction", record.id, left, window.tokens))
+        self._notify(Event("compaction", record.id, left, window.tokens, reason))
         if made.unloaded:
             self._notify(Event("unload", record.id, made.unloaded, window.tokens))
         return plan
+
+    def expired(self, now: float | None) -> bool:
+        """Return whether the prompt cache has expired by *now* (seconds since 1970), and note it, once for each gap.
+
+        What the context needs is counted, too. Both are stored with the next change. O(text in the window).
+        """
+        window, use = self._window, self._counted()
+        if gap := window.expired(now) and not self._read_only:
+            use = use._replace(gaps=use.gaps + 1, gap=window.record.head)
+            window.other_model = False
+        window.note(cache=use)
+        return gap
+
+    def _counted(self) -> CacheUse:
+        """Return what is known now of how the context uses its past. O(text in the window since the last gap)."""
+
+        def behind() -> Iterable[Marks]:
+            if self._marks is None:
+                rows = islice(self._storage.compactions(self._window.record.id), _REMEMBERED)
+                found = [unpacked(text) for row in rows if (text := snapshots.marks(row.text))]
+                self._marks = deque(reversed(found), maxlen=_REMEMBERED)
+            return self._marks
+
+        return counted(self._window, behind)
 
     @property
     def due(self) -> bool:
@@ -259,7 +299,9 @@ class Writer:
         if self._read_only:
             raise StorageReadOnly(f"context {self._window.record.id!r:.60} was opened for reading only")
 
-    def _commit(self, transition: Transition, contents: ContentsPage | None = None) -> OpRow | None:
+    def _commit(
+        self, transition: Transition, contents: ContentsPage | None = None, marks: str | None = None
+    ) -> OpRow | None:
         """Store *transition*, and with it what opening left unwritten; with *contents*, it is a compaction."""
         self.check_writable()
         window, unwritten = self._window, self._unwritten
@@ -270,7 +312,8 @@ class Writer:
             rows.update((row.index, row) for row in transition.pages)
             active = [row for row in rows.values() if row.state is PageState.ACTIVE]
             was = unwritten and unwritten.was
-            transition = transition._replace(compaction=snapshots.dumps(contents, transition.record, active, was=was))
+            text = snapshots.dumps(contents, transition.record, active, was=was, marks=marks)
+            transition = transition._replace(compaction=text)
         if unwritten is not None:
             transition = transition._replace(views=unwritten.views + transition.views)
         known = self._storage.commit(transition)

@@ -35,10 +35,10 @@ class Limits:
     contents: int
     """the ceiling of the Contents Page"""
     keep: float = 0.5
-    """the share of the active part that a compaction leaves in the window: 1 - κ"""
+    """the share of the active part that a compaction leaves in the window, unless a size is asked for: 1 - κ"""
     active_pages: int | None = None
     """how many closed pages may stay at most; None: the budget decides"""
-    fewest: int = 4
+    fewest: int = 1
     """pages at which the watermark stops"""
 
 

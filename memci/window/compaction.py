@@ -23,6 +23,7 @@ from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState
 from ..text.language.instructions import instructions as instructions_in
 from ..text.summarize import Summary, extract, one_line, titled
+from .cache_use import packed
 from .draft import Compaction, StoredPage
 from .window import Window
 
@@ -117,6 +118,7 @@ def compaction(
     )
     for index in unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
+    policy = window.levels.cold is not None and window.state.cache.uses
     growing = tuple(row.index for row in changed.values() if row.state is PageState.ACTIVE and row.end is None)
     return Compaction(
         contents=ContentsPage((*contents.blocks, *shown)),
@@ -129,6 +131,7 @@ def compaction(
         unloaded=(*sorted(gone), *unloaded),
         state_changes=growing,
         next_page=next_page,
+        marks=packed(node for page in leaving for node in page.nodes) if policy else None,
     )
 
 

@@ -64,3 +64,5 @@ class Compaction(NamedTuple):
     state_changes: tuple[int, ...] = ()
     """pages to send to the memory again: unloaded, or open with a part split off that closed before it"""
     next_page: int = 1
+    marks: str | None = None
+    """the words of the pages that leave, as `memci.window.cache_use.packed` writes them"""

@@ -2,6 +2,7 @@
 
     {"contents": […],                           the Contents Page (`ContentsPage.to_json`)
      "settings": …, "state": …, "next_page": …, "open_page": …        the context's record, after it
+     "marks": …,                                 words of the pages that left with it, where the cache policy needs them
      "was": …,                                   the settings before, if it changed them
      "active": [[index, first, end, turn, cut, continues], …]}        the pages that stood verbatim
 
@@ -31,10 +32,17 @@ class Snapshot:
     """the settings before it, if it changed them"""
 
 
-def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRow], *, was: str | None = None) -> str:
+def dumps(
+    contents: ContentsPage,
+    record: ContextRecord,
+    active: Iterable[PageRow],
+    *,
+    was: str | None = None,
+    marks: str | None = None,
+) -> str:
     """Return the snapshot of a window that shows *contents* and the pages *active*, with its *record* afterwards.
 
-    *was*: the settings before, if it changed them. O(lines + pages).
+    *was*: the settings before, if it changed them. *marks*: of the pages that left with it. O(lines + pages).
     """
     fields = {
         "contents": contents.to_json(),
@@ -45,6 +53,8 @@ def dumps(contents: ContentsPage, record: ContextRecord, active: Iterable[PageRo
         "open_page": record.open_page,
         "active": [[row.index, row.first, row.end, row.turn, row.cut, row.continues] for row in active],
     }
+    if marks is not None:
+        fields["marks"] = marks
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -63,6 +73,12 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
         for index, first, end, opened, cut, continues in fields["active"]
     )
     return Snapshot(shown, then, active, fields["was"])
+
+
+def marks(text: str) -> str | None:
+    """Return the marks in the snapshot *text*, if it has any."""
+    fields = json.loads(text)
+    return fields.get("marks") if isinstance(fields, dict) else None
 
 
 def contents(text: str, *, nonce: str = "", weigh: Callable[[Message], int] | None = None) -> ContentsPage:

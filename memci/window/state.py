@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..segments.cache_policy import UNSEEN, CacheUse
 from .outbox import Runs, posted
 
 RATIOS = 8
@@ -59,6 +60,8 @@ class WindowState:
     outbox: Runs = ()
     """pages that changed since the memory got them: undone, erased, split"""
 
+    cache: CacheUse = UNSEEN
+    """what the cache policy has seen of the context"""
     recollection: tuple[int, str] | None = None
     """the memory page of an open page: its index, and what was found for it"""
 
@@ -88,5 +91,6 @@ class WindowState:
         values: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()
         }
+        values["cache"] = CacheUse(*fields.get("cache", ()))
         values["outbox"] = tuple((first, last) for first, last in fields.get("outbox", ()))
         return cls(**values)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..chapters.active import ActiveChapter
 from ..chapters.contents import ContentsPage
@@ -20,6 +20,7 @@ from ..chapters.toolgroups import interrupted, late_result
 from ..formats import openai_chat
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
+from ..segments.cache_policy import EVERY, Levels, levels
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
@@ -58,6 +59,12 @@ class Window:
         """names of the tools that are the context's own"""
         self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
         """tokens of those that it offers to the model"""
+        self.schemas = ""
+        """the tools of the last rendering, as text"""
+        self.latest: float | None = None
+        """when the last append was, in seconds since 1970; None: not known"""
+        self.other_model = False
+        """whether it was opened for another model than the last one, whose prompt cache knows nothing of it"""
         self.interrupted = self.weigh(interrupted(""))
         self.system = SystemSegment(system, notice=settings.notice, searchable=len(tools) > 1, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
@@ -90,11 +97,22 @@ class Window:
         self.limits = Limits(
             budget=int((settings.window - settings.reply) / self.ratio),
             contents=settings.contents_tokens,
-            keep=1 - settings.archive_share,
+            keep=0.5 if settings.archive_share is None else 1 - settings.archive_share,
             active_pages=settings.active_pages,
             fewest=settings.fewest,
         )
         """what the window may cost now"""
+        self.levels: Levels = levels(
+            settings.preset,
+            settings.archive_share,
+            settings.pricing,
+            self.state.cache,
+            budget=self.limits.budget,
+            fixed=self.fixed,
+            ceiling=settings.contents_tokens,
+            contents=self.contents.tokens,
+        )
+        """when a compaction is due, and how far it goes, by the price of the prompt cache"""
         self.clip_limit = max(SMALLEST, self.limits.budget - self.fixed - settings.contents_tokens)
         """tokens above which a message is clipped as it is appended: what all active pages share"""
         self.front = self.system.view + self.common.archive.view
@@ -119,11 +137,11 @@ class Window:
             return 1.0
         return min(1.3, max(1.0, sorted(self.state.ratios)[len(self.state.ratios) // 2]))
 
-    def calibrated(self, call: CallRow | None) -> WindowState:
-        """Return the state with what *call* says of the last request: what it was counted as, and what it cost."""
+    def calibrated(self, call: CallRow | None) -> tuple[float, ...]:
+        """Return the ratios with what *call* says of the last request: what it was counted as, and what it cost."""
         if call is None or not call.predicted:
-            return self.state
-        return replace(self.state, ratios=(*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:])
+            return self.state.ratios
+        return (*self.state.ratios, round(call.input / call.predicted, 4))[-RATIOS:]
 
     @property
     def tokens(self) -> int:
@@ -146,7 +164,7 @@ class Window:
     @property
     def crowded(self) -> bool:
         """Whether a compaction is due."""
-        if self.tokens > self.limits.budget:
+        if self.tokens > self.levels.trigger:
             return True
         n = self.limits.active_pages
         if n is None:
@@ -301,9 +319,21 @@ class Window:
             self._recompute()
         self.record = record  # last: if a call stops before this line, its next write conflicts
 
-    def set_tools(self, tokens: int) -> None:
-        """Count tools that cost *tokens* from now on; stored with the next change."""
-        self.follow(self.record._replace(state=replace(self.state, tools=tokens).dumps()))
+    def note(self, **changes: Any) -> None:
+        """Change fields of the state from now on; stored with the next change."""
+        self.follow(self.record._replace(state=replace(self.state, **changes).dumps()))
+
+    def expired(self, now: float | None) -> bool:
+        """Return whether the provider's cache has forgotten the last request by *now*, which was not noted yet."""
+        if self.levels.cold is None or self.state.cache.gap == self.record.head:
+            return False
+        idle = 0.0 if now is None or self.latest is None else now - self.latest
+        return self.other_model or idle > self.settings.pricing.lifetime
+
+    def looks(self, now: float | None) -> bool:
+        """Return whether it is time to look at what the cache policy goes by: after a gap, and now and then."""
+        new = self.record.head - self.state.cache.counted
+        return self.expired(now) or (new >= EVERY and self.levels.cold is not None)
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""

@@ -38,7 +38,8 @@ def context(storage: Storage) -> Context:
 def everything(context: Context, storage: Storage) -> object:
     """Return all that is stored and all that a program sees."""
     rows = [*storage.contexts(), *storage.pages("x"), *storage.entries("x"), storage.load("x")]
-    report = replace(context.report(), cached=0.0, cached_last=0.0)  # these tell of renderings, which this makes
+    of_renderings = {"cached": 0.0, "cached_last": 0.0, "spent": 0.0}  # which this makes
+    report = replace(context.report(), **of_renderings)
     return rows, list(context.messages()), list(context.pages()), context.render(strict=False), report
 
 

@@ -259,8 +259,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a compaction is stored at all",
         _WRITER,
-        "            self._commit(Transition(record.head, record, pages=made.changed, views=tuple(views)), "
-        "made.contents)",
+        "            self._commit(transition, made.contents, made.marks)",
         "            pass",
         "machine",
     ),

@@ -176,11 +176,11 @@ def test_archiving_goes_down_to_the_low_watermark():
 
 
 @pytest.mark.parametrize(("keep", "stays"), [(0.75, 7), (0.5, 5), (0.25, 4), (0.0, 4)])
-def test_watermark_follows_its_share_and_stops_at_four_pages(keep, stays):
-    """The share says how far down a compaction goes, but four pages stay if they fit."""
+def test_watermark_follows_its_share_and_stops_at_the_fewest_pages(keep, stays):
+    """The share says how far down a compaction goes, but the fewest pages stay if they fit."""
     state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
 
-    plan = fit(state, Limits(budget=1_100, contents=100, keep=keep))
+    plan = fit(state, Limits(budget=1_100, contents=100, keep=keep, fewest=4))
 
     assert 12 - len(plan.archive) == stays
 

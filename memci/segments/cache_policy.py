@@ -1,0 +1,136 @@
+"""The cache policy: when a window is compacted, and how far, so that the provider's bill is smallest.
+
+    trigger   the size of a request from which on pages leave          |■■■■■■■■■■■■■■■■■■|········ budget
+    warm      what the active pages keep then                          |■■■■■■|
+    cold      what they keep when the prompt cache has expired anyway  |■■■|
+
+A compaction bills everything behind its cut again, so it goes far and comes rarely. A cold one is nearly free: the
+request is billed whole in any case. `levels` is a pure function of values. This module knows nothing of messages,
+clocks or storage.
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+from ..model_catalog import CachePricing
+
+EVERY = 64
+"""messages after which a context is looked at again"""
+KNOWN = 20
+"""uses from which on it is known what an agent needs; a chat without tools shows none"""
+GAPS = 3
+"""gaps from which on it is known whether an agent needs what was before them"""
+FAR = 0.1
+"""the share of uses behind a gap up to which nothing from before a gap is kept: dates and sums recur by chance"""
+_SLACK = 1.1
+"""how far above a bound a level stays, so that the next message does not cross it"""
+_FEW = 4_000
+"""tokens that are enough of the recent past for an agent whose needs were seen"""
+
+
+class CacheUse(NamedTuple):
+    """What was seen of a context, as it is stored in its state."""
+
+    grow: float = 0.0
+    """tokens that a model call adds, a moving mean; 0: not seen yet"""
+    uses: int = 0
+    """tool calls with an argument that stands in an earlier message, and recalls"""
+    far: int = 0
+    """those of which the latest such message is behind the last gap"""
+    gaps: int = 0
+    """how often the prompt cache had expired"""
+    gap: int = 0
+    """the head at the last gap: messages before it are behind it"""
+    counted: int = 0
+    """the head up to which messages were looked at"""
+    stamped: bool = False
+    """whether the last append was dated by the context's own clock"""
+
+
+UNSEEN = CacheUse()
+"""of a new context"""
+
+
+class Levels(NamedTuple):
+    """What the policy decides, in tokens, and why."""
+
+    trigger: int
+    """the request's size above which a compaction is due"""
+    warm: int
+    """what the active pages keep in it"""
+    cold: int | None
+    """what they keep after a gap; None: a gap changes nothing"""
+    reason: str
+
+
+def cost(pricing: CachePricing, cached: int, total: int) -> float:
+    """Return what a request of *total* tokens costs, *cached* of which are known, in input tokens that are not cached.
+
+    >>> cost(CachePricing(), 9_000, 10_000)
+    2150.0
+    """
+    cached -= cached % max(1, pricing.granularity)
+    if cached < pricing.minimum:
+        cached = 0
+    return pricing.read * cached + (pricing.write if total >= pricing.minimum else 1.0) * (total - cached)
+
+
+def levels(
+    preset: str,
+    share: float | None,
+    pricing: CachePricing,
+    use: CacheUse,
+    *,
+    budget: int,
+    fixed: int,
+    ceiling: int,
+    contents: int,
+) -> Levels:
+    """Return the levels of a window of *budget* tokens.
+
+    With a *share* (κ) that the settings fix, a compaction leaves 1 - κ of the room, and a gap changes nothing.
+    Otherwise, with read price r and write price w in input tokens, and the least prefix M that is cached:
+
+        room     = budget - fixed - ceiling
+        known    = uses ≥ 20
+        floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
+                   known: at least min(1.1 M - fixed - ceiling, room / 2)
+        trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)),
+                   at least 1.1 M; else the budget
+        cold     = economy: 0.4 room; balanced: 0.5 room; known, with 3 gaps and at most 10 % far uses: 0 and
+                   min(4,000, 0.5 room); at least 1.1 M - fixed - contents
+
+    The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
+    the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
+    (Harris, "How many parts to make at once", 1913).
+
+    Args:
+        preset: "economy", or another one, which is taken as "balanced".
+        share: κ, or None if the policy decides.
+        pricing: What the provider's prompt cache costs.
+        use: What was seen of the context.
+        budget: Of the whole request.
+        fixed: Tokens that no compaction changes: system, tools, framing.
+        ceiling: What the Contents Page may cost.
+        contents: What it costs now.
+    """
+    room = max(0, budget - fixed - ceiling)
+    if share is not None:
+        return Levels(budget, int((1 - share) * room), None, f"a share of {share:g} leaves")
+    economy, known, least = preset == "economy", use.uses >= KNOWN, _SLACK * pricing.minimum
+    floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
+    if known:
+        floor = max(floor, min(least - fixed - ceiling, room / 2))
+    trigger: float = budget
+    if economy and known:
+        saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)
+        spread = sqrt(2 * saved * (floor + ceiling) * use.grow)
+        trigger = min(budget, max(least, fixed + ceiling + floor + max(floor, spread)))
+    floor = max(floor, min(pricing.minimum - fixed - contents, room / 2))
+    cold = (0.4 if economy else 0.5) * room
+    forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
+    if forgets:
+        cold = 0 if economy else min(cold, _FEW)
+    cold = max(cold, least - fixed - contents)
+    needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
+    return Levels(int(trigger), int(floor), int(cold), f"{'economy' if economy else 'balanced'}: {needs}")

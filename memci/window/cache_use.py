@@ -1,0 +1,151 @@
+"""What a context needs of its past, as the cache policy counts it: which arguments of tool calls came from where.
+
+    tool       {"reservation": "HAT136", …}          ◀─── a use of what was said before the call
+    ───── gap: the prompt cache expired ─────             far, if it stands only behind the gap
+    assistant  cancel(reservation="HAT136")
+
+It is counted now and then, at a compaction or a gap at the latest: everything since stands in the window then. Of
+pages that left, the words with digits are kept with the compaction, as numbers. This module knows nothing of prices.
+"""
+
+import json
+import re
+from base64 import b85decode, b85encode
+from collections.abc import Callable, Iterable, Iterator
+from struct import iter_unpack, pack
+from typing import Any
+from zlib import crc32
+
+from ..chapters.messagelist import MessageNode
+from ..messages import Message, text_of, tool_calls
+from ..segments.cache_policy import EVERY, CacheUse
+from .window import Window
+
+CALLS = 64
+"""tool calls that are looked at in one count, the newest ones"""
+WORDS = 512
+"""words that are kept of the pages of one compaction, the newest ones"""
+_PACE = 0.05
+"""the weight of a model call in the moving mean"""
+_LEAST = 4
+"""characters of an argument that is looked for"""
+_DIGITS = 3
+"""digits of a number that is looked for"""
+Marks = tuple[int, frozenset[int]]
+"""numbers that stand for words, and the seq before which those were said"""
+
+_WORD = re.compile(r"[\w@.\-]{3,200}")
+
+
+def counted(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
+    """Return what is known of the use of *window* now. O(text in the window since the last gap, at most).
+
+    *behind* gives the marks of pages that left the window.
+    """
+    use = window.state.cache
+    nodes = list(window.active.messages)
+    new = [node for node in nodes if node.seq >= use.counted]
+    last = max((at for at, node in enumerate(new) if node.message["role"] == "assistant"), default=-1)
+    if last < 0:
+        return use if len(new) < EVERY else use._replace(counted=new[-1].seq + 1)
+    grow, added, calls = use.grow, 0, []
+    for node in new[: last + 1]:
+        added += node.tokens
+        if node.message["role"] == "assistant":
+            grow, added = grow + _PACE * (added - grow) if grow else float(added), 0
+            calls += [(node.seq, call) for call in tool_calls(node.message)]
+    look = _Past(window, nodes, behind) if calls else None
+    found = [far for seq, call in calls[-CALLS:] if look is not None and (far := look.far(seq, call)) is not None]
+    found += [quotes[0] not in window.rows for node in new[: last + 1] if (quotes := node.quotes) is not None]
+    return use._replace(
+        grow=round(grow, 2), uses=use.uses + len(found), far=use.far + sum(found), counted=new[last].seq + 1
+    )
+
+
+class _Past:
+    """Everything that stands in a window, as text to look in."""
+
+    def __init__(self, window: Window, nodes: list[MessageNode], behind: Callable[[], Iterable[Marks]]) -> None:
+        self._window, self._nodes, self._behind, self._gap = window, nodes, behind, window.state.cache.gap
+        self._ends: dict[int, int] = {}
+        """where each message begins in the text since the gap, by seq"""
+        parts, at = [], 0
+        for node in nodes:
+            if node.seq >= self._gap:
+                self._ends[node.seq] = at
+                parts.append(_text(node.message))
+                at += len(parts[-1]) + 1
+        self._near = "\n".join(parts)
+        self._far: str | None = None
+        self._constant = f"{window.system.prompt or ''}\n{window.schemas}"
+
+    def far(self, seq: int, call: Message) -> bool | None:
+        """Return whether *call* needs something from behind the gap; None if it uses nothing that was said."""
+        found = None
+        for leaf in _leaves(call):
+            if leaf in self._constant:
+                continue
+            if self._near.find(leaf, 0, self._ends.get(seq, 0)) >= 0:
+                found = found or False
+            elif self._gap and self._stands_behind(leaf):
+                return True
+        return found
+
+    def _stands_behind(self, leaf: str) -> bool:
+        if self._far is None:
+            self._far = "\n".join(_text(node.message) for node in self._nodes if node.seq < self._gap)
+        if leaf in self._far:
+            return True
+        if not _WORD.fullmatch(leaf):
+            return False
+        mark = next(_marks(leaf), None)
+        return mark is not None and any(mark in words for until, words in self._behind() if until <= self._gap)
+
+
+def _text(message: Message) -> str:
+    """Return all that *message* says: its text, and the arguments of its calls."""
+    parts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls(message) if "function" in call)]
+    return "\n".join(parts)
+
+
+def _leaves(call: Message) -> Iterator[str]:
+    """Yield the texts and numbers among the arguments of *call* that are long enough to mean something."""
+    try:
+        left: list[Any] = [json.loads(call["function"]["arguments"])]
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return
+    while left:
+        value = left.pop()
+        if isinstance(value, dict | list):
+            left += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, str) and len(value) >= _LEAST:
+            yield value
+        elif type(value) in {int, float} and sum(map(str.isdigit, str(value))) >= _DIGITS:
+            yield str(value)
+
+
+def _marks(text: str) -> Iterator[int]:
+    """Yield a number for each word of *text* that has a digit, as ids, dates and amounts do."""
+    for word in _WORD.findall(text):
+        if not word.isalpha() and any(map(str.isdigit, word)):
+            yield crc32(word.encode())
+
+
+def packed(nodes: Iterable[MessageNode]) -> str | None:
+    """Return the marks of the messages *nodes*, which leave the window, as text; None if there are none."""
+    nodes = list(nodes)
+    marks = list(dict.fromkeys(mark for node in nodes for mark in _marks(_text(node.message))))[-WORDS:]
+    return f"{nodes[-1].seq + 1} {b85encode(pack(f'<{len(marks)}I', *marks)).decode()}" if marks else None
+
+
+def unpacked(text: str) -> Marks:
+    """Return what `packed` wrote.
+
+    Raises:
+        ValueError: If it did not write *text*.
+    """
+    until, _, marks = text.partition(" ")
+    raw = b85decode(marks)
+    if len(raw) % 4:
+        raise ValueError("marks: expected numbers of four bytes")
+    return int(until), frozenset(mark for (mark,) in iter_unpack("<I", raw))

@@ -1,0 +1,226 @@
+"""The cache policy at work: gaps of the prompt cache, uses of the past, and the same decisions after a restart."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memci import CachePricing, Context, EphemeralStorage, Policy
+from memci.errors import InvalidSetting
+from memci.history.import_ import imported
+
+from .kit import again, call, calling, opened, result, words
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def policy(preset="economy", **given):
+    """A policy with a short memory of the provider, so that small windows are cached."""
+    return Policy(preset=preset, pricing=CachePricing(minimum=64), **given)
+
+
+def step(number, name="find", **arguments):
+    """A turn that calls a tool, and needs what *arguments* say."""
+    id_ = f"c{number}"
+    return [f"do {number} " + "word " * 20, calling(call(id_, name, arguments)), result(id_, f"found T{number:04}")]
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self):
+        self.now = START
+
+    def __call__(self):
+        return self.now
+
+
+def use(context):
+    """What the policy has counted."""
+    return context.report().use
+
+
+def test_a_gap_archives_at_the_next_append_and_once():
+    """After a pause the request is billed whole anyway: the older pages leave with the append, and only then."""
+    clock, events = Clock(), []
+    with opened(policy=policy(archive_share=None), clock=clock, on_event=events.append) as context:
+        for number in range(60):
+            context.append_turn(*step(number))
+        assert events == []
+        clock.now += HOUR
+        context.append_turn("again")
+
+        [event] = [each for each in events if each.kind == "compaction"]
+        assert event.reason.startswith("economy")
+        assert len(event.pages) > 5
+        assert use(context).gaps == 1
+        clock.now += timedelta(seconds=10)
+        context.append_turn("and again")
+        assert [each.kind for each in events] == ["compaction"]
+
+
+def test_a_gap_is_seen_by_a_rendering_of_the_contexts_own_clock():
+    """A rendering with what is pending is the first request after the pause: the older pages leave before it."""
+    clock = Clock()
+    with opened(policy=policy(), clock=clock) as context:
+        for number in range(60):
+            context.append_turn(*step(number))
+        before = context.report().pages["active"]
+        clock.now += HOUR
+        context.render("again")
+
+        assert context.report().pages["active"] < before
+        context.append_turn("again")
+        assert use(context).gaps == 1
+
+
+def test_times_of_the_caller_make_no_gap_in_a_rendering():
+    """Appends with times of their own are not compared with the clock on the wall."""
+    with opened(policy=policy()) as context:
+        for number in range(60):
+            context.append_turn(*step(number), at=START + timedelta(seconds=number))
+        context.render()
+        context.append_turn("again", at=START + timedelta(seconds=30))
+
+        assert use(context).gaps == 0
+
+
+@pytest.mark.parametrize("times", [[None] * 3, [START, START - HOUR, START - 2 * HOUR]])
+def test_without_a_clock_or_backwards_there_is_no_gap(times):
+    """Only a later time is a pause."""
+    with opened(policy=policy(), clock=None) as context:
+        for number, at in enumerate(times):
+            context.append_turn(*step(number), at=at)
+
+        assert use(context).gaps == 0
+
+
+def test_who_only_reads_cuts_nothing():
+    """A view long after the last append shows what is stored."""
+    storage, clock = EphemeralStorage(), Clock()
+    with opened(storage, policy=policy(), clock=clock) as context:
+        for number in range(60):
+            context.append_turn(*step(number))
+        shown = context.render()
+    with Context.view(storage, "alice", counter=words) as view:
+        assert view.render() == shown
+
+
+def test_another_model_knows_nothing_of_the_prompt():
+    """A context that goes on with another model is cold, without any pause."""
+    storage = EphemeralStorage()
+    with opened(storage, policy=policy(), model="gpt-4o") as context:
+        for number in range(60):
+            context.append_turn(*step(number))
+    with again(storage, model="claude-sonnet-4-5") as context:
+        context.append_turn("again")
+        assert use(context).gaps == 1
+        context.append_turn("once")
+        assert use(context).gaps == 1
+    with again(storage) as context:
+        context.append_turn("and for good")
+        assert use(context).gaps == 1
+
+
+def test_uses_and_far_uses_are_counted():
+    """An argument that was said before is a use; it is far if it was said before the last pause only."""
+    clock = Clock()
+    with opened(policy=policy(), clock=clock, system="The desk AAA1111.") as context:
+        context.append_turn(*step(1))
+        context.append_turn(*step(2, id="T0001"))
+        context.append_turn(*step(3, id="AAA1111", note="never said"))
+        clock.now += HOUR
+        context.append_turn(*step(4, id="T0003"))
+        context.append_turn(*step(5, id="T0004"))
+        clock.now += HOUR
+        context.append_turn("thanks")
+
+        assert use(context)._replace(grow=0) == (0, 3, 1, 2, use(context).gap, use(context).counted, True)
+
+
+def test_what_left_the_window_is_a_far_use_also_after_a_restart():
+    """The ids of archived pages are known from the compactions, so that a restart forgets none."""
+    storage, clock = EphemeralStorage(), Clock()
+    counts = []
+    for reopens in (False, True):
+        storage, clock = EphemeralStorage(), Clock()
+        context = opened(storage, policy=policy(), clock=clock)
+        for number in range(60):
+            if number % 12 == 0:
+                clock.now += HOUR
+            if reopens:
+                context.close()
+                context = again(storage, clock=clock)
+            context.append_turn(*step(number, id=f"T{max(0, number - 30):04}"))
+        counts.append((use(context), context.render(), list(context.pages())))
+        context.close()
+
+    assert counts[0][0].far > 5
+    assert counts[0] == counts[1]
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_a_restart_changes_no_decision(data):
+    """Pauses, other prices, tool calls near and far: a context that is opened again before each turn shows the same
+    bytes as one that never was."""
+    preset = data.draw(st.sampled_from(["economy", "balanced"]))
+    turns = data.draw(
+        st.lists(st.tuples(st.sampled_from([0, 5, 400, 4_000]), st.integers(0, 40)), min_size=30, max_size=50)
+    )
+    shown = []
+    for reopens in (False, True):
+        storage, now = EphemeralStorage(), START
+        context = opened(storage, window=1_500, policy=policy(preset), clock=None)
+        views = []
+        for number, (pause, back) in enumerate(turns):
+            now += timedelta(seconds=pause)
+            if reopens:
+                context.close()
+                context = again(storage, clock=None)
+            context.append_turn(*step(number, id=f"T{max(0, number - back):04}"), at=now)
+            views.append(json.dumps(context.render()))
+        context.close()
+        shown.append(views)
+
+    assert shown[0] == shown[1]
+
+
+def test_prices_are_stored_and_checked():
+    """A price that is none is refused with its name; a good one holds until another one is given."""
+    with pytest.raises(InvalidSetting, match=r"pricing\.read"):
+        CachePricing(read=-1.0)
+    with pytest.raises(InvalidSetting, match=r"pricing\.minimum"):
+        CachePricing(minimum=10.5)
+    with pytest.raises(InvalidSetting, match="pricing"):
+        opened(policy=Policy(pricing={"read": 0.1}))
+    storage = EphemeralStorage()
+    with opened(storage, policy=Policy(pricing=CachePricing(read=0.5, input=3.0))) as context:
+        context.append_turn("Hello")
+        context.render()
+        assert context.report().money == pytest.approx(context.report().spent * 3e-6)
+    with again(storage) as context:
+        assert context._parts.window.settings.pricing == CachePricing(read=0.5, input=3.0)
+    with again(storage, policy=Policy(preset="verbatim")) as context:
+        assert context._parts.window.settings.pricing.read == 0.5
+
+
+@pytest.mark.parametrize("marks", ["x y", 5, "-", "5 0000"])
+def test_marks_that_were_made_up_are_refused(marks):
+    """An import says that the words of a compaction are none."""
+    clock = Clock()
+    with opened(policy=policy(), clock=clock) as context:
+        for number in range(40):
+            clock.now += HOUR if number % 9 == 0 else timedelta()
+            context.append_turn(*step(number, id=f"T{max(0, number - 3):04}"))
+        lines = list(context.export())
+    at = next(at for at, line in enumerate(lines) if '"marks":' in line or '\\"marks\\":' in line)
+    fields = json.loads(lines[at])
+    fields["text"]["marks"] = marks
+    lines[at] = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+    with pytest.raises(InvalidSetting, match="compaction"):
+        imported(EphemeralStorage(), lines, id="y")

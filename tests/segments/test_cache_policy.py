@@ -1,0 +1,103 @@
+"""The cache policy as a pure function: its levels, whatever the numbers, and the cases that the design names."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci import CachePricing
+from memci.segments.cache_policy import CacheUse, cost, levels
+
+SIZES = {"budget": 30_000, "fixed": 2_000, "ceiling": 1_200, "contents": 1_000}
+KNOWN = CacheUse(grow=150.0, uses=40, far=2, gaps=5)
+
+
+def of(preset="economy", *, use=KNOWN, share=None, pricing=None, **sizes):
+    """Return the levels, as most tests ask for them."""
+    return levels(preset, share, pricing or CachePricing(), use, **{**SIZES, **sizes})
+
+
+@given(
+    st.sampled_from(["economy", "balanced"]),
+    st.none() | st.floats(0, 1),
+    st.builds(
+        CachePricing,
+        read=st.floats(0, 2),
+        write=st.floats(0, 4),
+        minimum=st.integers(0, 50_000),
+        granularity=st.integers(0, 1_024),
+    ),
+    st.builds(
+        CacheUse,
+        grow=st.floats(0, 1e6),
+        uses=st.integers(0, 10**6),
+        far=st.integers(0, 10**6),
+        gaps=st.integers(0, 10**6),
+    ),
+    st.integers(0, 10**6),
+    st.integers(0, 10**5),
+    st.integers(0, 10**4),
+    st.integers(0, 10**4),
+)
+def test_levels_are_sizes_whatever_the_numbers(preset, share, pricing, use, budget, fixed, ceiling, contents):
+    """No price and no count makes a level that is no size, or a compaction that could never end."""
+    found = levels(preset, share, pricing, use, budget=budget, fixed=fixed, ceiling=ceiling, contents=contents)
+
+    room = max(0, budget - fixed - ceiling)
+    assert found.trigger <= budget
+    assert found.warm <= room
+    assert found.warm >= 0 or found.trigger == budget
+    assert (found.cold is None) == (share is not None)
+    assert found.cold is None or found.cold >= 0
+    assert found.reason
+
+
+def test_a_share_leaves_the_rest_of_the_room_and_knows_no_gap():
+    """A fixed share is what it was before there were prices."""
+    found = of("economy", share=0.25)
+
+    assert (found.trigger, found.warm, found.cold) == (30_000, 20_100, None)
+
+
+@pytest.mark.parametrize(("preset", "warm", "cold"), [("economy", 2_680, 10_720), ("balanced", 13_400, 13_400)])
+def test_a_context_whose_needs_were_not_seen_is_kept_by_its_room(preset, warm, cold):
+    """A chat shows no uses: it keeps a share of the room."""
+    found = of(preset, use=CacheUse())
+
+    assert (found.trigger, found.warm, found.cold) == (30_000, warm, cold)
+
+
+def test_an_agent_whose_needs_were_seen_has_a_trigger_and_a_floor_of_its_own():
+    """The window is a limit, no target: what is not used is not carried."""
+    found = of("economy")
+
+    assert found.warm == 4_000
+    assert found.trigger == 3_200 + 4_000 + 4_235  # √(2 · 1.15 · 5,200 · 150 / 0.1)
+    assert of("economy", budget=200_000).trigger == found.trigger
+    assert of("balanced").trigger == 30_000
+
+
+@pytest.mark.parametrize(("preset", "kept"), [("economy", 0), ("balanced", 4_000)])
+def test_nothing_from_before_a_gap_is_kept_where_nothing_was_needed_across_gaps(preset, kept):
+    """At most a tenth of the uses may be far; else as much stays as of a context that is not known."""
+    assert of(preset).cold == kept
+    assert of(preset, use=KNOWN._replace(far=4)).cold == kept
+    assert of(preset, use=KNOWN._replace(far=5)).cold == of(preset, use=CacheUse()).cold
+    assert of(preset, use=KNOWN._replace(gaps=2)).cold == of(preset, use=CacheUse()).cold
+
+
+def test_nothing_falls_below_what_a_provider_caches():
+    """A prefix that is too short is never cached: the levels stay above it."""
+    pricing = CachePricing(minimum=8_000)
+    found = of("economy", pricing=pricing)
+
+    assert found.cold == int(1.1 * 8_000) - 3_000
+    assert found.warm == int(1.1 * 8_000) - 3_200
+    assert found.trigger >= 1.1 * 8_000
+
+
+@pytest.mark.parametrize(
+    ("cached", "total", "wanted"), [(0, 500, 500), (900, 2_000, 2_500), (1_100, 2_000, 102.4 + 1.25 * 976)]
+)
+def test_cost_knows_the_least_prefix_and_its_steps(cached, total, wanted):
+    """Below the minimum nothing is written or read; a cached prefix ends at a step."""
+    assert cost(CachePricing(granularity=128), cached, total) == pytest.approx(wanted)

@@ -137,7 +137,7 @@ def test_worker_when_a_call_is_under_way(monkeypatch):
     with Context.open(store, id="a", window=8_000, memory=memory, on_event=on_event) as context:
         told(context, 10)
         assert began.wait(LONG)
-        context.archive()
+        context.archive(keep=0)
 
     assert early and not any(early)
     assert stepped.wait(LONG)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from operator import add
 from typing import NamedTuple
 
-from ..errors import InvalidMessage, OpenToolGroup
+from ..errors import BudgetExceeded, InvalidMessage, OpenToolGroup
 from ..formats.usage import reported
 from ..history.writer import Goal, Writer
 from ..messages import Message, call_name, plain
@@ -124,7 +124,8 @@ class Renderer:
             raise OpenToolGroup(active.missing)
         self._weigh(tools)
         self._after_gap()
-        if self._postponed or window.tokens > window.limits.budget:
+        self._catch_up()
+        if window.tokens > window.limits.budget:
             self.compaction(Goal(low=self._low))
             check(window.occupancy(), window.limits)
         self.predicted = window.tokens
@@ -139,13 +140,12 @@ class Renderer:
         if strict and missing:
             raise OpenToolGroup(missing)
         self._weigh(tools)
-        if self._after_gap():
+        if self._after_gap() or self._catch_up():
             shown, missing, units = window.aside(drafted())
         added = sum(unit.tokens for unit in units)
-        full = window.tokens + added > window.limits.budget
-        if full or self._postponed:
+        if window.tokens + added > window.limits.budget:
             settles = any(each.node.message["role"] != "tool" for each in draft.messages)
-            goal = Goal(units, settles, window.levels.warm if full else window.tokens)
+            goal = Goal(units, settles, window.levels.warm)
             clips = self.compaction(goal).clips
             if (
                 clips
@@ -217,6 +217,20 @@ class Renderer:
             self.compaction(Goal(low=cold))
         self.cold = False
         return due
+
+    def _catch_up(self) -> bool:
+        """Start the compaction that failed after an append; return whether there was one.
+
+        One that can't fit (pages that are pinned do not fit beside the others) is no reason not to show what fits.
+        """
+        if not self._postponed:
+            return False
+        try:
+            self.compaction(Goal(low=self._low))
+        except BudgetExceeded:
+            if self._window.tokens > self._window.limits.budget:
+                raise
+        return True
 
     @property
     def _low(self) -> int:

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from memci import BudgetExceeded, Context, EphemeralStorage, PageNotFound
+from memci import BudgetExceeded, Context, EphemeralStorage, PageNotFound, Policy
 from memci.chapters.system import NOTICE
 from memci.errors import InvalidSetting, Undone
 
-from .kit import call, calling, opened, result, talked, turn, where
+from .kit import again, call, calling, opened, result, talked, turn, where
 
 
 def test_archive_leaves_what_a_gap_would_leave():
@@ -328,3 +328,23 @@ def test_late_result_that_is_clipped_stays_clipped_behind_an_open_group():
 
     assert after == before
     assert context.report().total <= context.report().budget
+
+
+def test_pinned_pages_that_can_not_come_back_do_not_stop_what_fits():
+    """A compaction that fails after an append is no reason not to render: another handle shows the same."""
+    storage = EphemeralStorage()
+    with opened(storage) as context:
+        for number in range(1, 7):
+            context.append_turn(*turn(number, 200))
+        context.archive(keep=0)
+        for index in (2, 3, 4):
+            context.pin(index)
+    with again(storage, window=1_500, policy=Policy(active_pages=1)) as context:
+        for number in range(7, 10):
+            context.append_turn(*turn(number, 20))
+        assert context._parts.renderer._postponed
+        shown = context.render()
+        pending = context.render("And now?")
+        with again(storage) as other:
+            assert other.render() == shown
+            assert other.render("And now?") == pending

@@ -74,7 +74,7 @@ class Act(NamedTuple):
 ACTS = {
     "append": Act([partial(talk, 90)], appends=True),
     "append a group": Act([group], appends=True),
-    "append, compaction": Act([partial(talk, number) for number in (91, 92, 93)], appends=True),
+    "append, compaction": Act([partial(talk, number) for number in (91, 92, 93, 94, 95)], appends=True),
     "archive": Act([lambda context: context.archive(keep=0)]),
     "recall": Act([lambda context: context.recall_page(2)]),
     "pin": Act([lambda context: context.pin(3)]),

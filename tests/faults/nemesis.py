@@ -158,7 +158,7 @@ class Writer:
                 elif what < 0.15:
                     context.unpin(1)
                 elif what < 0.2:
-                    context.archive()
+                    context.archive(keep=2)
                 if what < 0.3:
                     self._compare(context)
             except WriteConflict:
@@ -325,7 +325,7 @@ def _warmed(make: Make) -> None:
             with opened(storage, LOCKED, wait=wait) as context:
                 for number in range(5):
                     context.append_turn(*said(f"{wait}-{number}"), op_id=f"{wait}-{number}")
-                context.archive()
+                context.archive(keep=2)
                 context.recall_page(1)
                 context.pin(1)
                 context.unpin(1)

@@ -193,7 +193,7 @@ def _steps() -> Iterator[Step]:
     yield Step("render", lambda play: play.context().render(user("And now?")))
     yield _turn("third", 48)
     yield _turn("fourth", 48, op=False)
-    yield Step("archive", lambda play: play.context().archive())
+    yield Step("archive", lambda play: play.context().archive(keep=2))
     yield Step("recall", lambda play: play.context().recall_page(play.pages["first"]))
     yield Step("pin", lambda play: play.context().pin(play.pages["second"]))
     yield Step("close early", Play.close, restarts=True)

@@ -159,7 +159,7 @@ def test_page_that_is_pinned_again_is_not_searched(storage):
     assert found(context, word(first))[0] == ("alice", first)
 
     context.pin(first)
-    context.archive()
+    context.archive(keep=1)
     assert states(storage)[first] is PageState.ACTIVE
     assert ("alice", first) not in found(context, word(first))
 
@@ -177,7 +177,7 @@ def test_page_that_is_listed_again_is_found_as_before(storage):
     first = unloaded(storage)[0]
 
     context.recall_page(first)
-    context.archive()
+    context.archive(keep=1)
     context.flush()
     assert states(storage)[first] is PageState.ARCHIVED
     talk(context, range(15, 30))

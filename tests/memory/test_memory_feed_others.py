@@ -152,7 +152,7 @@ def test_memory_that_is_away_breaks_nothing(storage):
     assert isinstance(away, MemoryBackend)
     context = talk(chat(storage, memory=away, window=1_000), range(1, 12))
     context.render("and now?")
-    context.archive()
+    context.archive(keep=1)
     context.pin(2)
     context.unpin(2)
     assert context.erase(3).memory == "pending"

@@ -119,7 +119,7 @@ def test_flipped_bits_of_what_lookups_need_are_told_by_verify(tmp_path: Path, ta
         for i in range(12):
             context.append_turn(f"question {i} " * 20, "answer", op_id=f"op{i}")
             context.render()
-        context.archive()
+        context.archive(keep=1)
         before = everything(context)
     whole = path.read_bytes()
 

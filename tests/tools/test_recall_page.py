@@ -80,7 +80,7 @@ def test_schema_is_constant():
 
     context = Context.open(EphemeralStorage(), id="a", window=4_000)
     context.append_turn("hi")
-    context.archive()
+    context.archive(keep=1)
 
     assert json.dumps(context.tools[0], ensure_ascii=False, separators=(",", ":")) == text
     assert not re.search(r"#\d", text.replace("42 for #42", ""))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..chapters.messagelist import MessageNode
 from ..errors import StorageError
 from ..history.writer import Writer
-from ..memory.backend import Recollection
+from ..memory.backend import Recollection, Statement
 from ..messages import Message, text_of
 from ..tools.search_memory import LONGEST_QUERY, SearchQuery, memory_text
 from ..window.draft import Draft
@@ -107,6 +107,7 @@ class MemoryPage:
             user_facts=(),
             assistant_facts=(),
             concepts=(),
+            statements=(Statement("strategy", found.strategy, 1.0),) if found.strategy else (),
         )
         if not found.pages:
             return ""

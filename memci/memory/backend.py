@@ -25,6 +25,8 @@ Source = Literal["words", "episode", "standing", "time"]
 """how a message was found: by its words or vectors; with its episode; since it has a lasting instruction, and the query
 is a request; since it lies between others in time, and the query wants an order"""
 
+StatementKind = Literal["event", "day", "conversation", "profile", "strategy"]
+
 PageKey = tuple[str, int]
 """context and index"""
 
@@ -122,6 +124,18 @@ class Concept:
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """What was derived of more than a sentence: an event, a day, a conversation; who the user is, how to treat them."""
+
+    kind: StatementKind
+    text: str
+    score: float
+    """the share of the words of the question that it has, from 0 to 1"""
+    date: str = ""
+    """when it was, as 2024-05-04; "" if not known"""
+
+
+@dataclass(frozen=True, slots=True)
 class Recollection:
     """What a search found: of pages the messages that fit, best first, behind what stands for the user at any time."""
 
@@ -134,9 +148,12 @@ class Recollection:
     retrieved_at: float = 0.0
     pending: int = 0
     """pages that are not searchable yet"""
+    statements: tuple[Statement, ...] = ()
+    strategy: str = ""
+    """how to treat the user, as a model sees it"""
 
     def __bool__(self) -> bool:
-        return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts)
+        return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts or self.statements)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
 from .repository.items import dumped
 from .repository.job_queue import savers
+from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
 from .repository.store import MemoryStore
 from .retrieval import knowledge
 from .tiers import episodes, facts
@@ -36,6 +37,7 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
         for page in pages:
             owner.pages.detach(page)
             owner.pages.quarantine(page)
+            _bare(owner, [page], (NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS))
         for item, _ in derived:
             _rebuild(owner, item)
         owner.jobs.forget(context, (index,))
@@ -100,10 +102,20 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     return Forgotten(len(pages), len(derived), scrubbed=owner.store.scrub())
 
 
+def _bare(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:
+    """Let *pages* be found no more by what a model wrote of these *kinds*."""
+    for kind in kinds:
+        owner.annotate(kind, dict.fromkeys(pages, ()))
+
+
 def _rebuild(owner: Owner, item: int) -> None:
     """Rebuild an item from the pages that are left of it; drop it if that can't be done. O(its pages)."""
     left = owner.pages.extracts(item)
     tiers = owner.tiers
+    days = {id_ for id_, _ in tiers.days.values()}
+    kinds = (TALK, STRATEGY, TRAITS) if item == tiers.profile_id else (DAY,) if item in days else (TOPIC,)
+    if item in {tiers.profile_id, *days, *tiers.episodes}:  # what a model wrote of these pages had more of them
+        _bare(owner, [each.id for each in left], kinds)
     episode, chain = tiers.episodes.get(item), tiers.chains.get(item)
     if left and episode is not None:
         rebuilt = episodes.retold(episode, [(each.title, each.keywords, each.vector) for each in left])

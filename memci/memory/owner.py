@@ -11,7 +11,7 @@ module knows nothing of what the steps do.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -131,6 +131,7 @@ class Owner(OwnerKey):
         """vectors of passages by their ids, once they were needed"""
         self._changing = self._outdated = self._removes = False
         self._fresh: Fresh | None = None
+        self._annotated: set[str] = set()
         self._measured = 0, 0
         """how many things were in RAM when they were measured last, and their bytes"""
         self.revision = self._indexed = self._removals = -1
@@ -171,6 +172,7 @@ class Owner(OwnerKey):
                 yield
                 return
             self._changing, self._outdated, self._removes, self._fresh = True, False, False, None
+            self._annotated.clear()
             try:
                 with self.store.change():
                     self._begin()
@@ -188,6 +190,12 @@ class Owner(OwnerKey):
     def add_passages(self, fresh: Fresh) -> None:
         """Add passages that were stored in this change to the index, once it is committed."""
         self._fresh = fresh
+
+    def annotate(self, kind: int, terms: Mapping[int, Iterable[str]]) -> None:
+        """Let pages (ids) be found by *terms* that a model used for them, in place of those of this *kind* before."""
+        for page, own in terms.items():
+            self.passages.annotate(page, kind, own)
+            self._annotated.update(own)
 
     def disorder(self) -> None:
         """Note that this change removes passages, or adds them out of order: the index is read again."""
@@ -220,6 +228,7 @@ class Owner(OwnerKey):
             return
         if self._fresh is not None:
             self.index.add(*self._fresh)
+        self.index.read_again(self._annotated)
         self._indexed = self.revision
 
     def _reset(self, nr: int) -> None:

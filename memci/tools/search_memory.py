@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..errors import InvalidSetting, StorageError, brief
-from ..memory.backend import FoundPage, Recollection
+from ..memory.backend import FoundPage, Recollection, StatementKind
 from ..messages import Message, arguments_of
 from ..text.sanitize import framed, quoted
 
@@ -177,6 +177,8 @@ def _lines(found: Recollection, context: str) -> Iterator[str]:
     """Yield a line for each thing that was found, best first, without `<` and `>`."""
     for page in found.pages:
         yield f"{_place(page, context)}: {quoted(page.text)}"
+    for said in found.statements:
+        yield f"{_KINDS[said.kind]}{said.date and f' {said.date}'}: {quoted(said.text)}"
     for fact in found.user_facts:
         yield f"known of the user: {quoted(fact.text)}"
     for fact in found.assistant_facts:
@@ -184,6 +186,15 @@ def _lines(found: Recollection, context: str) -> Iterator[str]:
     for concept in found.concepts:
         if concept.relations:
             yield f"related: {quoted('; '.join(concept.relations))}"
+
+
+_KINDS: dict[StatementKind, str] = {
+    "event": "it happened",
+    "day": "on",
+    "conversation": "conversation",
+    "profile": "the user",
+    "strategy": "how to treat the user",
+}
 
 
 def _place(page: FoundPage, context: str) -> str:

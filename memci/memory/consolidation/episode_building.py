@@ -19,11 +19,13 @@ from ...errors import EmbeddingFailed
 from ..backend import PageRecord
 from ..owner import Conflict, Owner
 from ..repository.items import dumped
+from ..repository.passages import TOPIC
 from ..retrieval.embedders import embedded
 from ..tiers.episodes import Episode, best, merged, opened
 from ..tiers.facts import sources, vocabulary
 from ..tiers.notes import Notes
 from ..tiers.topics import ChainSummary, PageFeatures, Topic, continues, page_text, topics
+from .annotation import annotation
 from .page_notes import notes_of, plainly, unchanged
 from .step import StepRun
 
@@ -58,6 +60,10 @@ def build_episodes(run: StepRun) -> int:
     batch = _queued(run, ids, notes)
     divided = _divided(run, [each.features for each in batch])
     assert sorted(at for topic in divided for at in topic.pages) == list(range(len(batch))), "a page has one topic"
+    gained: dict[int, list[str]] = {}
+    for topic in divided if run.chat is not None else ():
+        own_pages = {batch[at].id: batch[at].page for at in topic.pages}
+        gained |= annotation([topic.theme, *topic.keywords, topic.content], own_pages)
     with run.change():
         if owner.pages.queue(len(ids)) != ids or not unchanged(owner, notes):
             raise Conflict
@@ -70,6 +76,7 @@ def build_episodes(run: StepRun) -> int:
             owner.tiers.keep(key, episode)
             owner.changed.add(key)
         owner.tiers.episode_of.update(members)
+        owner.annotate(TOPIC, gained)
     return len(batch)
 
 

@@ -23,9 +23,11 @@ from ...messages import Message
 from ..backend import PageRecord
 from ..owner import Conflict, Owner
 from ..repository.items import dumped
+from ..repository.passages import DAY, STRATEGY, TALK
 from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of, events
 from ..tiers.notes import Notes
 from ..tiers.profile import STRATEGY_MESSAGES, Profile
+from .annotation import annotation
 from .fact_extraction import keep_profile
 from .page_notes import notes_of, unchanged
 from .step import StepRun
@@ -134,18 +136,20 @@ def summarize_day(run: StepRun) -> int:
         return 0
     ((date, day),) = days
     ids = owner.items.evidence(subject)
-    own = [page for _, page in run.session.raw(ids) if page.entries and page.at is not None]
-    own = [page for page in own if day_of(page.at or 0.0, run.session.rules.zone) == date]
+    own = {id_: page for id_, page in run.session.raw(ids) if page.entries and page.at is not None}
+    own = {id_: page for id_, page in own.items() if day_of(page.at or 0.0, run.session.rules.zone) == date}
     if not own:
         return 0
     from .prompts.days import day as summarized
 
-    after = summarized(run.chat, day, own)
+    after = summarized(run.chat, day, list(own.values()))
+    gained = annotation([after.summary], own)
     with run.change():
         if owner.tiers.days.get(date) != (subject, day) or not owner.pages.all_there(ids):
             raise Conflict
         owner.items.put("day", dumped(after), id=subject)
         owner.tiers.days[date] = subject, after
+        owner.annotate(DAY, gained)
     return len(own)
 
 
@@ -161,9 +165,11 @@ def summarize_conversation(run: StepRun) -> int:
 
     plain = replace(conversation(pages, zone), talk=ended.first)
     after = replace(summarized(run.chat, pages, zone), talk=ended.first)
+    gained = annotation([after.summary, *after.key_topics, *after.notable_moments], dict(said))
     with run.change():
         if plain in owner.tiers.profile.conversations:  # else a page of it was erased, or five others came since
             keep_profile(owner, owner.tiers.profile.remembered(after), ids)
+            owner.annotate(TALK, gained)
     return len(pages)
 
 
@@ -182,6 +188,7 @@ def revise_strategy(run: StepRun) -> int:
             break
     ids = [id_ for id_, _ in pages]
     advice, tags = treated(run.chat, _said(pages))
+    gained = annotation([advice, *tags], dict(pages))
     with run.change():
         profile = owner.tiers.profile
         same = (profile.strategy, profile.strategy_turns) == (before.strategy, before.strategy_turns)
@@ -189,6 +196,7 @@ def revise_strategy(run: StepRun) -> int:
             raise Conflict
         if advice:
             keep_profile(owner, replace(profile, strategy=advice, tags=tags), ids)
+            owner.annotate(STRATEGY, gained)
     return len(pages)
 
 

@@ -21,11 +21,13 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped
 from ..repository.pages import FACTS, GRAPH
+from ..repository.passages import TRAITS
 from ..tiers.episodes import Episode
 from ..tiers.facts import Known, facts, sources, vocabulary
 from ..tiers.graph import Relation
 from ..tiers.profile import Learned, Profile, described, traits, united
 from ..tiers.topics import page_text
+from .annotation import annotation
 from .step import StepRun, by_rule
 
 SENT = 50
@@ -71,6 +73,8 @@ def learn(run: StepRun) -> int:
     pages = run.session.raw(ids)
     learned = _learned(run, profile, [record for _, record in pages])
     read = _read(run, pages, learned.sent)
+    new = [f"{each.dimension} {each.reason}" for each in learned.traits if each not in profile.traits]
+    gained = annotation(new, dict(pages)) if run.chat is not None else {}
     with run.change():
         left = owner.pages.untold(subject, FACTS, SENT)
         if not set(left).issuperset(read.ids) or not _same(profile, owner.tiers.profile):
@@ -80,6 +84,7 @@ def learn(run: StepRun) -> int:
         replaced = owner.tiers.profile.replaced(described(learned.traits), learned.traits, now=run.now)
         keep_profile(owner, replaced, read.ids)
         owner.pages.mark(read.ids, FACTS)
+        owner.annotate(TRAITS, gained)
         if len(left) == len(read.ids):
             known = owner.tiers.episodes[subject]
             known = replace(known, warmth=known.warmth.analysed(episode.warmth), version=known.version + 1)

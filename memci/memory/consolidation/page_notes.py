@@ -14,8 +14,10 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped, validated
 from ..repository.pages import QUARANTINED
+from ..repository.passages import NOTE
 from ..tiers.notes import Note, Notes
 from ..tiers.topics import page_text
+from .annotation import annotation
 from .step import StepRun
 
 KIND = "note"
@@ -59,10 +61,13 @@ def describe_page(run: StepRun) -> int:
 
     said = describe(run.chat, pages[0][1], zone=run.session.rules.zone)
     note = replace(said, page=subject, digest=known.digest.hex())
+    written = [note.title, *note.lines, *note.keywords, *(event.what for event in note.events)]
+    gained = annotation(written, dict(pages))
     with run.change():
         if not owner.pages.all_there([subject]):
             raise Conflict
         owner.items.drop([key for key, _ in notes_of(owner, [subject]).values()])
         owner.items.put(KIND, dumped(note), pages=[subject])
         owner.pages.retitle(subject, note.title, note.keywords)
+        owner.annotate(NOTE, gained)
     return 1

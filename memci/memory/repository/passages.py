@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 from .items import Vector, packed, unpacked
 from .store import OwnerTable
 
+NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS = range(1, 7)
+"""what a model wrote: of a page alone, of the pages of an episode, a day, a conversation; how to treat the user, and
+what kind of person that is"""
+
 
 class FoundPassage(NamedTuple):
     """A passage with its page: enough to read its text and to show it."""
@@ -61,14 +65,23 @@ class PassageTable(OwnerTable):
         self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", id_, text)
         return id_
 
+    def annotate(self, page: int, kind: int, terms: Iterable[str]) -> None:
+        """Let the first passage of *page* (its id) be found by *terms* of a *kind*, too, in place of those before."""
+        for first in self._store.read_column("SELECT min(id) FROM memory_passage WHERE page = ?", page):
+            if first is not None:
+                row = first + kind * _KINDS
+                self._store.execute("DELETE FROM memory_words WHERE rowid = ?", row)
+                if text := " ".join(map(self._own, terms)):
+                    self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", row, text)
+
     def remove(self, page: int) -> None:
-        """Remove the passages of *page* (its id). O(its passages)."""
+        """Remove the passages of *page* (its id), and what else they are found by. O(its passages)."""
         self._store.execute(_REMOVE_WORDS, page)
         self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
 
     def having(self, term: str) -> list[int]:
         """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
-        return self._store.read_column("SELECT doc FROM memory_postings WHERE term = ?", self._own(term))
+        return self._store.read_column(_HAVING, self._own(term))
 
     def find(self, ids: Sequence[int]) -> dict[int, FoundPassage]:
         """Return the passages with *ids*, without those that are gone."""
@@ -100,7 +113,13 @@ SELECT s.id, g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
 WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
 _ADD = "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_REMOVE_WORDS = "DELETE FROM memory_words WHERE rowid IN (SELECT id FROM memory_passage WHERE page = ?)"
+_KINDS = 2**40
+# Rows of memory_words from there on have what else a passage is found by: its id and the kind, times 2**40.
+_HAVING = "SELECT doc & 1099511627775 FROM memory_postings WHERE term = ?"
+_REMOVE_WORDS = """
+DELETE FROM memory_words WHERE rowid IN (
+    SELECT s.id + k.value * 1099511627776 FROM memory_passage AS s, json_each('[0, 1, 2, 3, 4, 5, 6]') AS k
+    WHERE s.page = ?)"""
 _FIND = """
 SELECT s.id, c.name, g.page, g.turn, g.at, g.tier, g.episode, s.start, s.size, s.entry, s.role, s.speaker
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page JOIN memory_context AS c ON c.nr = g.context

@@ -8,13 +8,17 @@ This module knows nothing of pages or passages.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
 from functools import lru_cache
 
+from ...text.language.dates import asked_dates, date_terms
 from ...text.language.terms import query_terms, terms
-from ..backend import Concept, Fact
+from ..backend import Concept, Fact, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..repository.items import dumped
+from ..repository.page_source import seconds
+from ..tiers.events import day_of
 from ..tiers.graph import activate, seeds
 
 FACTS = 20
@@ -22,6 +26,9 @@ FACTS = 20
 LEAST = 0.01
 """score from which a fact is returned (the paper's released code)"""
 CONCEPTS = 5
+STATEMENTS = 3
+HALF = 0.5
+"""the share of the words of a question that a statement has at least"""
 RELATIONS = 5
 """relations that are returned with a concept, at most"""
 
@@ -53,6 +60,38 @@ def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concep
         edges = graph.relations(key, RELATIONS)
         told = tuple(f"{graph.name(edge.source)} — {edge.kind} → {graph.name(edge.target)}" for edge in edges)
         yield Concept(graph.name(key), round(activation, 4), told, graph.pages(key))
+
+
+def statements(owner: Owner, query: str, pages: Mapping[PageKey, float | None], zone: tzinfo) -> list[Statement]:
+    """Return what a model said that has half of the words of *query*, best first. O(events + days).
+
+    Of events, those of *pages* (with their times) are looked at, which were found; a day that *query* names is shown in
+    any case.
+    """
+    tiers, profile, words = owner.tiers, owner.tiers.profile, set(query_terms(query))
+    dates = set(asked_dates(query))
+    found: list[Statement] = []
+
+    def look(kind: StatementKind, texts: Iterable[str], date: str = "", least: float = HALF) -> None:
+        for text in filter(None, texts):
+            score = len(words & _terms(text)) / max(1, len(words))
+            if score >= least:
+                found.append(Statement(kind, text, round(score, 4), date))
+
+    for each in tiers.events.values():
+        if (each.context, each.index) in pages:
+            at = each.when if each.when is not None else pages[each.context, each.index]
+            look("event", [each.what], "" if at is None else day_of(at, zone))
+    for date, (_, day) in tiers.days.items():
+        if day.felt is not None:
+            named = dates and dates.issubset(date_terms(seconds(date)))
+            look("day", [day.summary], date, 0.0 if named else HALF)
+    for talk in profile.conversations:
+        if talk.sentiment is not None:
+            look("conversation", [talk.summary, *talk.notable_moments], talk.date)
+    look("profile", profile.text.splitlines())
+    look("strategy", [profile.strategy])
+    return sorted(found, key=lambda each: -each.score)[:STATEMENTS]
 
 
 def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], now: float) -> None:

@@ -61,6 +61,11 @@ class WordIndex:
                     self._more.setdefault(term, []).append((place, times))
                     self._kept += 1
 
+    def read_again(self, terms: Iterable[str]) -> None:
+        """Forget which passages have *terms*: the table has changed."""
+        for term in terms:
+            self._kept -= len(self._known.pop(term, ((),))[0]) + len(self._more.pop(term, ()))
+
     def _of(self, term: str) -> Posting:
         known = self._known.get(term)
         if known is None:

@@ -27,7 +27,7 @@ from ..repository.page_source import page_reader
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
 from .embedders import Embedder, embedded
-from .knowledge import concepts, known, visit
+from .knowledge import concepts, known, statements, visit
 from .layout import ROLES, Floats, Integers
 from .passages import entry_text
 from .ranking import Query, rank
@@ -81,6 +81,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     query = Query.of(request.query)
     scores, allowed, near = _scores(session, request, query)
     pages = _pages(session, request, query, scores, allowed, near, now)
+    found = {(page.context, page.index): page.at for page in pages}
     facts = {about: known(owner, request.query, about) for about in ("user", "assistant")}
     if counts:
         try:
@@ -95,6 +96,8 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         tuple(concepts(owner, request.query)),
         owner.tiers.profile.text,
         now,
+        statements=tuple(statements(owner, request.query, found, session.rules.zone)),
+        strategy=owner.tiers.profile.strategy,
     )
 
 

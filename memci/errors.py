@@ -7,7 +7,7 @@
     ├── OpenToolGroup       ValueError     a tool call has no result yet
     ├── BudgetExceeded      ValueError     what must stay in the window does not fit into it
     ├── PageNotFound        KeyError       no page has this index
-    │   ├── Undone                         the page was there, and undo() took it back
+    │   ├── Undone                         the page was there, and undo() or pop() took it back
     │   └── Erased                         the page was there, and was erased on request
     ├── OpConflict          ValueError     an op_id was used again with other messages
     ├── Diverged            ValueError     a list of messages is not the one that is stored
@@ -128,10 +128,10 @@ class PageNotFound(MemciError, KeyError):
 
 
 class Undone(PageNotFound):
-    """The page, or what the operation stored, was taken back by undo(); *index* names it."""
+    """The page, or what the operation stored, was taken back by undo() or pop(); *index* names it."""
 
     def __init__(self, index: str) -> None:
-        MemciError.__init__(self, f"{index} was taken back by undo()")
+        MemciError.__init__(self, f"{index} was taken back")
         self.index = index
         self.valid = None
 

@@ -121,6 +121,7 @@ class AsyncContext:
     unpin = _awaited(Context.unpin)
     archive = _awaited(Context.archive)
     undo = _awaited(Context.undo)
+    pop = _awaited(Context.pop)
     turns = _awaited(Context.turns)
     pages = _iterated(Context.pages)
     messages = _iterated(Context.messages)

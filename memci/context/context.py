@@ -717,6 +717,23 @@ class Context:
         with self._usable():
             return self._parts.writer.undo()
 
+    def pop(self) -> Message:
+        """Take back the newest message and return it. O(messages in the window).
+
+        A call whose result was taken back waits for it again. If the message opened its page, the page before is open
+        again. It is neither shown nor recalled any more, but stays in the store; its place is not used again.
+
+        Raises:
+            PageNotFound: If there is nothing to take back.
+            InvalidSetting: If it is archived already: `undo` takes back its whole interaction.
+            WriteConflict: If another writer has changed the context; nothing was taken back: `refresh` first.
+        """
+        with self._usable():
+            message = self._parts.writer.pop()
+            with suppress(StorageError):  # it is taken back: if the rest can't be read, the next call says so
+                self._read(self._parts.renderer.meter)
+            return message
+
     def pages(self) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index: where it is, how it was used. O(pages)."""
         with self._usable():

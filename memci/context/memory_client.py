@@ -157,7 +157,6 @@ class MemoryClient:
             return True
         try:
             self._open_feed().send_state_changes()
-            self._open_feed().withdraw_open()
         except StorageError:
             return False
         return True

@@ -2,7 +2,7 @@
 
     cursor #40 ──▶  #41, #42, … closed pages, by index       observe; admit, if a page has left the window
     staying   ──▶  pages that were whole in the window      admit, once they left it, or nobody shows it any more
-    outbox    ──▶  what happened to a page since             erase (undone, erased) · observe again (split)
+    outbox    ──▶  what happened to a page since             erase (undone, erased, popped from) · observe again
 
 The memory acknowledges pages, and the outbox is part of the transaction that changed a page, so nothing is
 missed when a process dies between the two; sending twice changes nothing. A page that the memory can't take is set
@@ -64,7 +64,7 @@ class MemoryFeed:
         sent = self.send_state_changes(most)
         while sent < most and self.unsent:
             index = self._cursor + 1
-            if index != self.window.record.open_page:  # one with parts behind it is in the outbox
+            if index != self.window.record.open_page:  # if others are behind it, it is posted when it closes
                 self._send_page(index)
                 sent += 1
             self._cursor = index
@@ -92,19 +92,13 @@ class MemoryFeed:
         Pages that it does not know yet are sent in their order, in the state that they have then.
         """
         opened = self.window.record.open_page
-        changed = {i for i in indexes(self.window.state.outbox) if i != opened and i <= self._cursor}
+        changed = {i for i in indexes(self.window.state.outbox) if i <= self._cursor or i == opened}
         changed |= self._staying - (set() if self._over else {page.index for page in self.window.active})
         due = sorted(changed)[:most]
         for index in due:
             self._staying.discard(index)
             self._send_page(index)
         return len(due)
-
-    def withdraw_open(self) -> None:
-        """Take the open page out of the memory if something of it was erased since it was handed over."""
-        opened = self.window.record.open_page
-        if opened is not None and opened in indexes(self.window.state.outbox):
-            self._erase(self.window.record.id, opened)
 
     def retry(self) -> None:
         """Send the pages that were set aside again, whole; it raises as `send`. O(their messages)."""
@@ -114,15 +108,14 @@ class MemoryFeed:
     def key(self, row: PageRow) -> tuple[str, int]:
         """Return the key of a page in the memory: one that a fork shares has its parent's. O(forks before it).
 
-        A page that was open at the fork is no longer the same, wherever it was closed.
+        A page that was open at the fork, or is open again since, is no longer the same, wherever it was closed.
         """
         for context, base in self._shared:
             if row.end is None or row.end > base:
                 continue
-            if row.end < base or any(
-                other.end == base for other in self._storage.pages(context, first=row.index, last=row.index)
-            ):
-                return context, row.index
+            for other in self._storage.pages(context, first=row.index, last=row.index):
+                if (other.end, other.cut) == (row.end, row.cut):
+                    return context, row.index
         return self.window.record.id, row.index
 
     def own(self, context: str, index: int) -> bool:
@@ -152,17 +145,14 @@ class MemoryFeed:
         while before != (revision := self._storage.revision(self.window.record.id)):
             before = revision
             self._send_state(index)
-        if index != self.window.record.open_page:
-            state = self.window.state
-            self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
+        state = self.window.state
+        self.window.state = replace(state, outbox=delivered(state.outbox, index))  # stored with the next change
 
     def _send_state(self, index: int) -> None:
         record = self.window.record
         row = next(iter(self._storage.pages(record.id, first=index, last=index)), None)
         if row is None:  # the context was erased
             self.memory.erase(Scope(record.id, (index,)))
-            return
-        if row.end is None and not self._over:  # as the store has it: the window may have been read long ago
             return
         context, _ = self.key(row)
         if context != record.id and row.state is not PageState.ERASED:
@@ -173,7 +163,9 @@ class MemoryFeed:
             return
         try:
             sent = record_of(self._storage, record.id, row, record.head)
-            if row.end is None and not _is_answered(sent):
+            if row.end is None and not (self._over and _is_answered(sent)):
+                if index in indexes(self.window.state.outbox):  # what the memory has of it was taken back or erased
+                    self._erase(context, index)
                 return
             self._observe(replace(sent, open=row.end is None), row.state)
             self.aside.discard(index)
@@ -208,7 +200,7 @@ class MemoryFeed:
         """Return whether a fork of this context shares a page. O(contexts in the store)."""
         forks = [each for each in self._storage.contexts() if each.parent == self.window.record.id]
         return any(
-            other.state not in (PageState.UNDONE, PageState.ERASED)
+            other.first == row.first and other.state not in (PageState.UNDONE, PageState.ERASED)
             for fork in forks
             if row.first < fork.base
             for other in self._storage.pages(fork.id, first=row.index, last=row.index)

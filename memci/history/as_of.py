@@ -71,12 +71,10 @@ class AsOf:
         opened = [row for row in storage.pages(context, first=first, last=next_page - 1) if row.continues is None]
         self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
         self._listed = frozenset(snapshot.contents.listed) if snapshot is not None else frozenset[int]()
-        last = opened[-1].index if opened else (snapshot and before.open_page)
-        if last and self._page(last).state in GONE:
-            last = None
+        self._undone = list(storage.pages(context, last=next_page - 1, state=PageState.UNDONE))
         state = self._state_of(WindowState.loads(before.state), next_page)
         self.record = before._replace(
-            head=head, turn=turn, next_page=next_page, open_page=last or None, state=state.dumps()
+            head=head, turn=turn, next_page=next_page, open_page=self._open_page(head), state=state.dumps()
         )
         """the record as of the turn"""
 
@@ -151,6 +149,12 @@ class AsOf:
         """Close the store itself."""
         self.storage.close()
 
+    def _open_page(self, head: int) -> int | None:
+        """Return the page that reached up to *head*: the last one that was not taken back or erased since."""
+        rows = (self._page(index) for index in sorted(self._active, reverse=True))
+        last = next((row for row in rows if row.continues is None and row.state not in GONE), None)
+        return last.index if last is not None and (last.end is None or last.end >= head) else None
+
     def _page(self, index: int) -> PageRow:
         row = next(self.storage.pages(self._context, first=index, last=index), None)
         if row is None:
@@ -171,9 +175,8 @@ class AsOf:
         What was shown at the close of the turn fitted the budget of that time. Without the reports, the budget is the
         largest that it can have been.
         """
-        undone, erased = (
-            {row.index for row in self.storage.pages(self._context, last=next_page - 1, state=each)} for each in GONE
-        )
+        undone = {row.index for row in self._undone}
+        erased = {row.index for row in self.storage.pages(self._context, last=next_page - 1, state=PageState.ERASED)}
         return replace(
             state.without(range(next_page, MAX_PAGE + 1)).without(undone | erased),
             tools=0,
@@ -202,5 +205,11 @@ class AsOf:
         active = self._active.get(row.index)
         if active is None:
             return row._replace(state=PageState.ARCHIVED if row.index in self._listed else PageState.UNLOADED)
-        end = None if row.index == self.record.open_page else min(row.end or self.record.head, self.record.head)
-        return row._replace(first=active.first, end=end, cut=active.cut, state=PageState.ACTIVE, archived_turn=None)
+        head = self.record.head
+        end = None if row.index == self.record.open_page else min(row.end or head, head)
+        then = row._replace(first=active.first, end=end, cut=active.cut, state=PageState.ACTIVE, archived_turn=None)
+        for gone in self._undone:  # what was taken back since is not shown
+            if then.first <= gone.first < (end or head):
+                for span in gone.spans(head):
+                    then = then.without(*span)
+        return then

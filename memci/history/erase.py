@@ -201,7 +201,8 @@ def _without(
         if not any(first <= seq < end for first, end in row.spans(record.head) for seq in seqs):
             continue
         entries = reader.entries(row, record.head)
-        if all(entry.seq in seqs or entry.codec == ERASED for entry, _ in entries):
+        taken_back = row.state is PageState.UNDONE  # it stays that: a list to `sync` does not have its messages
+        if not taken_back and all(entry.seq in seqs or entry.codec == ERASED for entry, _ in entries):
             gone[row.index] = row._replace(state=PageState.ERASED, end=record.head if row.end is None else row.end)
             continue
         for at, (entry, message) in enumerate(entries):

@@ -69,7 +69,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_HEAD)]
 Small = Annotated[int, Field(ge=0, lt=MAX_PAGE)]
 Index = Annotated[int, Field(ge=1, lt=MAX_PAGE)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-Run = Annotated[tuple[Count, Count], Field(strict=False)]
+Runs = Annotated[tuple[Count, ...], Field(strict=False)]
 PlainLine = Annotated[str, AfterValidator(_plain)]
 
 
@@ -125,7 +125,7 @@ class PageLine(ExportLine):
     end: Count | None
     turn: Small
     place: Literal["active", "archived", "unloaded", "undone", "erased"]
-    cut: Run | None
+    cut: Runs | None
     continues: Index | None
     archived_turn: Small | None
     recall_count: Small
@@ -219,7 +219,7 @@ class SnapshotJson(ExportLine):
     state: str
     next_page: Index
     open_page: Index | None
-    active: list[tuple[Index, Count, Count | None, Small, tuple[Count, Count] | None, Index | None]]
+    active: list[tuple[Index, Count, Count | None, Small, Runs | None, Index | None]]
     marks: str | None = Field(default=None, max_length=4_096)
 
 

@@ -80,13 +80,13 @@ class Reader:
     def holding(self, row: PageRow, ordinal: int, record: ContextRecord) -> PageRow:
         """Return the page that holds entry *ordinal* of *row*'s interaction: *row*, or a part that was split off.
 
-        O(1); for an entry that was split off O(pages after it).
+        It raises as `page`. O(1); for an entry that was split off O(pages after it).
         """
         seq = self.base(row, record) + ordinal - 1
-        if row.cut is not None and row.cut[0] <= seq < row.cut[1]:
+        if row.cut is not None and row.cut[0] <= seq < row.cut[-1] and not _holds(row, seq, record.head):
             for other in self._storage.pages(self._context, first=row.index + 1):
-                if other.continues == row.index and other.end is not None and other.first <= seq < other.end:
-                    return other
+                if other.continues == row.index and _holds(other, seq, record.head):
+                    return self.page(other.index, record)
         return row
 
     def base(self, row: PageRow, record: ContextRecord) -> int:
@@ -177,7 +177,9 @@ class Reader:
 
     def page_of(self, seq: int, record: ContextRecord) -> PageRow:
         """Return the page that holds the entry *seq*. O(pages)."""
-        rows = (
-            row for row in self._storage.pages(self._context) if any(a <= seq < b for a, b in row.spans(record.head))
-        )
-        return next(rows)
+        return next(row for row in self._storage.pages(self._context) if _holds(row, seq, record.head))
+
+
+def _holds(row: PageRow, seq: int, head: int) -> bool:
+    """Return whether the page holds the entry *seq*. O(its runs)."""
+    return any(first <= seq < end for first, end in row.spans(head))

@@ -1,20 +1,27 @@
-"""Undo: the newest interaction is taken back. Its pages are marked, and nothing is deleted.
+"""Undo and pop: the newest interaction, or the newest message, is taken back. It is marked, and nothing is deleted.
 
-    #11 "Book Oslo", "Booked."    #12 "And a hotel.", "Which one?"    ──▶    #11 active    #12 undone
+    #11 "Book Oslo", "Booked."    #12 "And a hotel.", "Which one?"
 
-Its messages stay in the store, and the numbers of its pages are not used again. This module decides what changes; the
-writer commits it. It knows nothing of how a change is committed.
+    undo   ──▶   #11 closed       #12 undone
+    pop    ──▶   #11 closed       #12 open: "And a hotel."      #13 undone, a part of #12: "Which one?"
+    pop    ──▶   #11 open         #12 undone                    #13 undone
+
+What is taken back stays in the store, and the numbers of its pages are not used again. This module decides what
+changes; the writer commits it. It knows nothing of how a change is committed.
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple
 
 from ..chapters.contents import ContentsPage
-from ..errors import PageNotFound
+from ..errors import InvalidSetting, PageNotFound
 from ..messages import Message
 from ..storage import Storage
-from ..storage.protocol import PageRow, PageState, Transition
+from ..storage.codec import decode
+from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
 from ..window.window import Window
 from .reader import GONE, Reader
 
@@ -37,7 +44,7 @@ def undone(storage: Storage, window: Window, reader: Reader) -> Undo:
     O(pages behind it + its messages).
     """
     record = window.record
-    rows = _newest_interaction(storage, window)
+    rows = _newest_interaction(storage, record)
     entries = [entry for page in reader.all_entries(rows, record.head).values() for entry in page]
     pages = frozenset(row.index for row in rows)
     marked = tuple(
@@ -53,10 +60,55 @@ def undone(storage: Storage, window: Window, reader: Reader) -> Undo:
     )
 
 
-def _newest_interaction(storage: Storage, window: Window) -> list[PageRow]:
-    """Return the pages of the newest interaction that was not undone or erased, by index. O(pages behind it)."""
+def popped(storage: Storage, window: Window) -> tuple[Transition, Message]:
+    """Return what changes when the newest message of *window* is taken back, and the message. O(pages behind it).
+
+    Its page is open then. If nothing is left of the page, the one before is open again, if it is in the window.
+
+    Raises:
+        PageNotFound: If there is none.
+        InvalidSetting: If it is archived.
+    """
     record = window.record
-    for index in range(record.next_page - 1, 0, -1):
+    head, rows = record.head, _newest_interaction(storage, record)
+    page = _with_newest(rows, head)
+    if not _may_be_open(page):
+        reason = f"the newest message is archived, on page #{page.index}: undo() takes its whole interaction back"
+        raise InvalidSetting("pop", reason)
+    seq = page.spans(head)[-1][1] - 1
+    [message] = [decode(entry.codec, entry.body) for entry in storage.entries(record.id, seq, seq + 1)]
+    left = page._replace(end=None).without(seq, head)  # what came behind it was taken back before
+    taken = PageRow(record.next_page, seq, seq + 1, page.turn, PageState.UNDONE, continues=page.index)
+    opened: PageRow | None = left
+    if rows == [page] and not left.spans(head):
+        taken = page._replace(state=PageState.UNDONE, end=head if page.end is None else page.end)
+        opened = _opened_before(storage, record, page)
+    pages = {row.index: row for row in (taken, opened) if row is not None}
+    state = replace(window.state, undone=window.state.undone + 1).without([taken.index]).posting(pages)
+    after = window.changed(state)._replace(open_page=None, next_page=max(record.next_page, taken.index + 1))
+    if opened is not None:
+        for row in storage.pages(record.id, first=opened.index + 1):
+            if row.turn > opened.turn:  # all of it was taken back, and turns never decrease with the indexes
+                pages[row.index] = pages.get(row.index, row)._replace(turn=opened.turn)
+        after = after._replace(open_page=opened.index, turn=opened.turn)
+    return Transition(head, after, pages=tuple(pages.values())), message
+
+
+def _opened_before(storage: Storage, record: ContextRecord, page: PageRow) -> PageRow | None:
+    """Return the page before *page* as it is when it is opened again; None: it is not in the window, or none is."""
+    with suppress(PageNotFound):
+        before = _with_newest(_newest_interaction(storage, record, before=page.index), record.head)
+        if _may_be_open(before):
+            return before._replace(end=None).without(before.spans(record.head)[-1][1], record.head)
+    return None
+
+
+def _newest_interaction(storage: Storage, record: ContextRecord, before: int | None = None) -> list[PageRow]:
+    """Return the pages of the newest interaction that was not undone or erased, by index. O(pages behind it).
+
+    It is one with pages *before* an index, if that is given. Raises PageNotFound if there is none.
+    """
+    for index in range((before or record.next_page) - 1, 0, -1):
         for row in storage.pages(record.id, first=index, last=index):
             if row.state in GONE:
                 continue
@@ -64,3 +116,13 @@ def _newest_interaction(storage: Storage, window: Window) -> list[PageRow]:
             others = storage.pages(record.id, first=origin)
             return [each for each in others if origin in (each.index, each.continues) and each.state not in GONE]
     raise PageNotFound("newest", (1, record.next_page - 1) if record.next_page > 1 else None)
+
+
+def _with_newest(rows: Sequence[PageRow], head: int) -> PageRow:
+    """Return the page of *rows* that holds their newest message. O(pages)."""
+    return max(rows, key=lambda row: row.spans(head)[-1:])
+
+
+def _may_be_open(row: PageRow) -> bool:
+    """Return whether messages may be appended to the page: it is in the window, and no part of another one."""
+    return row.state is PageState.ACTIVE and row.continues is None

@@ -44,10 +44,10 @@ def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = l
 def page_problem(row: PageRow, record: ContextRecord) -> str | None:
     """Return what is wrong with *row* as a page of the context of *record*, or None. O(1)."""
     end = record.head if row.end is None else row.end
-    cut = row.cut or (row.first, end)
+    bounds = [row.first, *(row.cut or ()), end, record.head]
     if not 1 <= row.index < record.next_page:
         return f"page #{row.index} was never opened: the next one is #{record.next_page}"
-    if not row.first <= cut[0] <= cut[1] <= end <= record.head:
+    if bounds != sorted(bounds) or len(bounds) % 2 == 0:
         return f"page #{row.index} does not hold a run of the {record.head:,} messages"
     if (row.end is None) != (row.index == record.open_page):
         return f"page #{row.index} is open, or the open page of the context, but not both"

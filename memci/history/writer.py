@@ -38,7 +38,7 @@ from .events import Event
 from .loader import Unwritten, check_room
 from .page_reader import read_back
 from .reader import Reader
-from .undo import undone
+from .undo import popped, undone
 
 _LOG = logging.getLogger("memci")
 _REMEMBERED = 32
@@ -112,8 +112,9 @@ class Writer:
                 raise Erased(f"op_id {known.op_id!r}")
             if op is None or known.digest != op.digest:
                 raise OpConflict(known.op_id)
-            for index in {page for page, _ in known.entries}:
-                self._reader.page(index, window.record)
+            pages = {index: self._reader.page(index, window.record) for index, _ in known.entries}
+            for index, ordinal in known.entries:
+                self._reader.holding(pages[index], ordinal, window.record)
             return known
         window.append(draft, record, rows)
         window.latest = seconds(at)
@@ -155,7 +156,7 @@ class Writer:
         made = compaction(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=summaries)
         if not made.changed and not made.views and made.contents == window.contents:
             return plan
-        state = replace(window.state, relist=(), compactions=window.state.compactions + 1).posting(made.state_changes)
+        state = replace(window.state, relist=(), compactions=window.state.compactions + 1)
         record = window.changed(state)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
@@ -253,6 +254,12 @@ class Writer:
         self._commit(undo.transition, undo.contents if undo.contents != window.contents else None)
         window.forget(undo.pages, undo.contents, undo.transition.record)
         return undo.messages
+
+    def pop(self) -> Message:
+        """Take back the newest message and return it (see `popped`). The window is to be read again then."""
+        transition, message = popped(self._storage, self._window)
+        self._commit(transition)
+        return message
 
     def _row(self, index: int) -> PageRow:
         return self._window.row(index) or self._reader.page(index, self._window.record)

@@ -13,6 +13,9 @@ together:
     page #5   first=10  end=90  cut=(11, 60)     the entries 10 and 60–89: its middle was split off as #6
     page #6   first=11  end=60  continues=5
 
+What is taken back message by message is cut out in the same way: `cut` has more such runs then, and the pages that
+hold them are undone.
+
 A fork reads the entries before its `base` from its parent, and has all other rows of its own:
 
     alice    entries 0 … 811                     alice-2    parent alice, base 400: entries 400 … are its own
@@ -24,6 +27,7 @@ This module knows nothing of tokens, windows or SQL.
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
+from itertools import chain
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 
@@ -37,7 +41,7 @@ class PageState(IntEnum):
     UNLOADED = 2
     """no longer listed: only the memory finds it"""
     UNDONE = 3
-    """taken back by undo: kept, never shown"""
+    """taken back by undo or pop: kept, never shown"""
     ERASED = 4
     """erased on request: the bytes do not exist any more, the index is not used again"""
 
@@ -71,25 +75,28 @@ class PageRow(NamedTuple):
     turn: int
     """the turn that it opened in"""
     state: PageState = PageState.ACTIVE
-    cut: tuple[int, int] | None = None
-    """entries [a, b) of this run were split off and belong to other pages"""
+    cut: tuple[int, ...] | None = None
+    """(a, b), or more such pairs in order: the entries [a, b) of this run belong to other pages"""
     continues: int | None = None
     """the index of the page that this one was split off from"""
     archived_turn: int | None = None
     recall_count: int = 0
     last_recalled_turn: int | None = None
 
-    def closed(self, end: int) -> "PageRow":
-        """Return the row of the page once it ends before seq *end*."""
-        return self._replace(end=end)
-
     def spans(self, head: int) -> tuple[tuple[int, int], ...]:
         """Return the runs of seqs `[a, b)` that make up the page, oldest first; *head* is the context's next seq."""
-        end = head if self.end is None else self.end
-        if self.cut is None:
-            return ((self.first, end),)
-        runs = ((self.first, self.cut[0]), (self.cut[1], end))
-        return tuple((a, b) for a, b in runs if a < b)
+        bounds = (self.first, *(self.cut or ()), head if self.end is None else self.end)
+        return tuple((a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True) if a < b)
+
+    def without(self, first: int, end: int) -> "PageRow":
+        """Return the row without the entries `[first, end)`, which belong to other pages from now on. O(runs)."""
+        cut, apart = self.cut or (), []
+        for a, b in zip(cut[::2], cut[1::2], strict=True):
+            if b < first or end < a:
+                apart.append((a, b))
+            else:
+                first, end = min(a, first), max(b, end)
+        return self._replace(cut=tuple(chain(*sorted([*apart, (first, end)]))))
 
 
 class ContextRecord(NamedTuple):

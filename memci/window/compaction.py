@@ -119,7 +119,6 @@ def compaction(
     for index in unloaded:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
     policy = window.levels.cold is not None and window.state.cache.uses
-    growing = tuple(row.index for row in changed.values() if row.state is PageState.ACTIVE and row.end is None)
     return Compaction(
         contents=ContentsPage((*contents.blocks, *shown)),
         listed=rows,
@@ -129,7 +128,6 @@ def compaction(
         restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
         views=clipped_views(window, plan.clips),
         unloaded=(*sorted(gone), *unloaded),
-        state_changes=growing,
         next_page=next_page,
         marks=packed(node for page in leaving for node in page.nodes) if policy else None,
     )
@@ -154,9 +152,10 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
     """Return the row of the page that *run* becomes, and the row of the open page without it."""
     open_row = window.rows[window.record.open_page or 0]
     start, end = run[0].seq, run[-1].seq + 1
-    row = PageRow(index, start, end, open_row.turn, PageState.ARCHIVED, continues=open_row.index, archived_turn=turn)
-    cut = (open_row.cut[0] if open_row.cut else start, end)
-    return row, open_row._replace(cut=cut)
+    within = tuple(seq for seq in open_row.cut or () if start < seq < end) or None  # what was taken back among them
+    use = {"continues": open_row.index, "archived_turn": turn}
+    row = PageRow(index, start, end, open_row.turn, PageState.ARCHIVED, within, **use)
+    return row, open_row.without(start, end)
 
 
 def instruction_sentences(page: StoredPage) -> list[str]:

@@ -61,8 +61,6 @@ class Compaction(NamedTuple):
     views: tuple[tuple[int, Message, int, int], ...] = ()
     """(seq, view, tokens, clip) of results that are clipped"""
     unloaded: tuple[int, ...] = ()
-    state_changes: tuple[int, ...] = ()
-    """pages to send to the memory again: unloaded, or open with a part split off that closed before it"""
     next_page: int = 1
     marks: str | None = None
     """the words of the pages that leave, as `memci.window.cache_use.packed` writes them"""

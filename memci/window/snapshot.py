@@ -69,7 +69,7 @@ def loads(row: CompactionRow, record: ContextRecord) -> Snapshot:
     changing = {name: fields[name] for name in ("settings", "state", "next_page", "open_page")}
     then = record._replace(**changing, head=row.head, turn=row.turn)
     active = tuple(
-        PageRow(index, first, end, opened, PageState.ACTIVE, None if cut is None else (cut[0], cut[1]), continues)
+        PageRow(index, first, end, opened, PageState.ACTIVE, None if cut is None else tuple(cut), continues)
         for index, first, end, opened, cut, continues in fields["active"]
     )
     return Snapshot(shown, then, active, fields["was"])

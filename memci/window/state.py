@@ -58,7 +58,7 @@ class WindowState:
     since: int = 0
     """the head from which on earlier states can be seen: that of the fork, or of the last erasure"""
     outbox: Runs = ()
-    """pages that changed since the memory got them: undone, erased, split"""
+    """pages that changed since the memory got them: undone, erased, closed behind later ones; open: to be forgotten"""
 
     cache: CacheUse = UNSEEN
     """what the cache policy has seen of the context"""

@@ -282,6 +282,8 @@ class Window:
                 if open_row is not None:
                     rows[open_row.index] = open_row._replace(end=node.seq)
                     turn += 1
+                    if open_row.index < next_page - 1:  # it closes behind pages that the memory may have by now
+                        state = state.posting([open_row.index])
                 open_row = rows[page] = PageRow(page, node.seq, None, turn)
                 if state.task is None:
                     state = replace(state, task=page)

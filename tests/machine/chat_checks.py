@@ -206,6 +206,10 @@ class Checks(Costs):
         assert list(self.where) == list(range(1, len(self.where) + 1)), "indexes are given out without gaps"
         entries: Counter[int] = Counter()
         for index, page in self.where.items():
+            if index in self.model.popped:
+                assert page.where == "undone" and page.entries == 1, page
+                assert self.model.interactions[page.continues], page
+                continue
             if index not in self.model.interactions and index not in self.model.parts:
                 assert page.continues in self.model.interactions, f"page #{index} came from nowhere"
                 self.model.parts[index] = page.continues
@@ -225,6 +229,8 @@ class Checks(Costs):
 
     def seqs(self, index: int) -> list[int]:
         """Return the seqs of page *index*: what was split off is one run behind the user's message."""
+        if index in self.model.popped:
+            return [self.model.popped[index]]
         origin = self.model.parts.get(index, index)
         whole = self.model.interactions[origin]
         cut = start = int(self.model.roles[whole[0]] == "user")
@@ -236,7 +242,8 @@ class Checks(Costs):
 
     def gone(self, index: int) -> bool:
         """Tell whether page *index* was taken back or erased."""
-        return index in self.model.blank or self.model.parts.get(index, index) in self.model.undone
+        parts, popped = self.model.parts, self.model.popped
+        return index in self.model.blank or index in popped or parts.get(index, index) in self.model.undone
 
     def standing(self, head: int) -> list[str]:
         """Return all messages before *head* that were neither taken back nor erased with their page, in order."""

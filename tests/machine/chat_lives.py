@@ -157,7 +157,7 @@ class Lives(Checks):
         pages = {page: set(self.seqs(page)) for page in self.where}
         self.model.erase(gone | more)
         for page, held in pages.items():
-            if held & (gone | more) and held <= erased:
+            if held & (gone | more) and held <= erased and self.where[page].where != "undone":
                 self.model.blank.add(page)
         self.pins -= self.model.blank
         if self.model.open in self.model.blank:

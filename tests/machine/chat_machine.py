@@ -109,12 +109,13 @@ class ContextMachine(Lives):
         texts, places, seq = self.model.ops[op_id]
         messages = self.loaded(texts)
         before = self.everything()
+        taken = set(self.model.popped.values()) & set(range(seq, seq + len(texts)))
         if self.model.erased & set(range(seq, seq + len(texts))):
             self.raises(Erased, lambda: self.context.append_turn(*messages, op_id=op_id))
         elif other:
             messages.append({"role": "user", "content": "something else"})
             self.raises(OpConflict, lambda: self.context.append_turn(*messages, op_id=op_id))
-        elif any(page in self.model.undone for page, _ in places):
+        elif any(page in self.model.undone for page, _ in places) or taken:
             self.raises(Undone, lambda: self.context.append_turn(*messages, op_id=op_id))
         else:
             receipt = self.context.append_turn(*messages, op_id=op_id)
@@ -173,10 +174,10 @@ class ContextMachine(Lives):
         whole = self.model.interactions[self.model.parts.get(index, index)]
         if index in self.model.interactions:
             lost = {seq for each in self.model.blank for seq in self.seqs(each)}
-            ordinal = data.draw(st.sampled_from([1 + at for at, seq in enumerate(whole) if seq not in lost]))
-            (message,) = self.context.recall_page(index, ordinal)
-            assert dumped(message) == self.model.texts[whole[ordinal - 1]]
-        self.raises(PageNotFound, lambda: self.context.recall_page(index, len(whole) + 1))
+            seq = data.draw(st.sampled_from([seq for seq in whole if seq not in lost]))
+            (message,) = self.context.recall_page(index, 1 + seq - whole[0])
+            assert dumped(message) == self.model.texts[seq]
+        self.raises(PageNotFound, lambda: self.context.recall_page(index, 2 + whole[-1] - whole[0]))
         self.raises(PageNotFound, lambda: self.context.recall_page(self.model.next_page))
 
     @precondition(lambda self: self.model.next_page > 1)
@@ -269,7 +270,14 @@ class ContextMachine(Lives):
             closed = [i for i, page in self.where.items() if page.where == "active" and i not in self.pins]
             assert len(closed) <= keep
 
-    @rule()
+    @rule(pops=st.sampled_from((0, 1, 1, 4)))
+    def take_back(self, pops: int) -> None:
+        """The newest interaction is taken back, or the newest messages, one by one."""
+        for _ in range(pops):
+            self.pop()
+        if not pops:
+            self.undo()
+
     def undo(self) -> None:
         """The newest interaction is taken back."""
         left = [index for index in self.where if not self.gone(index)]
@@ -285,6 +293,36 @@ class ContextMachine(Lives):
         self.pins = {index for index in self.pins if not self.gone(index)}
         self.rendered = None
         self.seen["undos"] += 1
+
+    def pop(self) -> None:
+        """The newest message is taken back: its page is open then, or the one before, if it is in the window."""
+        left = [index for index in self.where if not self.gone(index)]
+        origins = sorted({self.model.parts.get(index, index) for index in left})
+        if not origins:
+            self.raises(PageNotFound, self.context.pop)
+            return
+        blank = {self.model.parts.get(index, index) for index in self.model.blank}
+        if blank.intersection(origins[-2:]):
+            return  # half of it is gone: what is the newest message is not said
+        may_be_open = [index for index in origins if self.newest_stands(index)]
+        if origins[-1] not in may_be_open:
+            before = self.everything()
+            self.raises(InvalidSetting, self.context.pop)
+            self.unchanged(before, "what is refused changes nothing")
+            return
+        expected = self.model.pop(origins[-1], next(iter(set(may_be_open) & set(origins[-2:-1])), None))
+        assert dumped(self.context.pop()) == expected
+        self.closes = {turn: close for turn, close in self.closes.items() if turn < self.model.turn}
+        self.pins = {index for index in self.pins if not self.gone(index)}
+        self.rendered = None
+        self.sync()
+        self.seen["pops"] += 1
+        self.seen["pages open again"] += self.model.open is not None and self.model.open != origins[-1]
+
+    def newest_stands(self, origin: int) -> bool:
+        """Tell whether the last message of interaction *origin* is in the window, on the page that it began with."""
+        stands = self.where[origin].where in ("open", "active")
+        return stands and self.model.interactions[origin][-1:] == self.seqs(origin)[-1:]
 
     @rule(explicit=st.booleans())
     def reopen(self, explicit: bool) -> None:

@@ -40,6 +40,8 @@ class Model:
     interactions: dict[int, list[int]] = field(default_factory=dict)
     """page index to seqs"""
     undone: set[int] = field(default_factory=set)
+    popped: dict[int, int] = field(default_factory=dict)
+    """pages that hold one message that was taken back: index to seq"""
     parts: dict[int, int] = field(default_factory=dict)
     """pages that were split off: index to origin"""
     ops: dict[str, tuple[list[str], tuple[Place, ...], int]] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class Model:
                 self.late += 1
             self.waiting = [call["id"] for call in self.asked]
             self.interactions[self.open].append(len(self.texts))
-            self.places.append((self.open, len(self.interactions[self.open])))
+            self.places.append((self.open, 1 + len(self.texts) - self.interactions[self.open][0]))
             self.texts.append(json.dumps(message))
             self.roles.append(role)
         return tuple(self.places[start:])
@@ -93,6 +95,24 @@ class Model:
         self.undone.add(gone)
         self.open, self.waiting, self.asked = None, [], []
         return [self.texts[seq] for seq in self.interactions[gone]]
+
+    def pop(self, origin: int, before: int | None) -> str:
+        """Take the last message of interaction *origin* back, and return it; if it is the only one, *before* opens."""
+        whole = self.interactions[origin]
+        seq = whole[-1]
+        self.open = origin
+        if len(whole) > 1:
+            whole.pop()
+            self.popped[self.next_page] = seq
+            self.next_page += 1
+        else:
+            self.undone.add(origin)
+            self.open = before
+        if self.open is not None:
+            self.turn = self.turns[self.open]
+            self.turns = {page: min(opened, self.turn) for page, opened in self.turns.items()}
+        self._ask_again()
+        return self.texts[seq]
 
     def erase(self, seqs: set[int]) -> None:
         """Let tombstones stand for *seqs*."""
@@ -118,10 +138,11 @@ class Model:
             fork.quotes = {seq: quoted for seq, quoted in self.quotes.items() if seq < head}
             fork.turns = {page: opened for page, opened in self.turns.items() if page < next_page}
             fork.undone = {page for page in self.undone if page < next_page}
+            fork.popped = {page: seq for page, seq in self.popped.items() if page < next_page}
             fork.blank = {page for page in self.blank if page < next_page}
             fork.erased = {seq for seq in self.erased if seq < head}
-            last = max(fork.interactions)
-            fork.open = None if last in fork.undone | fork.blank else last
+            left = fork.interactions.keys() - fork.undone - fork.blank
+            fork.open = max(left) if left and fork.turns[max(left)] == turn else None
             fork.next_page, fork.turn = next_page, turn
         fork.ops = {}
         fork._ask_again()

@@ -21,7 +21,7 @@ from memci.storage import FilesystemStorage
 from tests.door import open_context
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
-LIVES = {"EphemeralMachine": 70, "SQLiteMachine": 20, "FilesystemMachine": 20}
+LIVES = {"EphemeralMachine": 100, "SQLiteMachine": 16, "FilesystemMachine": 16}
 STEPS = settings(
     stateful_step_count=30,
     deadline=None,
@@ -42,6 +42,8 @@ REACHED = (
     "late results",
     "restores by pin",
     "undos",
+    "pops",
+    "pages open again",
     "open groups",
     "budget exceeded",
     "recalls by tool",

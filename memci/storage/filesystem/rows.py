@@ -130,7 +130,7 @@ def read_page(context: str, fields: Fields) -> PageRow:
         found = {"end": None} | {name: fields[key] for name, key in stored.items() if key in fields}
         found["state"] = PageState[fields["place"].upper()]
         if found.get("cut") is not None:
-            found["cut"] = (found["cut"][0], found["cut"][1])
+            found["cut"] = tuple(found["cut"])
         return PageRow(**found)
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise _strange(context, error) from error

@@ -1,4 +1,4 @@
--- From version 3 to 4: a row for each call of the model, and each list of tools once.
+-- From version 3 to 4: a row for each call of the model, and each list of tools once; pages with more than one cut.
 CREATE TABLE call (
     id INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL,
@@ -19,3 +19,4 @@ CREATE TABLE tools (
     text BLOB NOT NULL,
     PRIMARY KEY (nr, digest)
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE page ADD COLUMN more_cuts TEXT;

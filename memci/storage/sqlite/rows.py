@@ -117,12 +117,12 @@ def read_compaction(context: str, row: Row) -> CompactionRow:
 
 def read_page(context: str, row: Row) -> PageRow:
     """Return the page in *row*, or raise CorruptRecord."""
-    *columns, written = row
+    *columns, more, written = row
     key, first, end, turn, state, cut_first, cut_end, *use = columns
     index = key & MAX_PAGE
-    if not _matches(written, columns):
+    if not _matches(written, columns if more is None else [*columns, more]):
         raise CorruptRecord(context, first, f"page #{index} is not what was written")
-    cut = None if cut_first is None else (cut_first, cut_end)
+    cut = None if cut_first is None else (cut_first, cut_end, *orjson.loads(more or "[]"))
     return PageRow(index, first, end, turn, PageState(state), cut, *use)
 
 

@@ -62,7 +62,8 @@ CREATE TABLE page (
     archived_turn INTEGER,
     recall_count INTEGER NOT NULL,
     last_recalled_turn INTEGER,
-    crc INTEGER NOT NULL
+    crc INTEGER NOT NULL,
+    more_cuts TEXT
 ) STRICT;
 CREATE INDEX page_active ON page (id) WHERE place = 0;
 CREATE TABLE op (

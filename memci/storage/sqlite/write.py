@@ -51,8 +51,8 @@ _REPLACE_ENTRY = _INSERT_ENTRY.replace("INSERT", "REPLACE", 1)
 _REPLACE_VIEW = "REPLACE INTO view (id, tokens, clip, crc) VALUES (?, ?, ?, ?)"
 PAGE_COLUMNS = """
 id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
-crc"""
-_REPLACE_PAGE = f"REPLACE INTO page ({PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+more_cuts, crc"""
+_REPLACE_PAGE = f"REPLACE INTO page ({PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT_OP = """
 SELECT op_id, digest, first_seq, entries, op.crc FROM op JOIN context USING (nr) WHERE id = ? AND op_id = ?"""
 _INSERT_OP = "INSERT INTO op (nr, op_id, digest, first_seq, entries, crc) VALUES (?, ?, ?, ?, ?, ?)"
@@ -108,8 +108,9 @@ def compaction_columns(nr: int, row: CompactionRow) -> Row:
 def page_columns(nr: int, page: PageRow) -> Row:
     """Return the columns of *page* in context *nr*."""
     index, first, end, turn, state, cut, *use = page
-    columns = (nr << 32 | index, first, end, turn, int(state), *(cut or (None, None)), *use)
-    return *columns, crc(*columns)
+    small = (nr << 32 | index, first, end, turn, int(state), *(cut or (None, None))[:2], *use)
+    more = orjson.dumps(cut[2:]).decode() if cut and cut[2:] else None
+    return *small, more, crc(*small, *([more] if more else ()))
 
 
 def op_columns(nr: int, op: OpRow) -> Row:

@@ -103,7 +103,7 @@ class StorageConformance:
             PageRow(2, 4, None, 1, cut=(0, 9)),
             PageRow(3, 5, 6, 2, PageState.ARCHIVED, (5, 6), 2, 0, 0, 0),
             PageRow(4, 6, 7, 3, PageState.UNLOADED, None, 1, 8, 2**31, 9),
-            PageRow(5, 7, 7, 4, PageState.UNDONE),
+            PageRow(5, 7, 7, 4, PageState.UNDONE, (7, 8, 9, 9)),
         )
         assert isinstance(pair.store, Storage), "it has the methods of the protocol"
         pair.commit(Transition(0, record, compaction='{"blocks":["\U0001f600"]}'))

@@ -1,0 +1,197 @@
+"""Pop takes back the newest message: a call waits again, the page before opens again, and everybody agrees on it."""
+
+import asyncio
+
+import pytest
+
+from memci import AsyncContext, Context
+from memci.errors import InvalidSetting, OpenToolGroup, PageNotFound, Undone, WriteConflict
+from memci.history.export import exported
+from memci.history.import_ import imported
+from memci.memory import TieredMemory
+
+from .kit import again, call, calling, opened, result, store, turn
+
+
+def talked(storage, **given):
+    """A turn, and one with a call, its result and an answer."""
+    context = opened(storage, **given)
+    context.append_turn(*turn(0))
+    context.append_turn("Which train?", calling("c1"), result("c1", "the 9:15"), op_id="asked")
+    context.append_turn({"role": "assistant", "content": "At nine."}, op_id="answered")
+    return context
+
+
+def seen(context):
+    """All that a program sees of *context*."""
+    shown = context.render(strict=False)
+    return shown, [*context.messages()], [(page.index, page.where, page.turn, page.entries) for page in context.pages()]
+
+
+def test_a_retry_takes_back_item_by_item_and_goes_on(storage):
+    """What is left is as if the rest had never come, in a handle of now, one of later, a fork and an import."""
+    context = talked(storage)
+    before = [*context.messages()]
+
+    assert context.pop() == before[5]
+    assert context.pop() == before[4]
+    with pytest.raises(OpenToolGroup):
+        context.render()
+    context.append_turn(result("c1", "the 10:15"))
+    context.append_turn({"role": "assistant", "content": "At ten."})
+    assert context.pop()["content"] == "At ten."
+    context.append_turn({"role": "assistant", "content": "At ten, from platform 3."})
+
+    assert [message["content"] for message in context.messages()][3:] == [None, "the 10:15", "At ten, from platform 3."]
+    assert context.render()[-2:] == [*context.messages()][-2:]
+    assert context.sync([*context.messages()]) == []
+    assert context.verify() == []
+    assert context.recall_page(2) == [*context.messages()][2:]
+    with pytest.raises(Undone):
+        context.recall_page(2, entry=3)
+    for op_id, message in (("asked", before[2:5]), ("answered", before[5:])):
+        with pytest.raises(Undone):
+            context.append_turn(*message, op_id=op_id)
+        assert context.known(op_id)
+    with context.fork("bob") as fork, again(storage) as later:
+        imported(storage, exported(storage, "alice"), id="carol")
+        with again(storage, id="carol") as copy:
+            assert seen(fork) == seen(later) == seen(copy) == seen(context)
+        fork.pop()
+        assert [*later.messages()] == [*context.messages()]
+
+
+def test_a_message_that_opened_a_page_opens_the_one_before_again(storage):
+    """What comes next goes on there; turns count what is left, and the past shows nothing of it."""
+    context = talked(storage)
+    for _ in range(4):
+        context.pop()
+
+    assert (context.report().turn, [page.where for page in context.pages()][:2]) == (0, ["open", "undone"])
+    context.append_turn({"role": "assistant", "content": "More."})
+    context.append_turn(*turn(7))
+    assert [page.turn for page in context.pages() if page.where in ("open", "active")] == [0, 1]
+    for handle in (context, again(storage)):
+        with Context.view(storage, "alice", at=0) as then, handle:
+            assert [*then.messages()] == [*handle.messages()][:3] == then.render()[1:]
+            assert then.verify() == []
+    with again(storage) as context:
+        taken = [context.pop() for _ in range(5)]
+        assert [message["role"] for message in taken] == ["assistant", "user", "assistant", "assistant", "user"]
+        with pytest.raises(PageNotFound):
+            context.pop()
+        context.append_turn(*turn(9))
+        assert [*context.messages()] == [*turn(9)] and context.verify() == []
+
+
+def test_a_pop_behind_an_undo_opens_what_the_undo_left(storage):
+    """Undo closes the page before; pop opens it, and another undo takes what is left of it."""
+    context = talked(storage)
+    context.undo()
+    assert context.pop() == turn(0)[1]
+    context.append_turn({"role": "assistant", "content": "Another answer."})
+    context.append_turn("And?")
+    with Context.view(storage, "alice", at=0) as then:
+        assert [each["content"] for each in then.messages()] == [turn(0)[0]["content"], "Another answer."]
+    assert [each["content"] for each in context.undo()] == ["And?"]
+    assert [each["content"] for each in context.undo()] == [turn(0)[0]["content"], "Another answer."]
+
+
+def test_what_was_archived_is_no_message_to_take_back(storage):
+    """The newest message that is archived is refused, and nothing has changed; pops around a split are kept apart."""
+    context = opened(storage, window=700, notice=False)
+    context.append_turn("Do it all.")
+    for number in range(12):
+        context.append_turn(calling(f"c{number}"), result(f"c{number}", f"{number} " + "word " * 40))
+        if number % 2:
+            context.append_turn({"role": "assistant", "content": "wrong"})
+            assert context.pop()["content"] == "wrong"
+    parts = [page for page in context.pages() if page.continues == 1 and page.where != "undone"]
+    assert parts and any(page.entries % 2 == 0 for page in parts)
+    assert context.verify() == []
+    standing = [*context.messages()]
+    assert len(standing) == 25 and [*again(storage).messages()] == standing
+    split = [each for page in parts for each in context.recall_page(page.index)]
+    assert split == standing[1 : 1 + len(split)]
+
+    with pytest.raises(InvalidSetting, match="undo"):
+        for _ in range(25):
+            context.pop()
+    assert context.verify() == []
+    assert context.undo()[0]["content"] == "Do it all."
+
+
+def test_another_writer_is_a_conflict_and_a_handle_for_reading_refuses(storage):
+    """Of two that pop, the second has to look again: no message is taken back by mistake."""
+    ours, theirs = talked(storage), again(storage)
+    ours.pop()
+    with pytest.raises(WriteConflict):
+        theirs.pop()
+    theirs.refresh()
+    assert theirs.pop()["content"] == "the 9:15"
+    with Context.view(storage, "alice") as reader, pytest.raises(OSError, match="reading only"):
+        reader.pop()
+
+
+@pytest.mark.parametrize("kind", ["ram", "sqlite"])
+def test_the_memory_forgets_what_it_was_given(kind, tmp_path):
+    """A page that is open again is not found as it was; when it closes, what is left of it is found."""
+    storage = store(kind, tmp_path)
+    with opened(storage, memory=TieredMemory(storage, owner="alice")) as context:
+        context.append_turn("Where is the zebra?", {"role": "assistant", "content": "In the quagmire."})
+        context.append_turn("And the okapi?")
+        context.flush()
+        with opened(storage, id="bob", owner="alice", memory=context.memory) as other:
+            assert other.search_memory("quagmire").pages
+            context.pop()
+            context.pop()
+            context.flush()
+            assert not other.search_memory("quagmire zebra").pages
+            context.append_turn({"role": "assistant", "content": "In the savannah."})
+            context.append_turn("Thanks.")
+            context.flush()
+            found = other.search_memory("savannah").pages
+            assert (found[0].context, found[0].index, found[0].text) == ("alice", 1, "In the savannah.")
+            assert "quagmire" not in str(found) and "okapi" not in str(found)
+
+
+def test_a_fork_keeps_what_its_parent_takes_back(storage):
+    """Entries are shared, and each says for itself which of them it took back."""
+    context = talked(storage)
+    fork = context.fork("bob")
+    context.pop()
+    fork.append_turn("Thanks.")
+    context.append_turn("No.")
+    assert [each["content"] for each in fork.messages()][-2:] == ["At nine.", "Thanks."]
+    assert [each["content"] for each in context.messages()][-2:] == ["the 9:15", "No."]
+    assert fork.verify() == context.verify() == []
+
+
+def test_an_awaited_context_pops():
+    """The same call, awaited."""
+
+    async def run():
+        async with AsyncContext(opened()) as context:
+            await context.append_turn(*turn(0))
+            return await context.pop()
+
+    assert asyncio.run(run()) == turn(0)[1]
+
+
+def test_what_was_taken_back_and_erased_then_stays_taken_back():
+    """An erasure that spreads to a popped answer counts no page twice, and a list without it is no other one."""
+    context = opened()
+    context.append_turn("Where is the zebra?", {"role": "assistant", "content": "In the quagmire."})
+    recall = calling(call("r1", "recall_page", {"index": 1}))
+    context.append_turn("Look.", recall)
+    context.archive(keep=0)
+    listed = [*context.messages()]
+    context.append_turn(*context.answers(recall))
+    assert "quagmire" in context.pop()["content"]
+
+    context.erase(1)
+
+    assert "quagmire" not in "".join(context.export())
+    assert (context.report().pages["undone"], context.report().pages["erased"]) == (1, 1)
+    assert min(context.report().pages.values()) == 0 and context.verify() == []
+    assert context.sync(listed) == []

@@ -21,9 +21,9 @@ from ..text.summarize import Summary
 
 Tier = Literal["observed", "short", "mid", "evicted"]
 
-Source = Literal["words", "episode", "standing", "time"]
-"""how a message was found: by its words or vectors; with its episode; since it has a lasting instruction, and the query
-is a request; since it lies between others in time, and the query wants an order"""
+Source = Literal["words", "standing", "time"]
+"""how a message was found: by its words or vectors; since it has a lasting instruction, and the query is a request;
+since it lies between others in time, and the query wants an order"""
 
 StatementKind = Literal["event", "day", "conversation", "profile", "strategy"]
 
@@ -79,7 +79,7 @@ class FoundPage:
     entry: int
     """the ordinal of the message in its page"""
     score: float
-    """from 0 to 1, comparable between the pages of one answer"""
+    """how likely it answers, from 0 to 1: of a hundred with 0.8, about eighty do"""
     text: str
     """the piece of it that fits best, exact"""
     role: str

@@ -96,11 +96,6 @@ class Tiers:
             self.vectors = VectorIndex(len(vector))
         self.vectors.add([id], vector[None, :])
 
-    def warmth(self, page: int, now: float) -> float:
-        """Return the lifetime heat of the episode of *page* (its id), 0 if it is in none."""
-        episode = self.episodes.get(self.episode_of.get(page, 0))
-        return 0.0 if episode is None else episode.warmth.lifetime(now)
-
     def knows(self, about: str) -> Knowledge:
         """Return the list of what is known about the user, or the assistant."""
         return self.user if about == "user" else self.assistant

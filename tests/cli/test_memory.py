@@ -244,7 +244,7 @@ def test_search_when_days_are_given(told, store):
 
 
 def test_search_when_the_store_is_a_folder(run, told, untold, tmp_path):
-    """A folder of plain files is searched like a file, and says what waits before it is consolidated."""
+    """A folder of plain files is searched like a file, and pages that wait are found before it is consolidated."""
     path = tmp_path / "agents"
     with closing(SQLiteStorage(untold)) as source, closing(FilesystemStorage(path)) as target:
         imported(target, exported(source, "alice"))
@@ -252,8 +252,8 @@ def test_search_when_the_store_is_a_folder(run, told, untold, tmp_path):
     before = run("search", path, "绿茶")
     run("consolidate", path)
 
-    assert "nothing was found for '绿茶'" in before.stdout
-    assert "49 pages are not searchable" in before.stdout
+    assert "绿茶" in before.stdout and "nothing was found" not in before.stdout
+    assert "not searchable" not in before.stdout
     for query, talk in (("绿茶", 2), ("violin", 1)):
         wanted = pages_of(talk, 50)
         found = told("search", path, query, "-k", 2 * len(wanted))["pages"]

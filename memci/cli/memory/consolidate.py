@@ -126,7 +126,7 @@ def _feed_all(
         for record in records:
             done(record.id, 0)
             memory = memories[record.owner]
-            problem = _feed(storage, record.id, memory)
+            problem = feed(storage, record.id, memory)
             left = waiting(memory, record.id)
             fed.append(FedContext(record.id, record.owner, max(0, waits[record.id] - left), left, problem))
             done(record.id, waits[record.id])
@@ -142,7 +142,7 @@ def _finish(memory: TieredMemory) -> None:
         memory.maintain()
 
 
-def _feed(storage: Storage, context: str, memory: TieredMemory) -> str:
+def feed(storage: Storage, context: str, memory: TieredMemory) -> str:
     """Feed *memory* the pages of *context*, and return what went wrong, "" if nothing did.
 
     `Context.flush` would commit a cursor to the context, and its writer would get a `WriteConflict` for it.
@@ -150,9 +150,9 @@ def _feed(storage: Storage, context: str, memory: TieredMemory) -> str:
     try:
         for _ in range(ATTEMPTS):
             window = loaded(storage, OpenRequest(context, read_only=True, searchable=True)).window
-            feed = MemoryFeed(storage, window, memory)
-            feed.retry()
-            while feed.send(BATCH if memory.has_model else _ALL) and memory.has_model:
+            pages = MemoryFeed(storage, window, memory)
+            pages.retry()
+            while pages.send(BATCH if memory.has_model else _ALL) and memory.has_model:
                 _finish(memory)
             if storage.revision(context) == window.record.revision:  # else a page may have been undone meanwhile
                 break

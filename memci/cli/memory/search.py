@@ -4,13 +4,17 @@
        What does the flight on day 12 cost?
     known of the user …
 
-It does not count as use, unless --count is given. This module knows nothing of how things are found.
+It does not count as use, unless --count is given. Pages that the memory was not fed yet are found as well: a copy of
+the memory is fed all pages of the owner then, and deleted behind the search. This module knows nothing of how things
+are found.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from rich.console import Group, RenderableType
@@ -21,12 +25,14 @@ from ...context.context import Context
 from ...errors import InvalidSetting
 from ...memory import TieredMemory
 from ...memory.backend import Fact, FoundPage, Recollection
+from ...storage import Storage
 from ...text.language.terms import query_terms, terms
 from ...tools.search_memory import timestamp
 from ..app import CONTEXT, Json, Store, Str, command
 from ..output import terminal, visible
 from ..stores import open_store
 from ..tables import cell
+from .consolidate import feed
 from .inspect import choose_owner, waiting_pages
 from .tables import day, indented, page_name
 
@@ -58,19 +64,32 @@ def run_search(
     if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
     first, last = timestamp(since, "--since"), timestamp(until, "--until", ends=True)
-    with open_store(store, write=count) as storage:
+    with ExitStack() as stack:
+        storage = stack.enter_context(open_store(store, write=count))
         name = choose_owner(storage, store, context=context, owner=owner)
-        with closing(TieredMemory(storage, owner=name, read_only=not count)) as memory:
-            if context is None:
-                found = memory.search(query, k=k, since=first, until=last)
-            else:
-                with Context.view(storage, context, memory=memory) as opened:
-                    found = opened.search_memory(query, k=k, since=first, until=last)
-            found = replace(found, pending=waiting_pages(storage, memory))
+        memory = _memory(stack, storage, name, count=count)
+        if context is None:
+            found = memory.search(query, k=k, since=first, until=last)
+        else:
+            opened = stack.enter_context(Context.view(storage, context, memory=memory))
+            found = opened.search_memory(query, k=k, since=first, until=last)
+        found = replace(found, pending=waiting_pages(storage, memory))
     if output.json:
         output.print_json({"store": store, "owner": name, "context": context, **asdict(found)})
     else:
         output.console.print(found_lines(found, context))
+
+
+def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> TieredMemory:
+    """Return the memory of *owner*; if pages wait for it, and none may be fed, a copy that was fed all of them."""
+    memory = stack.enter_context(closing(TieredMemory(storage, owner=owner, read_only=not count)))
+    if count or not waiting_pages(storage, memory):
+        return memory
+    path = Path(stack.enter_context(TemporaryDirectory(prefix="memci-"))) / "memory.db"
+    memory = stack.enter_context(closing(TieredMemory(storage, owner=owner, path=path)))
+    for record in [each for each in storage.contexts() if each.owner == owner]:
+        feed(storage, record.id, memory)
+    return memory
 
 
 def found_lines(found: Recollection, context: str | None) -> RenderableType:

@@ -160,11 +160,6 @@ class PageTable(OwnerTable):
         """Return the pages of the short-term queue, the oldest first. O(pages returned)."""
         return self._store.read_column(_QUEUE, self._owner.name, SHORT, most)
 
-    def vectors(self, episode: int, model: str) -> list[tuple[int, Vector]]:
-        """Return the vectors that *model* made of the pages of an episode, with the ids of the pages."""
-        rows = self._store.read_rows(_VECTORS, episode, model)
-        return [(id_, vector) for id_, row in rows if (vector := unpacked(row)) is not None]
-
     def into_tier(self, page: int, title: str, keywords: Sequence[str], model: str, vector: Vector | None) -> None:
         """Move a page from the queue into the middle tier, with its title, keywords and vector."""
         self._store.execute(
@@ -332,9 +327,6 @@ SELECT g.id, g.summary, g.keywords, v.vector, g.chain, g.at FROM memory_page AS 
 LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 """
 _LAST = _EXTRACT + "JOIN memory_owner AS o ON o.last = g.id WHERE o.nr = ?"
 _EXTRACTS = _EXTRACT + "JOIN memory_evidence AS e ON e.page = g.id WHERE e.item = ? ORDER BY g.context, g.page"
-_VECTORS = """
-SELECT v.page, v.vector FROM memory_page AS g JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0
-WHERE g.episode = ? AND v.model = ?"""
 _COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"
 _NEW = """
 SELECT g.id, g.analyzed & ?, g.at FROM memory_owner AS o JOIN memory_page AS g ON g.owner = o.nr

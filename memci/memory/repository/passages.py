@@ -83,6 +83,18 @@ class PassageTable(OwnerTable):
         """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
         return self._store.read_column(_HAVING, self._own(term))
 
+    def spelled(self, terms: Iterable[str]) -> list[str]:
+        """Return those of *terms* that any passage has. O(terms)."""
+        own = self._own("")
+        found = self._store.read_column(_SPELLED, json.dumps([own + each for each in terms]))
+        return [term.removeprefix(own) for term in found]
+
+    def beginning(self, start: str, most: int) -> list[str]:
+        """Return up to *most* terms of passages that begin with *start*."""
+        own = self._own("")
+        found = self._store.read_column(_BEGINNING, own + start, f"{own}{start}\U0010ffff", most)
+        return [term.removeprefix(own) for term in found]
+
     def find(self, ids: Sequence[int]) -> dict[int, FoundPassage]:
         """Return the passages with *ids*, without those that are gone."""
         return {row[0]: FoundPassage(*row) for row in self._store.read_rows(_FIND, json.dumps(ids))}
@@ -112,6 +124,8 @@ _ALL = """
 SELECT s.id, g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.flags
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
 WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
+_SPELLED = "SELECT DISTINCT term FROM memory_postings WHERE term IN (SELECT value FROM json_each(?))"
+_BEGINNING = "SELECT DISTINCT term FROM memory_postings WHERE term >= ? AND term < ? LIMIT ?"
 _ADD = "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _KINDS = 2**40
 # Rows of memory_words from there on have what else a passage is found by: its id and the kind, times 2**40.

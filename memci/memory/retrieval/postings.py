@@ -7,7 +7,8 @@ it is read again. This module knows nothing of scores.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,16 @@ from .vectors import Positions
 
 MOST_POSTINGS = 4_000_000
 """postings of one owner that stay in RAM, at most"""
+
+_BEGINNING = 7
+"""characters of an identifier by which it is found, at least"""
+_SPELLED = 5
+"""letters of a word that may be misspelled, at least"""
+_SIMILAR = 20
+"""identifiers with the same beginning, at most"""
+_RARE = 5
+"""passages that have a rare word, at most, or a hundredth of all"""
+_NONE: Integers = np.zeros(0, np.int64)
 
 Posting = tuple[Integers, Integers]
 """the positions of the passages that have a term, ascending, and how often each has it"""
@@ -49,7 +60,7 @@ class WordIndex:
         """Return which passages have each of *terms*. O(their postings), the first time."""
         if self._kept > MOST_POSTINGS:
             self._known, self._more, self._kept = {}, {}, 0
-        return {term: self._of(term) for term in terms}
+        return {term: self._of(term) if self._of(term)[0].size else self._like(term) for term in terms}
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
         """Add passages that were just stored: their *ids*, and the terms of each. O(terms)."""
@@ -76,6 +87,22 @@ class WordIndex:
             known = self._known[term] = np.append(known[0], positions), np.append(known[1], times)
         return known
 
+    def _like(self, term: str) -> Posting:
+        """Return the postings of the terms that *term*, which no passage has, may stand for.
+
+        They are those that begin with an identifier of which only the beginning was given, or rare words that are
+        spelled with one letter more, less, another or in another place.
+        """
+        known: list[str] = []
+        if any(map(str.isdigit, term)):
+            known = self._table.beginning(term, _SIMILAR) if len(term) >= _BEGINNING else []
+        elif term.isascii() and len(term) >= _SPELLED:
+            known = self._table.spelled(_misspelled(term))
+        like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.ids) // 100)]
+        positions, where = np.unique(np.concatenate([_NONE, *(each[0] for each in like)]), return_inverse=True)
+        times = np.concatenate([_NONE, *(each[1] for each in like)])
+        return positions, np.bincount(where, times, len(positions)).astype(np.int64)
+
     def _read(self, term: str) -> Posting:
         ids, times = np.unique(np.array(self._table.having(term), np.int64), return_counts=True)
         if self._positions is None:
@@ -83,6 +110,17 @@ class WordIndex:
         positions = self._positions.of(ids)
         order = np.argsort(positions)[np.count_nonzero(positions < 0) :]
         return positions[order], times.astype(np.int64)[order]
+
+
+def _misspelled(word: str) -> Iterator[str]:
+    """Yield what *word* may be with one letter less, exchanged, another or more. O(letters)."""
+    for at in range(len(word) + 1):
+        start, end = word[:at], word[at:]
+        yield from (start + letter + end for letter in ascii_lowercase)
+        if end:
+            yield start + end[1:]
+            yield from (start + letter + end[1:] for letter in ascii_lowercase)
+            yield start + end[1:2] + end[:1] + end[2:]
 
 
 def stored(

@@ -1,8 +1,8 @@
-"""Retrieval: what a memory answers to a question. Passages by their words and vectors, pages of near episodes, facts.
+"""Retrieval: what a memory answers to a question. Messages by their words and vectors, lasting instructions, facts.
 
     question ──▶ words ─────┐
-             ──▶ vectors ───┼─▶ passages, best first ──▶ pages, in a budget ──▶ counted as visited
-             ──▶ episodes ──┘   (they add pages that words miss, and break ties; they hide nothing)
+             ──▶ vectors ───┼─▶ passages, best first ──▶ messages, in a budget ──▶ counted as visited
+             ──▶ its form ──┘   (a request gets lasting instructions, a list in order what was said over time)
 
 The text of a passage is read from its page in the page store, so that what is shown is exact. This module knows nothing
 of how a score comes about.
@@ -11,7 +11,6 @@ of how a score comes about.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from ...errors import EmbeddingFailed, StorageBusy, StorageFull, StorageReadOnly
 from ...messages import Message
 from ...text.language.instructions import instructions
 from ..backend import FoundPage, Recollection, Source, Tier
-from ..owner import Owner, Session
+from ..owner import Session
 from ..repository.page_source import page_reader
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
@@ -30,13 +29,9 @@ from .embedders import Embedder, embedded
 from .knowledge import concepts, known, statements, visit
 from .layout import ROLES, Floats, Integers
 from .passages import entry_text
-from .ranking import Query, rank
+from .ranking import Query, certainty, rank
 from .vectors import VectorIndex
 
-EPISODES = 5
-"""episodes whose pages a search looks at (the paper's m)"""
-LEAST = 0.1
-"""cosine from which an episode, or a page of one, is near (the paper's released code)"""
 _DEPTH = 32
 """passages that a search looks at, at most, for each page that is asked for"""
 _AT_ONCE = 32
@@ -49,6 +44,8 @@ _MISSES = 32
 """passages in a row that did not fit, after which no more are tried"""
 _ECHO = 0.5
 """the share of a message's best score from which another piece of it is shown, too"""
+_RIVALS = 10
+"""messages that each is compared with, to say how sure it is"""
 _MOST = 64
 """pieces of a message that are shown, at most"""
 
@@ -79,8 +76,8 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     if not owner.nr or not len(owner.index.layout):
         return Recollection(request.query, retrieved_at=now)
     query = Query.of(request.query)
-    scores, allowed, near = _scores(session, request, query)
-    pages = _pages(session, request, query, scores, allowed, near, now)
+    scores, allowed = _scores(session, request, query)
+    pages = _pages(session, request, query, scores, allowed)
     found = {(page.context, page.index): page.at for page in pages}
     facts = {about: known(owner, request.query, about) for about in ("user", "assistant")}
     if counts:
@@ -101,23 +98,13 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     )
 
 
-def _scores(session: Session, request: RetrievalRequest, query: Query) -> tuple[Floats, Allowed, set[int]]:
-    """Return a score per passage, which of them may be found at all, and pages (ids) near the query by their episode.
-
-    What may not be found has the score 0.
-    """
+def _scores(session: Session, request: RetrievalRequest, query: Query) -> tuple[Floats, Allowed]:
+    """Return a score per passage, 0 for one that may not be found, and which of them may be found."""
     owner, embedder, index = session.owner, session.embedder, session.owner.index
-    vector = cache(lambda: _vector(embedder, request.query))  # made when it is first needed
-    vectors = _cosines(session, vector()) if embedder.semantic else None
+    vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
     postings = index.postings((*query.terms, *query.dates))
     scores = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns
-    words_suffice = not embedder.semantic and len(np.unique(at.page[scores > 0])) >= request.k
-    near = {} if words_suffice else _near_pages(session, vector, 2 * request.k)
-    for page, cosine in near.items():
-        own = at.page == page
-        if own.any() and not scores[own].any():
-            scores[np.flatnonzero(own)[0]] = LEAST * cosine
     allowed = np.ones(len(scores), bool)
     if request.since is not None:
         allowed &= at.at >= request.since
@@ -129,7 +116,7 @@ def _scores(session: Session, request: RetrievalRequest, query: Query) -> tuple[
     if excluded := [id_ for each in by_context.items() for id_ in owner.pages.ids(*each)]:
         allowed &= ~np.isin(at.page, excluded)
     scores[~allowed] = 0
-    return scores, allowed, set(near)
+    return scores, allowed
 
 
 def _vector(embedder: Embedder, query: str) -> Floats:
@@ -157,59 +144,41 @@ def _cosines(session: Session, vector: Floats) -> Floats | None:
     return owner.passage_vectors.scores(vector, owner.index.ids, missing=float("nan"))
 
 
-def _near_pages(session: Session, question: Callable[[], Floats], most: int) -> dict[int, float]:
-    """Return up to *most* pages (their ids) of the nearest episodes that are near themselves, with their cosine."""
-    index = session.owner.tiers.vectors
-    if index is None or index.dimension != session.embedder.dimension or not (vector := question()).any():
-        return {}
-    found: dict[int, float] = {}
-    for episode, nearness in zip(*index.search(vector, EPISODES), strict=True):
-        if nearness < LEAST:
-            break
-        for page, own in session.owner.pages.vectors(int(episode), session.embedder.name):
-            cosine = float(own @ vector)
-            if cosine >= LEAST:
-                found[page] = cosine
-    return dict(sorted(found.items(), key=lambda each: -each[1])[:most])
-
-
 def _pages(
     session: Session,
     request: RetrievalRequest,
     query: Query,
     scores: Floats,
     allowed: Allowed,
-    near: set[int],
-    now: float,
 ) -> list[FoundPage]:
     """Return the messages that are found, best first; before them the lasting instructions that a request gets."""
     layout, weights = session.owner.index.layout, session.weights
     at = layout.columns
-    answer = _Answer(session, request, query, scores, near)
+    answer = _Answer(session, request, query, scores)
     if query.form == "request" and weights.clauses:
         standing = np.flatnonzero(allowed & (at.standing > 0))
         fitting = standing[np.lexsort((-standing, -scores[standing]))]
         answer.add(fitting[: weights.clauses].tolist(), "standing")
-    best = _best_first(session.owner, at.page, scores, request.k, now)
+    best = _best_first(scores, request.k)
+    answer.rivals(best)
     answer.add(best)
     if request.budget is not None and weights.listing and query.lists_own(layout):
         first = allowed & (at.role == ROLES["user"]) & (at.part == 0)
         answer.add(_evenly(np.flatnonzero(first)), "time")
-    return list(answer.found.values())
+    return [replace(page, score=answer.certainty(page.score)) for page in answer.found.values()]
 
 
 class _Answer:
     """What is found: at most k messages, within a budget of tokens."""
 
-    def __init__(
-        self, session: Session, request: RetrievalRequest, query: Query, scores: Floats, near: set[int]
-    ) -> None:
+    def __init__(self, session: Session, request: RetrievalRequest, query: Query, scores: Floats) -> None:
         self.found: dict[tuple[int, int], FoundPage] = {}
         """by page (its id) and entry"""
-        self._session, self._scores, self._near = session, scores, near
+        self._session, self._scores = session, scores
         self._columns = session.owner.index.layout.columns
         self._most, self._left, self._missed = request.k, request.budget, 0
         self._shown: set[int] = set()
+        self._rivals: list[float] = []
         pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
         self._pieces = 1 if query.form == "order" else pieces
         self._read = page_reader(session.storage)
@@ -221,6 +190,20 @@ class _Answer:
                 return
             if self._wanted(position) and (source == "standing" or not self._too_wide(passage)):
                 self._take(position, passage, source)
+
+    def rivals(self, positions: Sequence[int]) -> None:
+        """Compare what is found with the messages of *positions*, best first."""
+        at = self._columns
+        messages: dict[tuple[int, int], float] = {}
+        for each in positions:
+            messages.setdefault((int(at.page[each]), int(at.entry[each])), float(self._scores[each]))
+            if len(messages) == _RIVALS:
+                break
+        self._rivals = [*messages.values()]
+
+    def certainty(self, score: float) -> float:
+        """Return how likely a message of this *score* answers."""
+        return certainty(score, self._rivals)
 
     def _wanted(self, position: int) -> bool:
         if position in self._shown:
@@ -254,8 +237,7 @@ class _Answer:
         if known := self.found.get(key := (page, passage.entry)):
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
-        weak = source == "words" and page in self._near and shown.score <= LEAST
-        self.found[key] = replace(shown, source="episode" if weak else source)
+        self.found[key] = replace(shown, source=source)
         self._most += source == "standing"  # they are beside the k that are asked for
 
 
@@ -275,21 +257,12 @@ def _evenly(positions: Integers) -> list[int]:
     return [int(positions[each]) for each in order]
 
 
-def _best_first(owner: Owner, page_of: Integers, scores: Floats, k: int, now: float) -> list[int]:
-    """Return positions by score; of equal ones that of the warmer episode first, then the earlier one."""
+def _best_first(scores: Floats, k: int) -> list[int]:
+    """Return positions by score; of equal ones the earlier first."""
     good = np.flatnonzero(scores > 0)
     if len(good) > (most := _DEPTH * min(k, 64)):
         good = good[np.argpartition(-scores[good], most)[:most]]
-    rounded = np.round(scores[good], 5)
-    _, group, sizes = np.unique(rounded, return_inverse=True, return_counts=True)
-    coldness = np.zeros(len(good))
-    warmths: dict[int, float] = {}
-    for tied in np.flatnonzero(sizes[group] > 1).tolist():
-        page = int(page_of[good[tied]])
-        if page not in warmths:
-            warmths[page] = owner.tiers.warmth(page, now)
-        coldness[tied] = -warmths[page]
-    return list(good[np.lexsort((good, coldness, -rounded))].tolist())
+    return list(good[np.lexsort((good, -np.round(scores[good], 5)))].tolist())
 
 
 def _passages(

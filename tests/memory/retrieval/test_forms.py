@@ -1,0 +1,102 @@
+"""What a search answers to each form of a question, how sure it is, and what it makes of words that nobody said."""
+
+import pytest
+from machine_kit import keeping
+
+from memci.memory import TieredMemory
+from memci.memory.retrieval.ranking import certainty
+from memci.storage import EphemeralStorage
+from memci.testing.memory.pages import told
+
+LONG = " ".join(f"The {word} of it matters here in the long run." for word in ("alpha", "beta", "gamma", "delta"))
+
+
+@pytest.fixture
+def chat():
+    """A memory of thirty pages: short messages by a user, long answers by an assistant; three have an instruction."""
+    memory = TieredMemory(EphemeralStorage(), owner="ada", counter=lambda text: len(text.split()))
+    says = {
+        4: "Always show code in Python when I ask about sorting.",
+        9: "I prefer short answers. And by the way, how is the garden?",
+        20: "Never use abbreviations in letters, please.",
+    }
+    for index in range(1, 31):
+        page = told(
+            index, says.get(index, f"We now work on topic{index:02} of the harvest."), f"topic{index:02}: {LONG}"
+        )
+        keeping(memory.session.storage)(page)
+        memory.observe(page)
+    return memory
+
+
+def test_request_gets_the_lasting_instructions_beside_what_is_found(chat):
+    """Those that fit best come first, only the clause of each, exact; a question for a fact gets none."""
+    pages = chat.search("Can you show me how to do the sorting of topic03?", k=2).pages
+
+    standing = [page for page in pages if page.source == "standing"]
+    assert pages[: len(standing)] == tuple(standing) and len(pages) == len(standing) + 2
+    assert standing[0].text == "Always show code in Python when I ask about sorting."
+    assert {page.index for page in standing} == {4, 9, 20}
+    assert next(page.text for page in standing if page.index == 9).startswith("I prefer short answers")
+    assert all("garden" not in page.text for page in standing)
+    assert all(page.source == "words" for page in chat.search("What did we say about sorting?", k=5).pages)
+
+
+def test_request_within_a_budget_gets_what_fits(chat):
+    """The clauses count as well, and none of a page that stands in the window, or is out of the time."""
+    pages = chat.search("Can you help me with the sorting?", k=9, budget=12, exclude=[("alice", 9)]).pages
+
+    assert sum(len(page.text.split()) for page in pages) <= 12
+    assert 9 not in {page.index for page in pages}
+    assert not chat.search("Can you help me with the sorting?", k=9, since=1.0).pages
+
+
+def test_list_in_order_is_what_the_user_said_over_time(chat):
+    """Only the user's messages are found, and others fill what is left of the budget, about evenly over time."""
+    pages = chat.search("In what order did I bring up topic07 and topic21?", k=100, budget=80).pages
+
+    assert {page.role for page in pages} == {"user"}
+    assert {page.index for page in pages[:2]} == {7, 21}
+    filled = sorted(page.index for page in pages if page.source == "time")
+    assert len(filled) > 5 and filled[0] < 6 and filled[-1] > 24
+    assert all(page.source == "words" for page in chat.search("When was topic07?", k=100, budget=80).pages)
+
+
+def test_user_is_found_before_a_long_answer_with_the_same_words(chat):
+    """Who asks what was said means what they said themselves, unless they ask for the assistant's answer."""
+    assert [page.role for page in chat.search("topic13", k=2).pages] == ["user", "assistant"]
+    assert chat.search("What did you tell me of topic13 alpha beta gamma?", k=1).pages[0].role == "assistant"
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("the accommodation in Bergen", "acommodation"),
+        ("a letter from Svetlana", "Svetlan"),
+        ("commit 4f3c2a9be1d0 broke it", "4f3c2a9"),
+        ("ticket PRX-2024-00817 is open", "prx-2024-0"),
+    ],
+)
+def test_word_that_nobody_said_stands_for_one_that_is_spelled_alike(chat, said, asked):
+    """One letter more, less or another in a rare word; the beginning of an identifier."""
+    page = told(31, said)
+    keeping(chat.session.storage)(page)
+    chat.observe(page)
+
+    assert chat.search(asked, k=1).pages[0].index == 31
+
+
+def test_common_word_is_no_misspelling(chat):
+    """A word that many pages have is not taken for one that is spelled alike."""
+    assert not chat.search("harves", k=3).pages
+
+
+def test_score_grows_with_how_far_a_message_stands_out():
+    """Of equal scores, the one without rivals is surer; a better score is never less sure than a worse one."""
+    crowd = [0.6] * 10
+
+    assert certainty(0.6, [0.6, 0.1, *[0.05] * 8]) > 0.7
+    assert certainty(0.6, crowd) < 0.3
+    assert certainty(0.0, crowd) < 0.1
+    sure = [certainty(score / 20, [0.9, 0.8, *[0.2] * 8]) for score in range(19)]
+    assert sure == sorted(sure)

@@ -8,7 +8,7 @@ from memci.memory.retrieval.ranking import certainty
 from memci.storage import EphemeralStorage
 from memci.testing.memory.pages import told
 
-LONG = " ".join(f"The {word} of it matters here in the long run." for word in ("alpha", "beta", "gamma", "delta"))
+LONG = " ".join(f"The {word} of it matters here in the long run." for word in ("alpha", "beta", "gamma", "delta") * 6)
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ _EARLIER_ANTHROPIC = re.compile(
     r"claude-(?:instant|v?[123](?!\d)|(?:opus|sonnet|haiku)-4(?:$|[-.](?:[0-6](?!\d)|\d{6,})|[-@:](?:latest|\d{6,})))"
 )
 
+_BREAKPOINTS = re.compile(r"gpt-(?:5\.(?:[6-9]|[1-9]\d)|[6-9]|[1-9]\d)(?!\d)")
 _NO_CHAT = re.compile(r"audio|embedding|image|live|realtime|transcribe|tts|vision")
 """models for something else than text, whose windows are smaller"""
 _WINDOWS = tuple(
@@ -172,6 +173,25 @@ def pricing_of(model: str | None) -> CachePricing:
     return next((pricing for pattern, pricing in _PRICINGS if pattern.match(name)), CachePricing())
 
 
+_TOOLS_PROMPTS = tuple(
+    (re.compile(pattern), tokens)
+    for pattern, tokens in (
+        (r".*claude-opus-4[-.]8(?!\d)", 410),
+        (r".*claude-sonnet-5(?!\d)", 474),
+        (r".*claude-(?:opus|sonnet|haiku)-4[-.][56](?!\d)", 589),
+        (r".*claude-(?:opus|sonnet)-4(?:$|[-.@:](?:[01](?!\d)|\d{6,}|latest))", 346),
+        (r".*claude-3-opus", 530),
+        (r".*claude-(?:instant|v?[123](?!\d))", 346),
+        (r".*claude", 804),
+        (r".*gemini", 0),
+        (r"", 130),
+    )
+)
+"""What the use of tools adds to a request, beside their schemas: the first pattern that a name begins with decides.
+Anthropic's "Tool use" has a number for each model and for each `tool_choice`: the larger one, and the largest of all
+for a model that is not listed. Google names none. For others, the text that Qwen's chat template puts around a list."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """What is known of one model."""
@@ -188,7 +208,7 @@ class ModelFacts:
     typed_tools: int | None
     """tokens for each function where functions are written out as types (OpenAI); None: the model reads them as JSON"""
     tools_prompt: int
-    """tokens that the use of tools adds to the system prompt"""
+    """tokens that the use of tools adds to the system prompt, whichever tool may be chosen"""
     sound_tokens: int
     """tokens for a second of audio"""
 
@@ -221,9 +241,18 @@ def facts_of(model: str | None) -> ModelFacts:
         window=known_window(model),
         images=_images(name),
         typed_tools=(10 if vocabulary == "cl100k_base" else 7) if openai else None,
-        tools_prompt=530 if "claude" in name else 0,  # Anthropic: 346 tokens, for some models more
+        tools_prompt=0 if openai else next(tokens for pattern, tokens in _TOOLS_PROMPTS if pattern.match(name)),
         sound_tokens=10 if openai else 32,
     )
+
+
+def reads_breakpoints(model: str | None) -> bool:
+    """Return whether *model* is one of OpenAI's whose prompt cache reads explicit breakpoints (gpt-5.6 and later).
+
+    >>> reads_breakpoints("openai/gpt-5.6-mini"), reads_breakpoints("gpt-5.4"), reads_breakpoints("llama-3")
+    (True, False, False)
+    """
+    return model is not None and _BREAKPOINTS.match(plain_name(model)) is not None
 
 
 def known_window(model: str | None) -> int | None:

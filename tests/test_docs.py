@@ -388,6 +388,7 @@ MODULES = (
     "memci.context.renderer",
     "memci.model_catalog",
     "memci.segments.cache_policy",
+    "memci.formats.usage",
     "memci.chapters.chapter",
     "memci.tools.attp",
     "memci.tokens",

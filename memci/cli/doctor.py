@@ -88,7 +88,7 @@ def _machine() -> Iterator[Finding]:
     yield Finding("memci", "ok", __version__)
     yield Finding("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield _library(apsw.sqlite_lib_version())
-    yield _full_text()
+    yield _terms()
     for name in _PACKAGES:
         yield Finding(name, "ok", metadata.version(name))
 
@@ -101,14 +101,13 @@ def _library(version: str) -> Finding:
     return Finding("SQLite", "ok", f"{version}: safe, apsw's own")
 
 
-def _full_text() -> Finding:
+def _terms() -> Finding:
     try:
         with closing(apsw.Connection(":memory:")) as connection:
-            connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
-            connection.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
+            connection.execute("CREATE VIRTUAL TABLE words USING fts5(terms, content='', contentless_delete=1)")
     except apsw.Error as error:
-        return Finding("text search", "warning", f"FTS5: {error}", "install an apsw with a SQLite that has FTS5")
-    return Finding("text search", "ok", "FTS5, which deletes securely")
+        return Finding("terms", "warning", f"FTS5: {error}", "install an apsw with a SQLite that has FTS5")
+    return Finding("terms", "ok", "FTS5, which holds the terms of the memory; ranking is memci's own")
 
 
 def _store(path: str) -> Iterator[Finding]:

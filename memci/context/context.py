@@ -446,8 +446,8 @@ class Context:
             client.messages.create(model="…", max_tokens=4_096, **context.request("Hi", format="anthropic"))
 
         They are `messages`, or `input` and `instructions`, or `system` and `messages`, or `contents` and `config`; and
-        `tools`, the context's own among them. For Anthropic's prompt cache the ends of the stable parts are marked
-        (system, contents, closed pages): at most four marks with those of your tools and messages, and one is left.
+        `tools`, the context's own among them. For the prompt caches of Anthropic and of gpt-5.6 and later, the ends of
+        the stable parts are marked (system, contents, closed pages): at most three marks with those of your own.
 
         The arguments and errors are those of `render`.
         """
@@ -465,6 +465,7 @@ class Context:
                 system=view[0] if front else None,
                 schemas=[*tools, *self.tools],
                 stable=(contents, contents + window.active.closed_view),
+                model=window.settings.model,
             )
 
     def append_turn(

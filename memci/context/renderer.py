@@ -11,10 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import add
-from typing import NamedTuple
 
 from ..errors import BudgetExceeded, InvalidMessage, OpenToolGroup
-from ..formats.usage import reported
+from ..formats.usage import CallsCost, reported
 from ..history.writer import Goal, Writer
 from ..messages import Message, call_name, plain
 from ..segments.budget import Plan, check
@@ -27,17 +26,6 @@ from ..window.window import Window
 
 _WORTH = 1.1
 """how far above its level the window is that a gap compacts"""
-
-
-class CallsCost(NamedTuple):
-    """What the calls of the model cost together, in tokens, as their provider reported it."""
-
-    calls: int = 0
-    input: int = 0
-    """of the requests, with what the provider's cache kept"""
-    cached_read: int = 0
-    cached_written: int = 0
-    output: int = 0
 
 
 @dataclass(slots=True)
@@ -173,7 +161,7 @@ class Renderer:
             sent = [*self._sent, *(tool for tool in self._own_tools if call_name(tool) not in names)]
             tools = _json(sent) if sent else None
         model, head = self._window.settings.model, self._window.record.head
-        return CallRow(0, head, 0, at, model, self.predicted, *reported(usage), tools)
+        return CallRow(0, head, 0, at, model, self.predicted, *reported(usage)[1:], tools)
 
     def compaction(self, goal: Goal) -> Plan:
         """Start a compaction: the one way in which a window is rewritten (see `Writer.compaction`)."""

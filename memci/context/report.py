@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..chapters.chapter import Entry
+from ..formats.usage import CallsCost
 from ..memory.backend import Work
 from ..segments.cache_policy import CacheUse, Levels
 from ..tokens import REQUEST_TOKENS
 from ..window.window import Window
-from .renderer import CacheMeter, CallsCost
+from .renderer import CacheMeter
 
 RATIO_CEILING = 1.3
 """The most that reported tokens raise the predicted ones by; beyond it, something was not counted."""

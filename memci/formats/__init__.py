@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import InvalidMessage, InvalidSetting, brief
 from ..messages import Enveloped, Item, Message, call_name, calls_of, plain, tool_calls
+from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
 from .detection import unwrapped
 from .envelope import call_of
@@ -109,6 +110,7 @@ def request(
     system: Message | None = None,
     schemas: Iterable[Any] = (),
     stable: Sequence[int] = (),
+    model: str | None = None,
 ) -> dict[str, Any]:
     """Return the keyword arguments of the call of *format*'s own client. O(parts).
 
@@ -118,11 +120,15 @@ def request(
         system: The system prompt, as a message.
         schemas: Of the tools; a second one of the same name is left out.
         stable: After how many messages a part ends that the next requests will have as it is.
+        model: The model's name. OpenAI's, and those behind its form, refuse breakpoints unless they are known to read
+            them.
     """
     given = [plain(schema, "tools") for schema in schemas]
     names = [call_name(schema) or schema.get("name") for schema in given]
     once = [schema for at, schema in enumerate(given) if names[at] is None or names[at] not in names[:at]]
     made = tools(format, once)
+    if format in {openai_chat.NAME, openai_responses.NAME} and not reads_breakpoints(model):
+        stable = ()
     built: dict[str, Any] = _FORMATS[format].request(messages, system, made, stable)
     return built
 

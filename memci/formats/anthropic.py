@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, tool_calls
-from .breakpoints import MOST, mark, marked
+from .breakpoints import ANTHROPIC, MOST
 from .envelope import (
     NO_TEXT,
     arguments_as_object,
@@ -106,10 +106,11 @@ def request(
     used = sum("cache_control" in each for each in tools_)
     if system is not None:
         blocks = _blocks(_made_blocks(system["content"]))
-        prompt = {"system": mark({"content": blocks})["content"] if used < MOST - 1 else blocks}
+        prompt = {"system": ANTHROPIC.on({"role": "user", "content": blocks})["content"] if used < MOST - 1 else blocks}
         used += 1
     ends = [len(write(messages[:count])) - 1 for count in stable if 0 < count <= len(messages)]
-    return {**prompt, "messages": marked(write(messages), ends, used=used), **({"tools": tools_} if tools_ else {})}
+    items = ANTHROPIC.marked(write(messages), ends, used=used)
+    return {**prompt, "messages": items, **({"tools": tools_} if tools_ else {})}
 
 
 def call(item: Item) -> Message | None:

@@ -1,45 +1,73 @@
 """Breakpoints: where the stable parts of a request end, for providers whose cache wants them marked.
 
-    system ▮  contents ▮  closed pages ▮  the open page …          at most three: one of the four is the caller's
+    system ▮  contents ▮  closed pages ▮  the open page …          at most three: one of the four is left
 
-This module knows nothing of a provider but the mark that Anthropic reads.
+Anthropic reads `cache_control` at any block but a thought. OpenAI reads `prompt_cache_breakpoint` at the parts of an
+input (openai-python's types of content parts, "Prompt caching" in its guides), from gpt-5.6 on; without a mark it
+places one itself, for which one is left. This module knows nothing of contexts.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..messages import Item
 
 MOST: Final = 4
-"""marks that a request of Anthropic's may have"""
+"""marks that a request may have"""
 _OWN: Final = MOST - 1
-_MARK: Final = {"type": "ephemeral"}
-_UNMARKABLE: Final = frozenset({"thinking", "redacted_thinking"})
 
 
-def marked(items: Sequence[Item], stable: Collection[int], *, used: int) -> list[Item]:
-    """Return *items* with a mark at the last block of each position in *stable*, the last ones first. O(items).
+class Mark(NamedTuple):
+    """How a provider wants a breakpoint marked."""
 
-    *used* marks stand elsewhere already; those that the caller made count, too, and stay.
-    """
-    marked_items = list(items)
-    room = _OWN - used - sum(_marks(item) for item in items)
-    for position in sorted(set(stable), reverse=True)[: max(0, room)]:
-        marked_items[position] = mark(items[position])
-    return marked_items
+    key: str
+    value: dict[str, str]
+    text: str
+    """the type of a part that is a text"""
+    parts: frozenset[str] | None
+    """the types of parts that can be marked; None: all but thoughts"""
+    roles: frozenset[str]
+    """whose messages can be marked"""
+
+    def on(self, item: Item) -> Item:
+        """Return *item* with a mark at its last part that can have one; *item* itself if none can."""
+        content: Any = item.get("content")
+        if item.get("role") not in self.roles or not content or not isinstance(content, str | list):
+            return item
+        parts = [{"type": self.text, "text": content}] if isinstance(content, str) else list(content)
+        for at in range(len(parts) - 1, -1, -1):
+            kind = parts[at].get("type")
+            if kind not in _THOUGHTS if self.parts is None else kind in self.parts:
+                parts[at] = {**parts[at], self.key: parts[at].get(self.key, self.value)}
+                return {**item, "content": parts}
+        return item
+
+    def count(self, item: Item) -> int:
+        """Return how many marks *item* has."""
+        content = item.get("content")
+        return sum(self.key in part for part in content) if isinstance(content, list) else 0
+
+    def marked(self, items: Sequence[Item], stable: Collection[int], *, used: int = 0) -> list[Item]:
+        """Return *items* with a mark at each position in *stable*, or before it where none can be; the last ones first.
+
+        *used* marks stand elsewhere already; those that the caller made count, too, and stay. O(items).
+        """
+        marked_items = list(items)
+        room = _OWN - used - sum(map(self.count, items))
+        for position in sorted(set(stable), reverse=True)[: max(0, room)]:
+            for at in range(position, -1, -1):
+                if (made := self.on(items[at])) is not items[at]:
+                    marked_items[at] = made
+                    break
+        return marked_items
 
 
-def mark(item: Item) -> Item:
-    """Return *item* with a mark at its last block that can have one."""
-    content: Any = item["content"]
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    for at in range(len(blocks) - 1, -1, -1):
-        if blocks[at].get("type") not in _UNMARKABLE:
-            blocks[at] = {**blocks[at], "cache_control": _MARK}
-            return {**item, "content": blocks}
-    return item
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+_PARTS: Final = frozenset({"text", "image_url", "input_audio", "file"})
+_INPUTS: Final = frozenset({"input_text", "input_image", "input_file"})
+_INPUT_ROLES: Final = frozenset({"user", "system", "developer"})
+_EXPLICIT: Final = {"mode": "explicit"}
 
-
-def _marks(item: Item) -> int:
-    content = item.get("content")
-    return sum("cache_control" in block for block in content) if isinstance(content, list) else 0
+ANTHROPIC: Final = Mark("cache_control", {"type": "ephemeral"}, "text", None, frozenset({"user", "assistant"}))
+CHAT: Final = Mark("prompt_cache_breakpoint", _EXPLICIT, "text", _PARTS, _INPUT_ROLES | {"assistant", "tool"})
+RESPONSES: Final = Mark("prompt_cache_breakpoint", _EXPLICIT, "input_text", _INPUTS, _INPUT_ROLES)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..messages import Enveloped, Item, Message, is_sent_as_it_is
+from .breakpoints import CHAT
 
 NAME = "openai_chat"
 
@@ -50,11 +51,18 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
 
 
 def request(
-    messages: Sequence[Message], system: Message | None, tools_: list[Item], _stable: Sequence[int]
+    messages: Sequence[Message], system: Message | None, tools_: list[Item], stable: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the arguments of `client.chat.completions.create`."""
+    """Return the arguments of `client.chat.completions.create`, with breakpoints of the cache where *stable* is."""
     items = write(messages)
-    return {"messages": [system, *items] if system is not None else items, **({"tools": tools_} if tools_ else {})}
+    if system is not None:
+        items = [system, *items]
+    if stable:
+        ends = [
+            len(write(messages[:count])) - 1 + (system is not None) for count in (0, *stable) if count <= len(messages)
+        ]
+        items = CHAT.marked(items, [end for end in ends if end >= 0])
+    return {"messages": items, **({"tools": tools_} if tools_ else {})}
 
 
 def call(item: Item) -> Message | None:

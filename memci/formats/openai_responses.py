@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import InvalidMessage
 from ..messages import Enveloped, Item, Message, Native, text_of, tool_calls
+from .breakpoints import RESPONSES
 from .envelope import body_of, call_of, content_of, enveloped, function_call, native_of, parts_of, safe_id
 
 NAME = "openai_responses"
@@ -97,11 +98,15 @@ def tools(schemas: Iterable[Message]) -> list[Item]:
 
 
 def request(
-    messages: Sequence[Message], system: Message | None, tools_: list[Item], _stable: Sequence[int]
+    messages: Sequence[Message], system: Message | None, tools_: list[Item], stable: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the arguments of `client.responses.create`."""
+    """Return the arguments of `client.responses.create`, with breakpoints of the cache where *stable* is.
+
+    The instructions can't be marked: the first mark behind them is theirs, too.
+    """
     prompt = {"instructions": text_of(system)} if system is not None else {}
-    return {**prompt, "input": write(messages), **({"tools": tools_} if tools_ else {})}
+    ends = [len(write(messages[:count])) - 1 for count in stable if 0 < count <= len(messages)]
+    return {**prompt, "input": RESPONSES.marked(write(messages), ends), **({"tools": tools_} if tools_ else {})}
 
 
 def call(item: Item) -> Message | None:

@@ -3,7 +3,7 @@
     {"prompt_tokens": 900, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 640}}
     {"input_tokens": 260, "cache_read_input_tokens": 640, "output_tokens": 20}     Anthropic: what was cached is beside
     {"promptTokenCount": 900, "cachedContentTokenCount": 640, "candidatesTokenCount": 20}
-        ──▶  Reported(input=900, cached_read=640, cached_written=0, output=20)
+        ──▶  CallsCost(calls=1, input=900, cached_read=640, cached_written=0, output=20)
 
 This module knows nothing of contexts or of prices.
 """
@@ -27,19 +27,20 @@ _MOST: Final = 10**12
 """tokens that a request can have cost"""
 
 
-class Reported(NamedTuple):
-    """What one request cost, in tokens, as its provider reported it."""
+class CallsCost(NamedTuple):
+    """What calls of a model cost together, in tokens, as their provider reported it."""
 
-    input: int
-    """all tokens of the request, with those that were read from or written to the provider's cache"""
+    calls: int = 0
+    input: int = 0
+    """all tokens of the requests, with those that were read from or written to the provider's cache"""
     cached_read: int = 0
     cached_written: int = 0
     output: int = 0
-    """tokens of the answer, with its reasoning"""
+    """tokens of the answers, with their reasoning"""
 
 
-def reported(usage: object) -> Reported:
-    """Return what *usage* says, a dict or an SDK's object.
+def reported(usage: object) -> CallsCost:
+    """Return what *usage*, a dict or an SDK's object, says that one call cost.
 
     Raises:
         InvalidSetting: If it does not say what the request cost, or a number is none.
@@ -50,7 +51,8 @@ def reported(usage: object) -> Reported:
     for key in _DETAILS:
         fields = _fields(fields.get(key)) | fields
     read, written = _tokens(fields, _READ_BESIDE), _tokens(fields, _WRITTEN_BESIDE)
-    return Reported(
+    return CallsCost(
+        1,
         _tokens(fields, _INPUT) + read + written,
         read or _tokens(fields, _READ),
         written or _tokens(fields, _WRITTEN),

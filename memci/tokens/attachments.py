@@ -1,25 +1,34 @@
-"""What audio and files cost. No formula is published for their bytes, so these are rates on the safe side.
+"""What audio and files cost, by what their makers publish; where that leaves a range, by its upper end.
 
     a WAV file            10 tokens a second in OpenAI's models, 32 in others; its header says how long it is
     other audio           the same, taken as 2,000 bytes a second (16 kbit/s, low for speech)
     a text file           its text, counted
-    a PDF file            3,000 tokens a page, text and image; a token per 8 bytes where its pages are packed away
+    a page of a PDF       3,000 tokens of text, and an image of the page; 560 for both from Gemini 3 on, else 258 for
+                          the image in Gemini; a token per 8 bytes at least where the pages are packed away
+    an MP4 video          300 tokens a second; its header says how long it is
     other files           a token per 8 bytes, 3,000 at least
     only an id or a link  3,000 tokens: its size is not known
 
-Sources: OpenAI's pricing of audio (one token per 100 ms of a user's speech), Google's "Understand and count tokens" (32
-a second), Anthropic's "PDF support" (1,500 to 3,000 tokens of text a page). This module knows nothing of messages.
+Sources: OpenAI's pricing of audio (a token per 100 ms of a user's speech) and "File inputs" (text and an image of each
+page); Anthropic's "PDF support" (1,500 to 3,000 tokens of text a page, and its image); Google's "Understand and count
+tokens" (audio 32 a second, video 263), "Video understanding" (about 300 with sound), "Document understanding" (258 a
+page) and "Media resolution" (Gemini 3). This module knows nothing of messages.
 """
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Callable, Mapping
 
-from ..model_catalog import facts_of
+from ..model_catalog import GoogleImages, facts_of
+from .images import sized_tokens
 
 _UNKNOWN = 3_000
-_PER_PAGE = 3_000
+_PAGE_TEXT = 3_000
+_PAGE_SIZE = (1_700, 2_200)
+"""pixels of the image of a page: letter paper at 200 dots an inch"""
+_VIDEO_PER_SECOND = 300
 _BYTES_PER_TOKEN = 8
 _BYTES_PER_SECOND = 2_000
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
@@ -36,8 +45,8 @@ def audio_tokens(part: Mapping[str, object], model: str | None = None) -> int:
     return -(-len(sound) * facts_of(model).sound_tokens // per_second)
 
 
-def file_tokens(part: Mapping[str, object], count: Callable[[str], int]) -> int:
-    """Return what the file in *part* costs in tokens. O(bytes).
+def file_tokens(part: Mapping[str, object], count: Callable[[str], int], model: str | None = None) -> int:
+    """Return what the file in *part* costs in *model*, in tokens. O(bytes).
 
     The part is a `file` or `input_file` (OpenAI), or a `document` with a `source` (Anthropic). *count* counts the text
     of a text file.
@@ -47,12 +56,30 @@ def file_tokens(part: Mapping[str, object], count: Callable[[str], int]) -> int:
     if content is None:
         return _UNKNOWN
     if content.startswith(b"%PDF"):
-        pages = len(_PAGE.findall(content))
-        return pages * _PER_PAGE if pages else max(_PER_PAGE, len(content) // _BYTES_PER_TOKEN)
+        pages, per_page = len(_PAGE.findall(content)), _page_tokens(model)
+        return pages * per_page if pages else max(per_page, len(content) // _BYTES_PER_TOKEN)
+    if content[4:8] == b"ftyp" and (seconds := _mp4_seconds(content)):
+        return max(_VIDEO_PER_SECOND, math.ceil(seconds * _VIDEO_PER_SECOND))
     try:
         return count(content.decode())
     except UnicodeDecodeError:
         return max(_UNKNOWN, len(content) // _BYTES_PER_TOKEN)
+
+
+def _page_tokens(model: str | None) -> int:
+    match facts_of(model).images:
+        case GoogleImages(fixed):
+            return 560 if fixed else _PAGE_TEXT + 258
+    return _PAGE_TEXT + sized_tokens(_PAGE_SIZE, None, model)
+
+
+def _mp4_seconds(content: bytes) -> float:
+    """Return how long the MP4 film in *content* is, 0 if its header does not say."""
+    at = content.find(b"mvhd") + 4
+    wide = content[at : at + 1] == b"\x01"  # times of 8 bytes
+    at += 20 if wide else 12
+    unit, length = content[at : at + 4], content[at + 4 : at + (12 if wide else 8)]
+    return int.from_bytes(length, "big") / (int.from_bytes(unit, "big") or 1) if at > 16 else 0
 
 
 def _first_text(holder: object, *keys: str) -> str | None:

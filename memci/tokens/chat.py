@@ -97,9 +97,9 @@ def tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, mod
 
 def _tools_tokens(tools: Sequence[Mapping[str, object]], count: TokenCounter, model: str | None) -> int:
     facts = facts_of(model)
-    tokens = _TOOLS_END + facts.tools_prompt
     if facts.typed_tools is None:
-        return tokens + sum(_MESSAGE + _text_tokens(tool, count) for tool in tools)
+        return facts.tools_prompt + sum(_MESSAGE + _text_tokens(tool, count) for tool in tools)
+    tokens = _TOOLS_END
     for tool in tools:
         function = tool.get("function")
         if tool.get("type") == "function" and isinstance(function, Mapping):
@@ -120,7 +120,7 @@ def _part_tokens(part: object, count: TokenCounter, model: str | None) -> int:
         case "input_audio":
             return audio_tokens(part, model)
         case "file" | "input_file" | "document":
-            return file_tokens(part, count)
+            return file_tokens(part, count, model)
     return _text_tokens(part, count)
 
 

@@ -38,7 +38,11 @@ def image_tokens(part: Mapping[str, object], model: str | None = None) -> int:
     The part is an `image_url` or `input_image` (OpenAI), or an `image` with a `source` (Anthropic).
     """
     url, detail = _source(part)
-    size = size_of(url) if url is not None else None
+    return sized_tokens(size_of(url) if url is not None else None, detail, model)
+
+
+def sized_tokens(size: tuple[int, int] | None, detail: object, model: str | None) -> int:
+    """Return what an image of *size* costs in *model*, in tokens; None is the largest that its formula allows."""
     match facts_of(model).images:
         case TiledImages(base, per_tile):
             return base if detail == "low" else base + per_tile * _tiles(size)

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.context.report import CallsCost
 from memci.errors import CorruptRecord, InvalidSetting
-from memci.formats.usage import Reported, reported
+from memci.formats.usage import CallsCost, reported
 from memci.history.export import exported
 from memci.history.export_format import line_of
 from memci.history.import_ import imported
@@ -189,7 +188,7 @@ def test_calls_refuses_what_makes_no_sense(given):
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        (USAGE, Reported(900, 640, 100, 41)),
+        (USAGE, (900, 640, 100, 41)),
         (
             {"input_tokens": 9, "input_tokens_details": SimpleNamespace(cached_tokens=4), "output_tokens": 3},
             (9, 4, 0, 3),
@@ -216,4 +215,4 @@ def test_calls_refuses_what_makes_no_sense(given):
 )
 def test_usage_of_each_provider_is_read(usage, expected):
     """Input holds what was cached, output the reasoning, whoever reports them and in whatever shape."""
-    assert reported(usage) == expected
+    assert reported(usage) == (1, *expected)

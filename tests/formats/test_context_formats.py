@@ -217,6 +217,31 @@ def test_breakpoints_are_four_at_most_with_the_callers_own():
         assert "cache_control" not in json.dumps(context.render())
 
 
+@pytest.mark.parametrize(("form", "kind", "most"), [("openai_chat", "text", 3), ("openai_responses", "input_text", 2)])
+def test_breakpoints_of_openai_are_marked_for_models_that_read_them(form, kind, most):
+    """The same ends are marked at parts that can have a mark (not the instructions), and the caller's marks count."""
+    with opened(window=3_000, format=form, model="gpt-5.6") as context:
+        own = {"type": kind, "text": "And?", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
+        for number in range(40):
+            context.append_turn(f"question {number} " * 20, {"role": "assistant", "content": "an answer " * 20})
+        key = "messages" if form == "openai_chat" else "input"
+        request = context.request("And?")
+        marked = [item for item in request[key] if "prompt_cache_breakpoint" in json.dumps(item)]
+
+        assert len(marked) == most
+        assert all(item["content"][-1]["prompt_cache_breakpoint"] == {"mode": "explicit"} for item in marked)
+        assert "memci:contents" in json.dumps(marked[-2])
+        assert problems(form, request) == []
+        texts = [
+            item["content"] if isinstance(item["content"], str) else item["content"][0]["text"] for item in request[key]
+        ]
+        assert texts[-9:] == [item["content"] for item in context.render("And?")][-9:]
+        whole = json.dumps(context.request({"role": "user", "content": [own]}))
+        assert (whole.count('"explicit"'), whole.count('"12h"')) == (3, 1)
+    with opened(window=3_000, format=form, model="gpt-5.4") as context:
+        assert "prompt_cache_breakpoint" not in json.dumps(context.request("And?"))
+
+
 def test_usage_of_every_provider_is_known():
     """What a request cost is read from each usage; Anthropic's leaves out what was cached, the others' holds it."""
     usages = [

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memci.model_catalog import facts_of
 from memci.tokens import REQUEST_TOKENS, TokenCounter, counter_for, message_tokens, tools_tokens
 from memci.tokens.counter import CustomCounter
 
@@ -125,7 +126,7 @@ def _file(content: bytes) -> Mapping[str, object]:
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        ({"type": "file", "file": _file(b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page>")}, 6_000),
+        ({"type": "file", "file": _file(b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page>")}, 2 * (3_000 + 765)),
         ({"type": "file", "file": _file(b"%PDF-1.7 " + bytes(79_991))}, 10_000),
         ({"type": "file", "file": _file("größe".encode())}, 5),
         ({"type": "file", "file": _file(b"\xff" * 80_000)}, 10_000),
@@ -138,6 +139,46 @@ def test_file_costs_by_its_content(part: Mapping[str, object], expected: int) ->
     actual = message_tokens({"role": "user", "content": [part]}, CHARACTERS)
 
     assert actual == 4 + expected
+
+
+@pytest.mark.parametrize(
+    ("model", "page"),
+    [
+        ("gpt-4o", 3_000 + 765),
+        ("claude-sonnet-4-5", 3_000 + 1_600),
+        ("claude-opus-4-7", 3_000 + 4_784),
+        ("gemini-2.5-pro", 3_000 + 258),
+        ("gemini-3-pro", 560),
+    ],
+)
+def test_page_of_a_pdf_costs_its_text_and_its_image(model: str, page: int) -> None:
+    """Each maker's own rule for an image counts for the image of a page; Gemini has numbers of its own."""
+    part = {"type": "file", "file": _file(b"%PDF-1.4 /Type /Page>")}
+
+    assert message_tokens({"role": "user", "content": [part]}, CHARACTERS, model) == 4 + page
+
+
+def _film(times: bytes) -> bytes:
+    return b"\0\0\0\x14ftypisom" + b"\xff" * 40_000 + b"\0\0\0\x6cmoov\0\0\0\x6cmvhd" + times + bytes(80)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (_film(bytes(12) + (600).to_bytes(4, "big") + (6_300).to_bytes(4, "big")), 3_150),
+        (_film(b"\1" + bytes(19) + (600).to_bytes(4, "big") + (6_300).to_bytes(8, "big")), 3_150),
+        (_film(bytes(20)), 5_016),
+        (b"\0\0\0\x14ftypisom" + b"\xff" * 40_000, 5_001),
+    ],
+)
+def test_film_costs_by_its_seconds(content: bytes, expected: int) -> None:
+    """A film of 10.5 seconds costs 300 tokens for each; one that does not say how long it is, its bytes."""
+    part = {"type": "file", "file": _file(content)}
+
+    assert message_tokens({"role": "user", "content": [part]}, CHARACTERS, "gemini-3-pro") in (
+        4 + expected,
+        5 + expected,
+    )
 
 
 def test_tools_are_free_when_there_are_none() -> None:
@@ -203,9 +244,33 @@ def test_tools_of_other_makers_cost_their_json() -> None:
     """Models that are not OpenAI's are given JSON, and some a prompt about tools."""
     tools = [{"type": "web_search"}]
 
-    actual = [tools_tokens(tools, CHARACTERS, model) for model in ("qwen3-max", "claude-sonnet-4-5")]
+    actual = [tools_tokens(tools, CHARACTERS, model) for model in ("qwen3-max", "claude-sonnet-4-5", "gemini-3")]
 
-    assert actual == [12 + 3 + 21, 530 + 12 + 3 + 21]
+    assert actual == [130 + 3 + 21, 589 + 3 + 21, 3 + 21]
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("claude-opus-4-8", 410),
+        ("claude-opus-4-7", 804),
+        ("anthropic.claude-opus-4-6-v1", 589),
+        ("openrouter/anthropic/claude-sonnet-4.5", 589),
+        ("claude-haiku-4-5-20251001", 589),
+        ("claude-sonnet-5", 474),
+        ("claude-opus-4-1-20250805", 346),
+        ("claude-sonnet-4-20250514", 346),
+        ("claude-sonnet-4", 346),
+        ("claude-3-7-sonnet-latest", 346),
+        ("claude-3-opus-20240229", 530),
+        ("claude-3-haiku-20240307", 346),
+        ("claude-opus-9", 804),
+        ("gpt-5", 0),
+    ],
+)
+def test_prompt_that_tools_add_is_the_published_one(model: str, tokens: int) -> None:
+    """Anthropic's table has a prompt for each model; the larger of its two numbers counts."""
+    assert facts_of(model).tools_prompt == tokens
 
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.text("abc", max_size=3)

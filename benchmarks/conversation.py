@@ -10,9 +10,9 @@ turn. A conversation can be looped without end; varied, no text of it repeats. T
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +39,8 @@ class Conversation:
     name: str
     system: str
     messages: tuple[Message, ...]
+    starts: frozenset[int] = frozenset()
+    """positions of the messages with which a run or a session begins, after a pause"""
 
     def turns(self, *, varied: bool = True) -> Iterator[list[Message]]:
         """Yield turns without end; *varied*, no text is ever the same again, so that no cache can help."""
@@ -50,6 +52,18 @@ class Conversation:
                     turn = []
                 turn.append(_varied(message, loop, loop * len(self.messages) + position + 1) if varied else message)
 
+    def calls(self) -> Iterator[tuple[bool, list[Message]]]:
+        """Yield once what happens before each model call, and whether a pause was before it: no turn spans one."""
+        turn: list[Message] = []
+        paused = True
+        for position, message in enumerate(self.messages):
+            if turn and (message["role"] == "assistant" or position in self.starts):
+                yield paused, turn
+                turn, paused = [], position in self.starts
+            turn.append(message)
+        if turn:
+            yield paused, turn
+
 
 def airline() -> Conversation | None:
     """Return the traces of a tool-using airline agent, joined end to end; None if they are not here."""
@@ -57,8 +71,8 @@ def airline() -> Conversation | None:
     if path is None or not (file := path / "airline_trajectories.json").is_file():
         return None
     runs = json.loads(file.read_text(encoding="utf-8"))
-    messages = tuple(message for run in runs for message in run["traj"] if message["role"] != "system")
-    return Conversation("airline", runs[0]["traj"][0]["content"], messages)
+    parts = [[message for message in run["traj"] if message["role"] != "system"] for run in runs]
+    return _joined("airline", runs[0]["traj"][0]["content"], parts)
 
 
 def dialogues() -> Conversation | None:
@@ -66,15 +80,35 @@ def dialogues() -> Conversation | None:
     path = folder()
     if path is None or not (file := path / "locomo_part.json").is_file():
         return None
-    messages = []
+    parts: list[list[Message]] = []
     for sample in json.loads(file.read_text(encoding="utf-8")):
         talk = sample["conversation"]
         found = (_SESSION.fullmatch(key) for key in talk)
         for session in sorted((match for match in found if match), key=lambda match: int(match[1])):
+            parts.append([])
             for line in talk[session[0]]:
                 role = "user" if line["speaker"] == talk["speaker_a"] else "assistant"
-                messages.append({"role": role, "content": f"{line['speaker']}: {line['text']}"})
-    return Conversation("dialogues", "You are a friend who remembers.", tuple(messages))
+                parts[-1].append({"role": role, "content": f"{line['speaker']}: {line['text']}"})
+    return _joined("dialogues", "You are a friend who remembers.", parts)
+
+
+def chats() -> Conversation | None:
+    """Return the long chats of a user with an assistant, joined end to end; None if they are not here."""
+    path = folder()
+    if path is None or not (files := sorted(path.glob("beam/*/chat.json"))):
+        return None
+    parts = [
+        [{"role": each["role"], "content": each["content"]} for turn in batch["turns"] for each in turn]
+        for file in files
+        for batch in json.loads(file.read_text(encoding="utf-8"))
+    ]
+    return _joined("chats", "You are a helpful assistant.", parts)
+
+
+def _joined(name: str, system: str, parts: Sequence[Sequence[Message]]) -> Conversation:
+    """Return *parts* end to end, each after a pause."""
+    starts = accumulate((len(part) for part in parts), initial=0)
+    return Conversation(name, system, tuple(message for part in parts for message in part), frozenset(starts))
 
 
 def texts(message: Message) -> list[str]:

@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from xml.dom import minidom
@@ -112,19 +113,27 @@ def test_a_result_never_names_its_host_or_a_path(tmp_path):
 
 def test_cache_replay_gives_its_figures(conversation):
     """A replay tells the share kept, the cost and the size, and counts no more than the window holds."""
-    replay = load("cache.replay").replay
+    module = load("cache.replay")
 
     figures = {
-        preset: replay(conversation, window=4_000, preset=preset, turns=120)
+        preset: module.replay(conversation, module.Cell(4_000, preset), calls=120)
         for preset in ("balanced", "economy", "verbatim", "original")
     }
 
     for each in figures.values():
         assert each["compactions"] > 1
-        assert 0 < each["hit"] < 1
+        assert 0 < each["kept"] < 1
         assert each["mean_tokens"] <= each["highest_tokens"] <= 4_000
-        assert 0.1 * each["mean_tokens"] < each["cost_per_turn"] < 1.25 * each["mean_tokens"]
-    assert figures["original"]["hit"] < figures["balanced"]["hit"]
+        assert each["over"] == 0
+        assert 0.1 * each["mean_tokens"] < each["cost"] < 1.25 * each["mean_tokens"]
+        assert each["evidence"]["arguments"] > 10
+    assert figures["original"]["kept"] < figures["balanced"]["kept"]
+    paused = replace(conversation, starts=frozenset(range(0, 300, 25)))
+    warm, cold = (
+        module.replay(paused, module.Cell(4_000, "economy", expires=each), calls=120) for each in (False, True)
+    )
+    assert cold["cost"] > warm["cost"]
+    assert cold["uses"]["gaps"] == warm["uses"]["gaps"] > 3
 
 
 def test_a_prefix_ends_at_the_first_message_that_differs():
@@ -135,6 +144,42 @@ def test_a_prefix_ends_at_the_first_message_that_differs():
     compared = [prefixes.compare(each) for each in ([one, two], [one, two, other], [one, other, two], [one])]
 
     assert compared == [(0, 11), (11, 17), (5, 17), (5, 5)]
+    assert prefixes.compare([one], forgotten=True) == (0, 5)
+
+
+def test_a_marked_prefix_ends_where_a_stable_part_ended():
+    """Only what was marked is kept: a rendering that changed in the middle keeps the system prompt, no more."""
+    module = load("cache.prefix")
+    prefixes = module.Prefixes(len, marked=True)
+    one, two, other = ({"role": "user", "content": text} for text in ("a", "bb", "cc"))
+
+    compared = [prefixes.compare(each) for each in ([one, two], [one, two, other], [one, two, one, two])]
+
+    assert compared == [(0, 11), (11, 17), (5, 22)]
+
+
+def test_a_bill_knows_the_least_prefix_and_its_steps():
+    """A short prefix is not cached, and a kept one ends at a step."""
+    billing = load("cache.prefix").Billing(minimum=100, step=10)
+
+    assert billing.price(99, 200) == 1.25 * 200
+    assert billing.price(109, 200) == pytest.approx(0.1 * 100 + 1.25 * 100)
+    assert billing.price(0, 50) == 50
+
+
+def test_evidence_is_looked_for_in_its_own_run():
+    """An argument that was said in the run stands verbatim, on a line or nowhere; one of another run does not count."""
+    evidence = load("cache.evidence").Evidence("The desk AB123.")
+    arguments = {"ids": ["PX4711", "PX4712", "PX4713", "AB123", "never said"], "amount": 250, "few": 12}
+    function = {"name": "find", "arguments": json.dumps(arguments)}
+    call = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    said = [{"role": "user", "content": text} for text in ("PX4711", "PX4712 for 250", "PX4713", "12")]
+
+    evidence.said(said[:1], paused=True)
+    evidence.said(said[1:], paused=True)
+    evidence.needed(call, [{"role": "user", "content": "PX4713"}, said[1]], 1)
+
+    assert evidence.shares() == {"arguments": 3, "verbatim": 0.6667, "line": 0.3333, "gone": 0.0}
 
 
 def test_cache_says_what_it_skips(tmp_path, monkeypatch, capsys):
@@ -144,7 +189,7 @@ def test_cache_says_what_it_skips(tmp_path, monkeypatch, capsys):
     result = load("cache.__main__").main(["--results", str(tmp_path)])
 
     assert result["figures"]["replays"] == []
-    assert capsys.readouterr().out.count("skipped") == 2
+    assert capsys.readouterr().out.count("skipped") == 3
     assert not (tmp_path / "cache.jsonl").exists()
 
 

@@ -1,4 +1,4 @@
-"""Prefixes: how much of a rendering is, from its beginning, byte for byte the one before.
+"""Prefixes: how much of a rendering is, from its beginning, byte for byte the one before, and what that costs.
 
     before    system | contents | a b c d e
     now       system | contents | a b c d e f g          kept: all but f g
@@ -17,10 +17,37 @@ from memci.tokens import TokenCounter, message_tokens
 
 from ..conversation import Message
 
-WRITE = 1.25
-"""what a token costs that goes into the cache, in tokens that don't"""
-READ = 0.1
-"""what a token costs that comes out of it"""
+
+@dataclass(frozen=True, slots=True)
+class Billing:
+    """How a provider bills a request whose beginning it has seen, in tokens that no cache has a part in."""
+
+    write: float = 1.25
+    """a token that goes into the cache"""
+    read: float = 0.1
+    """a token that comes out of it"""
+    minimum: int = 1_024
+    """tokens of the shortest prefix that is cached"""
+    step: int = 1
+    """tokens: a cached prefix ends at a multiple of it"""
+    marked: bool = False
+    """whether only what was marked is cached: the system prompt, the contents, the whole request"""
+
+    def price(self, kept: float, total: float) -> float:
+        """Return what a request of *total* tokens costs, *kept* of which it has in common with the one before."""
+        kept -= kept % self.step
+        kept = kept if kept >= self.minimum else 0
+        return self.read * kept + (self.write if total >= self.minimum else 1.0) * (total - kept)
+
+
+BILLINGS = {
+    "marked": Billing(marked=True),
+    "automatic": Billing(write=1.0, step=128),
+    "half": Billing(write=1.0, read=0.5, step=128),
+    "large": Billing(minimum=4_096, marked=True),
+}
+"""Anthropic's with breakpoints, OpenAI's gpt-5 and gpt-4o, and Anthropic's models with a minimum of 4,096"""
+_CONTENTS = b'"<memci:contents '
 
 
 @dataclass(slots=True)
@@ -28,25 +55,31 @@ class Prefixes:
     """Compares renderings as they come."""
 
     count: TokenCounter
+    marked: bool = False
+    """whether a prefix is kept only up to where one was marked before"""
     known: dict[bytes, int] = field(default_factory=dict)
     """tokens of each message, by its bytes"""
     before: list[bytes] = field(default_factory=list)
+    marks: list[int] = field(default_factory=list)
+    """messages of the rendering before at which a stable part ended"""
 
-    def compare(self, rendering: Sequence[Message]) -> tuple[int, int]:
-        """Return the tokens of *rendering* that were kept, and all its tokens. O(messages)."""
+    def compare(self, rendering: Sequence[Message], *, forgotten: bool = False) -> tuple[int, int]:
+        """Return the tokens of *rendering* that were kept, and all its tokens. O(messages).
+
+        *forgotten*: the cache has expired since the rendering before.
+        """
         now = [orjson.dumps(message) for message in rendering]
         same = next((at for at, (a, b) in enumerate(zip(self.before, now, strict=False)) if a != b), None)
         shared = min(len(self.before), len(now)) if same is None else same
+        if self.marked:
+            shared = max((mark for mark in self.marks if mark <= shared), default=0)
+            parts = [at + 1 for at, raw in enumerate(now) if _CONTENTS in raw[:64]]
+            self.marks = [1, *parts[-1:], len(now)]
         self.before = now
         costs = [self._cost(raw, message) for raw, message in zip(now, rendering, strict=True)]
-        return sum(costs[:shared]), sum(costs)
+        return 0 if forgotten else sum(costs[:shared]), sum(costs)
 
     def _cost(self, raw: bytes, message: Message) -> int:
         if raw not in self.known:
             self.known[raw] = message_tokens(message, self.count)
         return self.known[raw]
-
-
-def price(kept: float, total: float) -> float:
-    """Return what a request costs, in tokens that no cache has a part in."""
-    return READ * kept + WRITE * (total - kept)

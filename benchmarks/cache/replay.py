@@ -1,45 +1,61 @@
-"""Replays: a conversation through a context, each rendering compared with the one before.
+"""Replays: a conversation through a context, each rendering compared with the one before and billed.
 
-    append_turn ─▶ render ─▶ compare        a model call each; whole cycles only, from a compaction to a compaction:
-    |  filling  |  compaction … compaction … compaction  |  rest  |
-                '────────── measured ──────────'
+    append_turn ─▶ render ─▶ compare, bill        a model call each
+    ── pause ──    the provider has forgotten the prompt, if the cache expires; the context knows, if it has a clock
 
-While a window fills for the first time nothing is ever lost, which says nothing of how the layout does: those turns are
-left out, where there is a compaction. This module knows nothing of how renderings are compared.
+Every call of the conversation counts, those that fill the window first among them: an agent pays for them, too. This
+module knows nothing of how renderings are compared.
 """
 
 from collections.abc import Callable
-from itertools import islice
+from datetime import UTC, datetime, timedelta
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
-from memci import Context, EphemeralStorage, Policy
+from memci import CachePricing, Context, EphemeralStorage, Policy
 from memci.history.events import Event
 from memci.settings import Preset
 from memci.tokens import counter_for
 
 from ..conversation import Conversation
-from .prefix import Prefixes, price
+from .evidence import Evidence
+from .prefix import BILLINGS, Prefixes
 
 PRESETS: tuple[Preset, ...] = ("balanced", "economy", "verbatim", "original")
+_PAUSE = timedelta(hours=1)
+_CALL = timedelta(seconds=5)
+
+
+class Cell(NamedTuple):
+    """What is replayed, but for the conversation."""
+
+    window: int
+    preset: Preset
+    billing: str = "marked"
+    """one of `BILLINGS`"""
+    expires: bool = False
+    """whether the provider forgets the prompt in each pause"""
+    clock: bool = True
+    """whether the context is told the time"""
 
 
 def replay(
     conversation: Conversation,
+    cell: Cell,
     *,
-    window: int,
-    preset: Preset,
-    turns: int,
+    calls: int | None = None,
     reply: int | None = 0,
-    played: Callable[[int], object] = lambda _turns: None,
+    played: Callable[[int], object] = lambda _calls: None,
 ) -> dict[str, Any]:
-    """Play *turns* turns, and return the share that was kept, the cost per turn, and the size of a rendering.
+    """Play *calls* calls at most, and return what they cost, what was kept, and where the evidence was.
 
     Args:
-        reply: Tokens kept free for the answer; 0 makes the window the budget, as in the design's figures.
-        played: Called with the number of turns played, now and then.
+        reply: Tokens kept free for the answer; 0 makes the window the budget.
+        played: Called with the number of calls played, now and then.
     """
+    billing = BILLINGS[cell.billing]
     compactions = [0]
+    now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def noticed(event: Event) -> None:
         compactions[0] += event.kind == "compaction"
@@ -48,38 +64,45 @@ def replay(
         EphemeralStorage(),
         id="bench",
         system=conversation.system,
-        window=window,
-        policy=Policy(preset=preset),
+        window=cell.window,
+        policy=Policy(
+            preset=cell.preset,
+            pricing=CachePricing(
+                read=billing.read, write=billing.write, minimum=billing.minimum, granularity=billing.step
+            ),
+        ),
         reply=reply,
+        clock=None,
         on_event=noticed,
     )
-    prefixes = Prefixes(counter_for())
+    prefixes, evidence = Prefixes(counter_for(), billing.marked), Evidence(conversation.system)
     seen: list[tuple[int, int]] = []
-    began: list[int] = []
-    for number, turn in enumerate(islice(conversation.turns(varied=False), turns)):
-        earlier = compactions[0]
-        context.append_turn(*turn)
-        rendering = context.render()
-        if compactions[0] > earlier:
-            began.append(number)
-        seen.append(prefixes.compare(rendering))
+    rendering: list[Any] = []
+    for number, (paused, turn) in enumerate(conversation.calls()):
+        if number == calls:
+            break
+        if rendering and turn[0]["role"] == "assistant":
+            evidence.needed(turn[0], rendering, len(context._parts.window.front))
+        evidence.said(turn, paused=paused)
+        now += _PAUSE if paused else _CALL
+        context.append_turn(*turn, at=now if cell.clock else None)
+        rendering = context.render(strict=False)
+        seen.append(prefixes.compare(rendering, forgotten=paused and cell.expires))
         played(number + 1)
     report = context.report()
     context.close()
-    measured = seen[began[0] : began[-1]] if len(began) > 1 else seen[1:]
-    kept, total = (sum(each[part] for each in measured) for part in (0, 1))
+    kept, total = (sum(each[part] for each in seen) for part in (0, 1))
     return {
         "conversation": conversation.name,
-        "window": window,
-        "preset": preset,
+        **cell._asdict(),
         "reply": reply,
-        "turns": turns,
-        "measured_turns": len(measured),
+        "calls": len(seen),
         "compactions": compactions[0],
-        "hit": round(kept / total, 4),
-        "mean_tokens": round(total / len(measured)),
+        "cost": round(fmean(billing.price(*each) for each in seen)),
+        "kept": round(kept / total, 4),
+        "mean_tokens": round(total / len(seen)),
         "highest_tokens": max(total for _, total in seen),
-        "cost_per_turn": round(fmean(price(*each) for each in measured)),
-        "cost_without_cache": round(total / len(measured)),
-        "own_meter": round(report.cached, 4),
+        "over": sum(total > cell.window for _, total in seen),
+        "evidence": evidence.shares(),
+        "uses": report.use._asdict(),
     }

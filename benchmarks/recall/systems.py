@@ -109,6 +109,19 @@ class Words(Scored):
         return _bm25(self.shelf, [*query_terms(question), *Query.of(question).dates])
 
 
+class Grams(Scored):
+    """BM25 over characters and pairs of characters, for writing without spaces: k1 1.2, b 0.75."""
+
+    def _prepare(self) -> None:
+        self._grams = Shelf()
+        for number, passage in enumerate(self.shelf.passages):
+            self._grams.postings.add(number, _grams(passage.text))
+        self._grams.layout = self.shelf.layout
+
+    def scores(self, question: str) -> Scores:
+        return _bm25(self._grams, sorted(set(_grams(question))))
+
+
 class Ours(Scored):
     """What memci ranks by."""
 
@@ -217,6 +230,11 @@ def fitting(pieces: Iterable[tuple[int, int]], budget: int) -> list[int]:
 def cost(text: str, speaker: str = "") -> int:
     """Return the tokens of what is said, and who says it, which a memory does not count."""
     return count(f"{speaker}: {text}" if speaker else text)
+
+
+def _grams(text: str) -> list[str]:
+    letters = re.sub(r"\W", "", text)
+    return [*letters, *(letters[at : at + 2] for at in range(len(letters) - 1))]
 
 
 def _bm25(shelf: Shelf, asked: Sequence[str]) -> Scores:

@@ -109,6 +109,14 @@ def chats() -> list[Talk]:
     return talks
 
 
+def statements() -> list[Talk]:
+    """Return short statements in Chinese, one after the other, with a question for each; they are made up."""
+    pairs = [line.split("|") for line in Path(__file__).with_name("statements.txt").read_text("utf-8").splitlines()]
+    lines = tuple(Line({"role": "user", "content": f"{said}。"}) for said, _ in pairs)
+    asked = (Question(f"{each}？", "statement", frozenset([number])) for number, (_, each) in enumerate(pairs))
+    return [Talk("statements", lines, tuple(asked))]
+
+
 def notes() -> list[Talk]:
     """Return what five people tell of themselves, with questions about it; [] if it is not here."""
     path = folder()

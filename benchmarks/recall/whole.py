@@ -14,6 +14,7 @@ from pathlib import Path
 from memci import Context, Policy, SQLiteStorage
 from memci.memory import MemoryBackend, Recollection, TieredMemory
 from memci.memory.retrieval.embedders import Embedder
+from memci.memory.retrieval.ranking import Weights
 
 from .systems import cost, fitting
 from .tasks import Talk
@@ -27,8 +28,9 @@ _MANY = 300
 class Whole:
     """A context and its memory, with vectors of *embedder* if one is given."""
 
-    def __init__(self, embedder: Embedder | None = None) -> None:
+    def __init__(self, embedder: Embedder | None = None, *, weights: Weights | None = None) -> None:
         self._embedder = embedder
+        self._weights = weights
         self._folder = tempfile.TemporaryDirectory()
 
     def add(self, talk: Talk) -> None:
@@ -48,6 +50,8 @@ class Whole:
         self._context.append_turn("Do you remember?")  # a question opens a page, and closes the last one
         self._context.archive(keep=0)
         self._context.flush()
+        if self._weights is not None and isinstance(self._context.memory, TieredMemory):
+            self._context.memory.session.weights = self._weights
 
     def search(self, question: str, k: int) -> list[int]:
         found = self._context.search_memory(question, k=k)

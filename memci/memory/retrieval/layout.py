@@ -6,7 +6,8 @@
     2          0        2     4      0     user  Ann      6       1.9e9  –                   after a silence: a new run
 
 Rows are appended as pages come, of several contexts in any order; the neighbours of a row are those of its context.
-How much a passage borrows from a neighbour follows from length and role: much in quick talk, little in long texts.
+How much a passage borrows from a neighbour follows from length and role: much in quick talk, little in long texts, and
+nothing where one person makes statement after statement.
 This module knows nothing of queries.
 """
 
@@ -220,6 +221,9 @@ class Layout:
             if side in (0, 2):
                 answers = (at.role[rows] == ROLES["assistant"]) & (at.role[other] == ROLES["user"])
                 lent = np.maximum(lent, rule.prompt * answers)
+            near = at.links[side % 2][rows]  # who goes on alone does not answer: each statement is about something else
+            alone = (at.role[rows] == at.role[near]) & (at.speaker[rows] == at.speaker[near])
+            lent[alone] = 0
             same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
             same &= at.context[rows] == at.context[other]
             lent[same] = rule.whole * share / rule.beside if rule.beside else 0.0

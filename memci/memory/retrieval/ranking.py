@@ -179,7 +179,9 @@ def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:
 def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present: NDArray[np.bool_] | None) -> Floats:
     at = layout.columns
     prior = np.zeros(len(rows), np.float32)
-    prior += rule.substance / np.log1p(ENOUGH) * np.log1p(np.minimum(at.length[rows], ENOUGH))
+    # A short statement that stands alone is whole, however short: between such, length says nothing.
+    told = np.where(at.lent[:2, rows].any(axis=0), 1, 1 - talk_like(at.whole[rows]))
+    prior += rule.substance / np.log1p(ENOUGH) * np.log1p(np.minimum(at.length[rows], ENOUGH)) * told
     # Only in quick talk: who explains something to an assistant at length asks something in the end, too.
     prior -= rule.question * at.question[rows] * talk_like(at.whole[rows]) * (at.lent[1][rows] > 0)
     if not query.asks_assistant:

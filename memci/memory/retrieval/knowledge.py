@@ -56,7 +56,7 @@ def known(owner: Owner, query: str, about: str, limit: int = FACTS) -> list[tupl
 def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concept]:
     """Yield the concepts that *query* activates, most active first. Bounded work, whatever the graph's size."""
     graph = owner.tiers.graph
-    for key, activation in activate(graph, seeds(graph, query), limit=limit):
+    for key, activation in activate(graph, seeds(graph, query), limit=limit) if len(graph) else ():
         edges = graph.relations(key, RELATIONS)
         told = tuple(f"{graph.name(edge.source)} — {edge.kind} → {graph.name(edge.target)}" for edge in edges)
         yield Concept(graph.name(key), round(activation, 4), told, graph.pages(key))

@@ -223,7 +223,7 @@ class Layout:
                 lent = np.maximum(lent, rule.prompt * answers)
             near = at.links[side % 2][rows]  # who goes on alone does not answer: each statement is about something else
             alone = (at.role[rows] == at.role[near]) & (at.speaker[rows] == at.speaker[near])
-            lent[alone] = 0
+            lent[alone & (at.question[rows] + at.question[near] == 0)] = 0
             same = (at.page[rows] == at.page[other]) & (at.entry[rows] == at.entry[other])
             same &= at.context[rows] == at.context[other]
             lent[same] = rule.whole * share / rule.beside if rule.beside else 0.0

@@ -57,10 +57,14 @@ class WordIndex:
         return len(self.ids) + self._kept
 
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
-        """Return which passages have each of *terms*. O(their postings), the first time."""
+        """Return which passages have each of *terms*, or what it stands for. O(their postings), the first time."""
         if self._kept > MOST_POSTINGS:
             self._known, self._more, self._kept = {}, {}, 0
-        return {term: self._of(term) if self._of(term)[0].size else self._like(term) for term in terms}
+        found = {term: self._of(term) for term in terms}
+        unknown = [term for term, (positions, _) in found.items() if not positions.size]
+        # To look for misspellings takes 5 ms a word: only where the query has little else.
+        spelled = 2 * len(unknown) >= len(found)
+        return found | {term: self._like(term, spelled=spelled) for term in unknown}
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
         """Add passages that were just stored: their *ids*, and the terms of each. O(terms)."""
@@ -87,16 +91,16 @@ class WordIndex:
             known = self._known[term] = np.append(known[0], positions), np.append(known[1], times)
         return known
 
-    def _like(self, term: str) -> Posting:
+    def _like(self, term: str, *, spelled: bool) -> Posting:
         """Return the postings of the terms that *term*, which no passage has, may stand for.
 
-        They are those that begin with an identifier of which only the beginning was given, or rare words that are
-        spelled with one letter more, less, another or in another place.
+        They are those that begin with an identifier of which only the beginning was given, or, if that is wanted, rare
+        words that are *spelled* with one letter more, less, another or in another place.
         """
         known: list[str] = []
         if any(map(str.isdigit, term)):
             known = self._table.beginning(term, _SIMILAR) if len(term) >= _BEGINNING else []
-        elif term.isascii() and len(term) >= _SPELLED:
+        elif spelled and term.isascii() and len(term) >= _SPELLED:
             known = self._table.spelled(_misspelled(term))
         like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.ids) // 100)]
         positions, where = np.unique(np.concatenate([_NONE, *(each[0] for each in like)]), return_inverse=True)

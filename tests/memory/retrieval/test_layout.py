@@ -58,7 +58,7 @@ def test_layout_takes_no_report_of_a_tool_for_a_lecture():
 
 def test_entries_of_two_pages_are_two_messages():
     """An ordinal counts within its page: two pages lend each other as neighbours do, taken in at once or one by one."""
-    rows = [Row(0, page, 1, 0, "user", "", 9, None) for page in (1, 2, 3)]
+    rows = [Row(0, page, 1, 0, "user", name, 9, None) for page, name in ((1, "Ann"), (2, "Ben"), (3, "Ann"))]
     once, bit_by_bit = Layout(), Layout()
 
     once.extend(rows)

@@ -109,6 +109,14 @@ def test_rank_borrows_nothing_across_contexts():
     assert sorted(index.best("instrument")) == [0, 2]
 
 
+def test_rank_borrows_nothing_where_one_person_makes_statements():
+    """Statement after statement by one person: each is about something else, and a short one is no worse for it."""
+    alone = talk("Ann: 我养了一只橘猫。", "Ann: 爸爸退休前是铁路工程师。", "Ann: 我每周三晚上去学游泳。")
+
+    assert alone.best("橘猫") == [0]
+    assert sorted(talk("Ann: 我养了一只橘猫。", "Ben: 真好。").best("橘猫")) == [0, 1]
+
+
 def test_rank_borrows_less_the_longer_the_messages():
     """Long messages don't speak for each other: each stands for itself."""
     long = "We walked along the shore, counted boats, drank coffee, read newspapers, and planned tomorrow. " * 6

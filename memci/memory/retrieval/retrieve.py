@@ -44,6 +44,8 @@ _MISSES = 32
 """passages in a row that did not fit, after which no more are tried"""
 _ECHO = 0.5
 """the share of a message's best score from which another piece of it is shown, too"""
+_STANDING = 0.25
+"""the share of a budget that lasting instructions take, at most"""
 _RIVALS = 10
 """messages that each is compared with, to say how sure it is"""
 _MOST = 64
@@ -158,7 +160,7 @@ def _pages(
     if query.form == "request" and weights.clauses:
         standing = np.flatnonzero(allowed & (at.standing > 0))
         fitting = standing[np.lexsort((-standing, -scores[standing]))]
-        answer.add(fitting[: weights.clauses].tolist(), "standing")
+        answer.add(fitting[: weights.clauses].tolist(), "standing", share=_STANDING)
     best = _best_first(scores, request.k)
     answer.rivals(best)
     answer.add(best)
@@ -177,14 +179,16 @@ class _Answer:
         self._session, self._scores = session, scores
         self._columns = session.owner.index.layout.columns
         self._most, self._left, self._missed = request.k, request.budget, 0
+        self._spared = 0
         self._shown: set[int] = set()
         self._rivals: list[float] = []
         pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
         self._pieces = 1 if query.form == "order" else pieces
         self._read = page_reader(session.storage)
 
-    def add(self, positions: Sequence[int], source: Source = "words") -> None:
-        """Add the passages at *positions*, best first, until there are k messages, as far as they fit."""
+    def add(self, positions: Sequence[int], source: Source = "words", *, share: float = 1.0) -> None:
+        """Add the passages at *positions*, best first, until there are k messages, as far as they fit in a *share*."""
+        self._spared = 0 if self._left is None else int(self._left * (1 - share))
         for position, passage in _passages(self._session, positions, self._wanted):
             if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
                 return
@@ -228,7 +232,7 @@ class _Answer:
             return
         if self._left is not None:
             cost = self._session.count(shown.text)
-            if cost > self._left:
+            if cost > self._left - self._spared:
                 self._missed += 1
                 return  # a shorter one may fit
             self._left, self._missed = self._left - cost, 0

@@ -43,10 +43,11 @@ def test_request_gets_the_lasting_instructions_beside_what_is_found(chat):
 
 
 def test_request_within_a_budget_gets_what_fits(chat):
-    """The clauses count as well, and none of a page that stands in the window, or is out of the time."""
-    pages = chat.search("Can you help me with the sorting?", k=9, budget=12, exclude=[("alice", 9)]).pages
+    """The clauses take a quarter of it at most; none is of a page that is excluded, or out of the time."""
+    pages = chat.search("Can you help me with the sorting?", k=9, budget=40, exclude=[("alice", 9)]).pages
 
-    assert sum(len(page.text.split()) for page in pages) <= 12
+    assert sum(len(page.text.split()) for page in pages) <= 40
+    assert 0 < sum(len(page.text.split()) for page in pages if page.source == "standing") <= 10
     assert 9 not in {page.index for page in pages}
     assert not chat.search("Can you help me with the sorting?", k=9, since=1.0).pages
 

@@ -647,6 +647,7 @@ class Context:
         budget: int | None = None,
         since: datetime | str | float | None = None,
         until: datetime | str | float | None = None,
+        seen: bool = True,
     ) -> Recollection:
         """Return what is known of *query*: all that was ever said and is not in the window, and what came of it.
 
@@ -660,6 +661,7 @@ class Context:
             since: Only pages from then on: a datetime, ISO 8601, or seconds since 1970; a page that was appended
                 without `at` is not among them.
             until: Only pages until then; a date is its end.
+            seen: Whether the window counts as seen: pages that stand whole in it are left out then.
 
         Raises:
             InvalidSetting: If an argument makes no sense.
@@ -672,7 +674,7 @@ class Context:
                 raise InvalidSetting(name, f"expected a number from 1 (an int), got {brief(value)}")
         first, last = search_tool.timestamp(since, "since"), search_tool.timestamp(until, "until", ends=True)
         with self._usable():
-            return self._client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget)
+            return self._client.search(search_tool.SearchQuery(query, first, last), k=k, budget=budget, seen=seen)
 
     # -- pages
 

@@ -129,8 +129,8 @@ class MemoryClient:
             model_worker.submit(self._job_worker)
         return False
 
-    def search(self, query: SearchQuery, *, k: int, budget: int | None = None) -> Recollection:
-        """Return what the memory knows of *query*, without the pages that stand whole in the window."""
+    def search(self, query: SearchQuery, *, k: int, budget: int | None = None, seen: bool = True) -> Recollection:
+        """Return what the memory knows of *query*, without the pages that stand whole in the window if it is *seen*."""
         if self.off:
             return Recollection(query.text)
         feed = self._open_feed()
@@ -140,7 +140,7 @@ class MemoryClient:
         shown = {
             feed.key(window.rows[page.index])
             for page in window.active
-            if page is window.active.open or not any(node.clip for node in page)
+            if seen and (page is window.active.open or not any(node.clip for node in page))
         }
         found = feed.memory.search(query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown)
         pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)

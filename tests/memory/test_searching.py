@@ -343,3 +343,10 @@ def test_hostile_pages_can_not_close_the_frame_of_an_answer():
     assert text.count("<") == text.count(">") == 2
     assert "quagga" in text
     text.encode()
+
+
+def test_window_counts_as_seen_unless_it_is_said():
+    """A closed page that stands whole in the window is found only by who says that the window was not seen."""
+    with talk(chat(), [1, 2]) as context:
+        assert not [page for page in context.search_memory(word(1)).pages if page.index == 1]
+        assert context.search_memory(word(1), k=1, seen=False).pages[0].index == 1

@@ -93,8 +93,10 @@ class Renderer:
         self._writer = writer
         self._tools: dict[str, int] = {}
         self._own_tools = own_tools
-        self._sent: Sequence[Message] = ()
-        """the tools of the last rendering, without those of the context's own"""
+        self._sent: tuple[str, Sequence[Message]] = ("", ())
+        """the tools of the last rendering, as text and as they were given"""
+        self._lists: dict[str, str | None] = {}
+        """the lists of tools that were sent, with the context's own, as JSON"""
         self._postponed = False
         """whether a compaction that was due has failed"""
         self.cold = False
@@ -155,12 +157,13 @@ class Renderer:
         Raises:
             InvalidSetting: If *usage* does not say what the request cost.
         """
-        tools = None
-        if self.predicted:
-            names = {call_name(tool) for tool in self._sent}
-            sent = [*self._sent, *(tool for tool in self._own_tools if call_name(tool) not in names)]
-            tools = _json(sent) if sent else None
+        key, given = self._sent
+        if key not in self._lists:
+            names = {call_name(tool) for tool in given}
+            sent = [*given, *(tool for tool in self._own_tools if call_name(tool) not in names)]
+            self._lists[key] = _json(sent) if sent else None
         model, head = self._window.settings.model, self._window.record.head
+        tools = self._lists[key] if self.predicted else None
         return CallRow(0, head, 0, at, model, self.predicted, *reported(usage)[1:], tools)
 
     def compaction(self, goal: Goal) -> Plan:
@@ -228,7 +231,7 @@ class Renderer:
 
     def _weigh(self, tools: Sequence[Message]) -> None:
         """Count *tools* from now on; each set is weighed once."""
-        tokens, self._sent = 0, tools
+        tokens, key = 0, ""
         if tools:
             for position, tool in enumerate(tools):
                 if not isinstance(tool, Mapping):
@@ -244,6 +247,7 @@ class Renderer:
                 own = [tool for tool in tools if call_name(plain(tool, "tools")) not in offered]
                 self._tools[key] = tools_tokens(own, self._window.count, self._window.settings.model)
             tokens, self._window.schemas = self._tools[key], key
+        self._sent = key, tools
         if tokens != self._window.state.tools:
             self._window.note(tools=tokens)
 

@@ -1,6 +1,6 @@
 """The benchmarks run at a tiny size and give the figures that they promise; how fast, no test says."""
 
-import importlib
+import importlib.util
 import json
 import sys
 from collections import Counter
@@ -60,6 +60,22 @@ def test_synthetic_turns_have_the_shape_of_recorded_ones():
     assert shape["messages_per_turn"] == pytest.approx(2.08, abs=0.05)
     assert shape["tokens_per_turn"] == pytest.approx(196, rel=0.05)
     assert {turn[0]["role"] for turn in turns[1:]} == {"assistant"}
+
+
+def test_months_give_a_row_per_day(tmp_path):
+    """Each page of two days is in a tier when they are over, and what is a day old was asked for; a plot is drawn."""
+    months = load("memory.months")
+
+    figures = months.lived(tmp_path, 2)
+
+    assert [row["turns"] for row in figures["days"]] == [50, 100]
+    last = figures["days"][-1]
+    assert (last["observed"], last["short"] + last["mid"] + last["evicted"]) == (0, 100)
+    assert min(last["episodes"], last["promoted"], last["facts"], last["profile_versions"], last["upkeep_ms"]) > 0
+    assert figures["asked"]["1"] == months.ASKED
+    if importlib.util.find_spec("matplotlib"):
+        months.draw(figures, tmp_path / "months.png")
+        assert (tmp_path / "months.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_speed_gives_its_figures_and_keeps_them(tmp_path):

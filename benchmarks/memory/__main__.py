@@ -1,6 +1,7 @@
 """Measure what a memory costs: `python -m benchmarks.memory`, with `--quick` for a first look.
 
     python -m benchmarks.memory --heat heat.svg      draw the heat of some episodes instead
+    python -m benchmarks.memory --months months.png  live three months instead, and draw them: results/months.jsonl
 
 The figures are printed, and appended to results/memory.jsonl with commit and machine; a quick run is not kept. This
 module knows nothing of how anything is measured.
@@ -14,6 +15,7 @@ from typing import Any
 from ..results import CONSOLE, HERE, headline, keep, line, progress, record, table
 from .felt import felt
 from .heat import drawn, warmed
+from .months import DAYS, draw, lived
 from .searching import searched
 from .telling import ADMITTED, LAST, Telling, owners, size
 
@@ -33,6 +35,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         options.heat.parent.mkdir(parents=True, exist_ok=True)
         options.heat.write_text(drawn(warmed()), encoding="utf-8")
         return {}
+    if options.months is not None:
+        return _months(options)
     sizes = _QUICK if options.quick else _WHOLE
     pages, many = options.pages or sizes["pages"], options.owners or sizes["owners"]
     figures: dict[str, Any] = {}
@@ -59,6 +63,32 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     result = record(chosen, figures)
     keep(result, log=None if options.quick else options.results / "memory.jsonl", file=options.json)
     show(result)
+    return result
+
+
+def _months(options: argparse.Namespace) -> dict[str, Any]:
+    """Live three months (with `--quick` a week), keep the figures and draw them."""
+    days = 8 if options.quick else DAYS
+    with tempfile.TemporaryDirectory(dir=options.folder) as name, progress() as bar:
+        figures = lived(Path(name), days, line(bar, "days", days))
+    result = record({"days": days}, figures)
+    keep(result, log=None if options.quick else options.results / "months.jsonl", file=options.json)
+    columns = (
+        "day",
+        "mid",
+        "evicted",
+        "promoted",
+        "episodes",
+        "facts",
+        "events",
+        "talk_ms",
+        "maintenance_ms",
+        "search_ms",
+    )
+    weekly = [tuple(f"{row[name]:,}" for name in columns) for row in figures["days"][6::7]]
+    note = f"recall among ten, by age in days: {figures['recall_at_10']}"
+    table("months, a row per week", columns, weekly, note=note)
+    draw(figures, options.months)
     return result
 
 
@@ -149,6 +179,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--parts", type=_parts, default=_PARTS, help=",".join(_PARTS))
     parser.add_argument("--heat", type=Path, help="draw the heat of some episodes into this file, and nothing else")
+    parser.add_argument("--months", type=Path, help="live three months and draw them into this PNG, and nothing else")
     parser.add_argument("--quick", action="store_true", help="small sizes; the figures are not kept")
     parser.add_argument("--folder", type=Path, help="where stores put their files (default: the temporary folder)")
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")

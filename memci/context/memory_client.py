@@ -169,7 +169,7 @@ class MemoryClient:
         if self.off or self._read_only:
             return
         handed = self._open_feed().hand_over()
-        if handed and isinstance(self.memory, HasTiers) and self.memory.overdue:
+        if handed and isinstance(self.memory, HasTiers) and self.memory.overdue():
             self.memory.maintain()  # the worker had no time to
 
     def end_session(self) -> None:

@@ -246,9 +246,8 @@ class HasTiers(Protocol):
         """Note that the conversation in *context* is over: it is summarized. The next page begins another one."""
         ...
 
-    @property
     def overdue(self) -> bool:
-        """Whether far more waits for `maintain` than a context leaves that stays open for a while."""
+        """Return whether far more waits for `maintain` than a context leaves that stays open for a while."""
         ...
 
 

@@ -140,9 +140,8 @@ class TieredMemory:
         with self._maintaining:
             maintenance.end_session(self._session, context, self._session.clock())
 
-    @property
     def overdue(self) -> bool:
-        """Whether more pages wait for `maintain` than a context leaves that stays open for a while."""
+        """Return whether more pages wait for `maintain` than a context leaves that stays open for a while."""
         with self._session.store.lock:
             return maintenance.overdue(self._session)
 

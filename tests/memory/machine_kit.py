@@ -141,7 +141,6 @@ class Told:
         self.asked: list[dict] = []
         self.answer = Recollection("")
         self.maintained = self.closed = 0
-        self.overdue = False
         self.ended: list[str] = []
 
     def observe(self, page: PageRecord) -> None:
@@ -160,6 +159,9 @@ class Told:
 
     def observed(self, context: str) -> set[int]:
         return {index for name, index in self.pages.keys() - self.admitted if name == context}
+
+    def overdue(self) -> bool:
+        return False
 
     def end_session(self, context: str) -> None:
         self.ended.append(context)

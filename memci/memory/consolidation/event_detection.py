@@ -71,9 +71,11 @@ def events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> bool
 
     Old is what happened at *until* or before, as is the last page of a conversation that is over. O(least + contexts).
     """
-    new = owner.pages.new(least)
-    last: list[tuple[Any, ...]] = [*new, *owner.pages.open_talks(None)]
-    return len(new) >= least or any(at is not None and at <= until for *_, at in last)
+    last: list[tuple[Any, ...]] = [*owner.pages.new(least)]
+    if len(last) >= least or until == -inf:
+        return len(last) >= least
+    last += owner.pages.open_talks(None)
+    return any(at is not None and at <= until for *_, at in last)
 
 
 def detect_events(run: StepRun, ending: str | None = None) -> int:

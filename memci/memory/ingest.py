@@ -41,6 +41,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
                 if enters:
                     owner.pages.enqueue([known.id])
         return
+    owner.fed[page.context] = session.clock()
     cut = passages([entry for entry in page.entries if entry[0] not in page.quotes])
     pieces = [(each, Counter(passage_terms(each, page.at))) for each in cut]
     with owner.change():

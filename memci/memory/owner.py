@@ -118,6 +118,8 @@ class Owner(OwnerKey):
         super().__init__(store, name)
         self.pages, self.passages, self.items = PageTable(self), PassageTable(self), ItemTable(self)
         self.jobs, self.usage = JobQueue(self), UsageLedger(self)
+        self.fed: dict[str, float] = {}
+        """when a page of a context came last, in this process: one that is played in from an archive is not silent"""
         self.changed: set[int] = set()
         """episodes that changed since the last maintenance"""
         self.failures: Counter[int] = Counter()

@@ -168,7 +168,9 @@ class TieredMemory:
     def maintain(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""
         with self._maintaining:
-            return maintenance.maintain(self._session, now or self._session.clock())
+            if now is not None:  # who says what time it is says when pages came
+                self._session.owner.fed.clear()
+            return maintenance.maintain(self._session, self._session.clock() if now is None else now)
 
     @property
     def has_model(self) -> bool:

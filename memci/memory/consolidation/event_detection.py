@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...messages import Message
 from ..backend import PageRecord
@@ -71,11 +71,12 @@ def events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> bool
 
     Old is what happened at *until* or before, as is the last page of a conversation that is over. O(least + contexts).
     """
-    last: list[tuple[Any, ...]] = [*owner.pages.new(least)]
-    if len(last) >= least or until == -inf:
-        return len(last) >= least
-    last += owner.pages.open_talks(None)
-    return any(at is not None and at <= until for *_, at in last)
+    new = owner.pages.new(least)
+    if len(new) >= least or until == -inf:
+        return len(new) >= least
+    if any(at is not None and at <= until for *_, at in new):
+        return True
+    return any(_silent(owner, name, at, until) for _, name, *_, at in owner.pages.open_talks(None))
 
 
 def detect_events(run: StepRun, ending: str | None = None) -> int:
@@ -259,6 +260,11 @@ def _said(pages: Pages) -> list[Message]:
     return [message for message in messages if message.get("role") in {"user", "assistant"}][-STRATEGY_MESSAGES:]
 
 
+def _silent(owner: Owner, context: str, at: float | None, until: float) -> bool:
+    """Return whether *context*, whose last page is of *at*, has been silent since *until*, and was not fed since."""
+    return at is not None and at <= until and owner.fed.get(context, -inf) <= until
+
+
 def _talks(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Talks:
     """Return which conversations begin, go on or end with *pages*; those without a page after *until* end, too."""
     rows, silence = run.owner.pages, run.session.rules.silence_seconds
@@ -276,7 +282,7 @@ def _talks(run: StepRun, pages: Pages, until: float, ending: str | None) -> _Tal
     for context, name, known, noted, when in rows.open_talks(ending):
         talk = begun.get(context, known)
         last, at = latest.get(context, (noted, when))
-        if talk is not None and (name == ending or (talk > 0 and at is not None and at <= until)):
+        if talk is not None and (name == ending or (talk > 0 and _silent(run.owner, name, at, until))):
             begun[context] = None if name == ending else -talk
             ended += [Ended(context, talk, last)] if talk > 0 else []
     return _Talks(begun, ended)

@@ -98,7 +98,13 @@ class Turn:
         Raises:
             StorageError: If it could not be stored; nothing was.
         """
-        usage = {"prompt_tokens": self._usage.prompt} if self._usage is not None and self._usage.prompt else None
+        spent, usage = self._usage, None
+        if spent is not None and spent.prompt:
+            usage = {
+                "prompt_tokens": spent.prompt,
+                "completion_tokens": spent.completion,
+                "cached_tokens": spent.cached,
+            }
         return self._append(self.messages, usage)
 
     def stored_as_stopped(self) -> Receipt:

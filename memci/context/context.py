@@ -764,7 +764,7 @@ class Context:
     def report(self) -> Report:
         """Return where the tokens and the pages are, what a prompt cache keeps, and what the calls of the model cost.
 
-        O(messages in the window, and calls since the last report).
+        O(messages in the window, and calls since the last report). StorageError if the calls can't be read.
         """
         with self._usable():
             meter = self._parts.renderer.meter

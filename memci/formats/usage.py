@@ -23,8 +23,8 @@ _WRITTEN: Final = ("cache_write_tokens",)
 _READ_BESIDE: Final = ("cache_read_input_tokens",)
 _WRITTEN_BESIDE: Final = ("cache_creation_input_tokens",)
 """Anthropic's: not a part of the input tokens"""
-_MOST: Final = 10**12
-"""tokens that a request can have cost"""
+_MOST: Final = 3 * 10**11
+"""tokens that a provider can have reported under one name: the sum of three is still what an export may hold"""
 
 
 class CallsCost(NamedTuple):

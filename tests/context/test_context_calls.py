@@ -177,6 +177,19 @@ def test_folder_with_a_missing_list_of_tools_says_so(tmp_path):
     storage.close()
 
 
+def test_largest_usage_that_is_taken_can_be_exported():
+    """What an append accepts, an import accepts, too; more than that is refused by the append."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    context = opened()
+    context.append_turn("Hi", usage=dict.fromkeys(names, 3 * 10**11))
+    with pytest.raises(InvalidSetting, match="usage"):
+        context.append_turn("Hi", usage={"prompt_tokens": 3 * 10**11 + 1})
+
+    copy = Context.import_(EphemeralStorage(), context.export(), counter=lambda text: len(text.split()))
+
+    assert copy.report().cost == context.report().cost == CallsCost(1, 9 * 10**11, *[3 * 10**11] * 3)
+
+
 @pytest.mark.parametrize("given", [{"after": -1}, {"after": "x"}, {"limit": 0}, {"limit": True}])
 def test_calls_refuses_what_makes_no_sense(given):
     """The error names the argument."""

@@ -9,7 +9,7 @@ from memci.memory.retrieval.passages import passage_terms, passages
 from memci.memory.tiers.events import DailySummary, conversation, events
 from memci.memory.tiers.facts import Known, facts, same
 from memci.memory.tiers.graph import Graph, name_key, seeds
-from memci.memory.tiers.profile import traits, usable
+from memci.memory.tiers.profile import usable
 from memci.text.language.dates import asked_dates, asks_time, tells_time
 from memci.text.language.importance import importance
 from memci.text.language.instructions import instructions
@@ -61,7 +61,6 @@ READERS = {
     "conversation": lambda text: conversation([page(text)]),
     "a day": lambda text: DailySummary("").updated([page(text)], []),
     "usable": usable,
-    "traits": lambda text: traits([page(text)] * 3),
     "keywords": lambda text: keywords([text]),
     "folded": folded,
     "jaccard": lambda text: jaccard([text], [text]),

@@ -13,7 +13,6 @@ from memci.text.language import terms as words
 from memci.text.language.patterns import pattern as table
 
 ENGLISH = table("instructions", "direct", "latin")
-EXPRESSIVE, HUMOROUS = (profile._pattern(each) for each in ("expressiveness", "humour"))
 TESTS = Path(__file__).parents[1]
 CORPUS = "\n".join(
     path.read_text(encoding="utf-8")
@@ -74,8 +73,6 @@ def test_patterns_match_what_their_plain_forms_do_in_any_text(text):
 
 SEARCHED = {
     "dates": (importance._DATED, importance._DATED.pattern.replace(r"|\d[月日号]|", r"|\d+[月日号]|")),
-    "expressive": (EXPRESSIVE, EXPRESSIVE.pattern.replace("|[~～]$", "|[~～]{1,}$")),
-    "humorous": (HUMOROUS, HUMOROUS.pattern.replace("|ww$|", "|w{2,}$|")),
 }
 """patterns of which only whether they match counts"""
 

@@ -118,7 +118,11 @@ def profile_lines(profile: Profile) -> Iterator[RenderableType]:
             lines.append(f"{trait.dimension} {trait.level}: {trait.reason}{page}")
     lines += [f"strategy: {profile.strategy}"] * bool(profile.strategy)
     lines += [f"tags: {', '.join(profile.tags)}"] * bool(profile.tags)
-    lines += [f"conversation of {each.date or 'an unknown day'}: {each.summary}" for each in profile.conversations]
+    lines += [
+        f"conversation of {each.date or 'an unknown day'}: {each.summary}"
+        for each in profile.conversations
+        if each.summary
+    ]
     yield from (indented(Text(visible(each))) for each in lines)
 
 

@@ -132,7 +132,7 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
 
 
 def summarize_day(run: StepRun) -> int:
-    """Let a model summarize a day that is over. Without one, its keywords stand. O(its messages)."""
+    """Let a model summarize a day that is over. Without one, it has its key events. O(its messages)."""
     owner, subject = run.owner, run.subject
     days = [(date, day) for date, (id_, day) in run.session.tiers().days.items() if id_ == subject]
     if run.chat is None or not days:

@@ -25,7 +25,7 @@ from ..repository.passages import TRAITS
 from ..tiers.episodes import Episode
 from ..tiers.facts import Known, facts, sources, vocabulary
 from ..tiers.graph import Relation
-from ..tiers.profile import Learned, Profile, described, traits, united
+from ..tiers.profile import Learned, Profile, described
 from ..tiers.topics import page_text
 from .annotation import annotation
 from .step import StepRun, by_rule
@@ -159,7 +159,7 @@ def _learned(run: StepRun, profile: Profile, pages: Sequence[PageRecord]) -> Lea
         from .prompts.facts import learned
 
         return learned(run.chat, profile, pages)
-    return Learned(united(profile.traits, traits(pages)), tuple(fact for page in pages for fact in facts(page)))
+    return Learned(profile.traits, tuple(fact for page in pages for fact in facts(page)))
 
 
 class _Read(NamedTuple):

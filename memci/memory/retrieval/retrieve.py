@@ -81,17 +81,17 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     scores, allowed = _scores(session, request, query)
     pages = _pages(session, request, query, scores, allowed)
     found = {(page.context, page.index): page.at for page in pages}
-    facts = {about: known(owner, request.query, about) for about in ("user", "assistant")}
+    facts = known(owner, request.query)
     if counts:
         try:
-            visit(owner, [page.episode for page in pages], [key for each in facts.values() for key, _ in each], now)
+            visit(owner, [page.episode for page in pages], [key for key, _ in facts], now)
         except (StorageBusy, StorageFull, StorageReadOnly) as error:  # what was found is returned all the same
             _LOG.debug("a search is not counted: %s", type(error).__name__)
     return Recollection(
         request.query,
         tuple(pages),
-        tuple(fact for _, fact in facts["user"]),
-        tuple(fact for _, fact in facts["assistant"]),
+        tuple(fact for _, fact in facts if fact.about == "user"),
+        tuple(fact for _, fact in facts if fact.about == "assistant"),
         tuple(concepts(owner, request.query)),
         owner.tiers.profile.text,
         now,

@@ -17,8 +17,8 @@ from typing import Literal
 
 from ...messages import Message, text_of
 from ...text.language.importance import importance
-from ...text.language.keywords import keywords
 from ...text.language.sentences import sentences
+from ...text.language.terms import terms
 from ...text.summarize import extract, one_line
 from ...workers import yield_to_calls
 from ..backend import PageRecord
@@ -31,6 +31,9 @@ PER_PAGE = 2
 KEY_EVENTS = 8
 MOST_USERS = 100
 WHAT_COLUMNS = 240
+SHOWN, TELLING = 4, 2
+"""titles that a conversation is summarized by at most, and the different terms that such a title has at least"""
+MOMENTS = 3
 _SCANNED = 10_000
 
 Mood = Literal["positive", "negative", "mixed", "neutral"]
@@ -51,7 +54,7 @@ class LifeEvent:
 
 @dataclass(frozen=True, slots=True)
 class DailySummary:
-    """A day (2024-05-04) of one agent, and in one line what it was about."""
+    """A day (2024-05-04) of one agent, and in one line what it was about, as a model says it ("": none has)."""
 
     date: str
     agent: str = ""
@@ -72,7 +75,6 @@ class DailySummary:
         names = [str(message.get("name") or "user") for message in spoken if message["role"] == "user"]
         return replace(
             self,
-            summary=", ".join(keywords([self.summary, *map(text_of, spoken)], limit=8)),
             key_events=tuple(_weightiest((*self.key_events, *found), KEY_EVENTS)),
             conversations=self.conversations + len(pages),
             messages=self.messages + len(spoken),
@@ -87,23 +89,25 @@ class ConversationSummary:
 
     date: str
     """when it ended, as 2024-05-04; "" if not known"""
-    summary: str
-    key_topics: tuple[str, ...]
-    sentiment: Mood | None
+    summary: str = ""
+    key_topics: tuple[str, ...] = ()
+    sentiment: Mood | None = None
     """as a model sees it; None: no model has said it"""
-    notable_moments: tuple[str, ...]
+    notable_moments: tuple[str, ...] = ()
     talk: int = 0
     """the id of its first page"""
 
 
 def events(pages: Sequence[PageRecord]) -> list[LifeEvent]:
-    """Return what matters more than `LEAST` in *pages*, in order, at most two of each page. O(characters)."""
+    """Return what users tell that matters more than `LEAST`, in order, at most two of a page. O(characters)."""
     found: list[LifeEvent] = []
     for page in pages:
         own: list[LifeEvent] = []
         for message in _own(page):
+            if message["role"] != "user":
+                continue  # an assistant's prose is full of examples
             yield_to_calls()
-            who = str(message.get("name") or message["role"])
+            who = str(message.get("name") or "user")
             for sentence in sentences(text_of(message)[:_SCANNED]):
                 weight = importance(sentence)
                 if weight > LEAST:
@@ -117,18 +121,17 @@ def events(pages: Sequence[PageRecord]) -> list[LifeEvent]:
 
 
 def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
-    """Return a conversation in short, made of its own words. O(characters)."""
-    own = [message for page in pages for message in _own(page)]
-    titles = [extract([message for _, message in page.entries]).title for page in pages if page.entries]
-    told = list(dict.fromkeys(titles))
-    shown = told if len(told) <= 4 else [told[0], *told[-3:]]
-    moments = sorted(events(pages), key=lambda event: -event.importance)[:3]
+    """Return a conversation in short: the titles that say most, and what happened. O(characters)."""
+    titles = dict.fromkeys(extract([message for _, message in page.entries]).title for page in pages if page.entries)
+    told = [(len(frozenset(terms(title))), title) for title in titles]
+    # of titles that say as much: how it began, then how it ended
+    ranks = sorted(range(len(told)), key=lambda place: (-told[place][0], place > 0, -place))
+    shown = sorted(place for place in ranks[:SHOWN] if told[place][0] >= TELLING)
+    moments = sorted(events(pages), key=lambda event: -event.importance)[:MOMENTS]
     times = [page.at for page in pages if page.at is not None]
     return ConversationSummary(
         date=day_of(max(times), zone) if times else "",
-        summary=" · ".join(shown),
-        key_topics=keywords(map(text_of, own), limit=5),
-        sentiment=None,
+        summary=" · ".join(told[place][1] for place in shown),
         notable_moments=tuple(dict.fromkeys(event.what for event in moments)),
     )
 

@@ -1,14 +1,15 @@
 """Facts: what a page says of the user and of what the assistant did, and the bounded lists of what is known.
 
     user       "I live in Oslo with my dog Rex. How are you?"     →  "I live in Oslo with my dog Rex."
-    assistant  "I have cancelled it." + cancel(id=OI5L9G)         →  "I have cancelled it."  "called cancel(id=OI5L9G)"
+    assistant  "I have cancelled it." + cancel(id=OI5L9G)         →  "called cancel(id=OI5L9G)"
 
     "I live in Oslo." (#1)   + "i LIVE in oslo!" (#5)     one fact in the later words; #1 and #5 are its evidence
     "I have 2 dogs." (#2)    + "I have 3 dogs." (#6)      two facts: figures tell them apart
 
-Facts are whole sentences that patterns know, and calls that change something. Questions, moods, wishes and quotations
-tell nothing lasting. Of a full list, what was not retrieved for longest goes first. (MemoryOS, arXiv 2506.06326, keeps
-100 of each, first in first out.) Facts that contradict each other are both kept: nothing here can know which is true.
+Facts are whole sentences of users that patterns know, and calls that change something. Questions, moods, wishes and
+quotations tell nothing lasting, and what an assistant writes is no fact: a draft is full of "I". Of a full list, what
+was not retrieved for longest goes first. (MemoryOS, arXiv 2506.06326, keeps 100 of each, first in first out.) Facts
+that contradict each other are both kept: nothing here can know which is true.
 
 What a model writes is ascribed to the pages whose words it has, whatever it named as its source (`sources`): when a
 page is erased, too much goes rather than too little, and the other pages are analysed again.
@@ -76,26 +77,25 @@ def facts(page: PageRecord) -> list[Known]:
 
 
 def _told(message: Message) -> Iterator[tuple[About, str]]:
-    role = message.get("role")
     speaker = message.get("name")
-    if role in {"user", "assistant"}:
+    if message.get("role") == "user":
         for sentence in sentences(text_of(message)[:_SCANNED]):
-            if _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence, role):
+            if _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence):
                 line = one_line(sentence, 2 * LONGEST)
-                yield role, f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
+                yield "user", f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
     for call in tool_calls(message):
         if not _READS.match(call_name(call)):
             summary = extract(({"role": "assistant", "content": None, "tool_calls": [call]},))
             yield "assistant", f"called {summary.lines[0]}"
 
 
-def _tells(sentence: str, about: About) -> bool:
+def _tells(sentence: str) -> bool:
     text = _QUOTED.sub("“”", sentence).replace("’", "'")
     if _ASKS.search(text) or text.endswith((":", "：")):
         return False
     written = writing(text)
     said = text.lower() if written == "latin" else simplified(text) if written == "han" else text
-    found = pattern("facts", about, written).search(said)
+    found = pattern("facts", "user", written).search(said)
     return found is not None and not (written == "latin" and _UNREAL.search(said[: found.start()]))
 
 

@@ -1,11 +1,11 @@
 """The profile: what kind of person the user is, and how to treat them; with its earlier versions.
 
-    "hey" · "whats up?" · "lol why?" · "haha ok" · "how?"
-    →  curiosity: high     verbosity: low     humour: high     formality: low — 0 of 5 messages (#31)
+    curiosity: high — asks why each time (#31)
+    travel: medium — flies twice a year (#40)
 
     text  ──▶  replaced(…)   version 4 stands, versions 3, 2, 1 are kept
 
-A trait is the share of messages that show it, in three levels. A model may tell any of `DIMENSIONS`.
+A trait has three levels and the reason that a model gives for it; without a model, a profile has none.
 A profile is never replaced by nothing: an empty answer, "none", or the text of an error changes nothing. Every 10
 turns, a model makes a new strategy and tags of the last 20 messages: how to treat the user. (MemoryOS, arXiv
 2506.06326, has traits with three levels; its code lets the text of a failed call replace the profile.)
@@ -16,12 +16,8 @@ This module knows nothing of where profiles are stored, or of models.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Literal, NamedTuple
 
-from ...messages import Message, text_of
-from ...text.language.patterns import pattern
-from ..backend import PageRecord
 from .events import ConversationSummary
 from .facts import Known
 
@@ -33,8 +29,6 @@ KEPT_VERSIONS = 10
 KEPT_CONVERSATIONS = 5
 LONGEST = 8_000
 """characters of a profile's text; of a longer one, the oldest lines go"""
-_SCANNED = 10_000
-"""characters of a message that are looked at"""
 
 Level = Literal["high", "medium", "low"]
 
@@ -151,55 +145,6 @@ def united(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...]:
     return tuple({trait.dimension: trait for trait in (*old, *new)}.values())
 
 
-def traits(pages: Sequence[PageRecord]) -> list[Trait]:
-    """Return what the way a user writes on *pages* shows; nothing if that is too little. O(characters)."""
-    said = [(page, text) for page in pages for text in _said(page.own)]
-    if len(said) < 3:
-        return []
-    found = []
-    for dimension, few, many in _MANNERS:
-        hits = [page for page, text in said if _pattern(dimension).search(text)]
-        share = len(hits) / len(said)
-        level: Level = "high" if share >= many else "medium" if share >= few else "low"
-        if level != "low" or dimension not in _ONLY_SEEN:
-            page = hits[-1] if hits else said[-1][0]
-            reason = f"{len(hits)} of {len(said)} messages"
-            found.append(Trait(dimension, level, reason, page.context, page.index))
-    words = sorted(_length(text) for _, text in said)[len(said) // 2]
-    size: Level = "high" if words >= 40 else "medium" if words >= 12 else "low"
-    last = said[-1][0]
-    return [*found, Trait("verbosity", size, f"about {words} words in a message", last.context, last.index)]
-
-
-@cache
-def _pattern(dimension: str) -> re.Pattern[str]:
-    return pattern("manners", dimension, flags=re.IGNORECASE)
-
-
-def _said(messages: Sequence[Message]) -> list[str]:
-    texts = [text_of(message)[:_SCANNED] for message in messages if message.get("role") == "user"]
-    return [text for text in texts if text.strip()]
-
-
-def _length(text: str) -> int:
-    # two characters of a writing without spaces are about a word
-    spaced = len(re.findall(r"[^\W\u3040-\u30ff\u3400-\u9fff]+", text))
-    return spaced + len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", text)) // 2
-
-
-_MANNERS = (
-    ("curiosity", 0.2, 0.5),
-    ("politeness", 0.2, 0.5),
-    ("expressiveness", 0.25, 0.6),
-    ("formality", 0.2, 0.5),
-    ("precision", 0.3, 0.6),
-    ("technicality", 0.15, 0.4),
-    ("assertiveness", 0.2, 0.5),
-    ("humour", 0.1, 0.3),
-)
-"""dimensions, and the shares of messages from which on they are medium and high"""
-_ONLY_SEEN = frozenset(("technicality", "humour", "precision", "assertiveness"))
-"""dimensions of which silence says nothing"""
 _NOTHING = re.compile(
     r"(?:none|null|nil|n/a|na|nothing|unknown|empty|undefined|no change|no changes"
     r"|no update|no updates|not available|no information|no profile"

@@ -2,9 +2,9 @@
 
     "I got married last Saturday!"     a turn of life, about oneself, with a date       0.7
     "Did I get married?"               a question                                       0.2
-    "Nice weather."                                                                     0.15
+    "Nice weather."                                                                     0
 
-Turns of life and business, names, dates, ids and strong words add to it; questions and small talk take away. English,
+Only turns of life and business matter. Names, dates, ids and strong words add to them, questions take away. English,
 Chinese, Japanese and Korean. This module knows nothing of who says it, or of what is kept.
 """
 
@@ -22,8 +22,9 @@ def importance(text: str) -> float:
     """Return how much a sentence matters, from 0 to 1. O(characters)."""
     lowered = simplified(text[:SCANNED]).lower().replace("’", "'")
     wide = bool(_WIDE.search(lowered))
-    weight = 0.15
-    weight += 0.3 if _TURNS.search(lowered) else 0.0
+    if not _TURNS.search(lowered):
+        return 0.0
+    weight = 0.45
     weight += 0.2 if _STRESSED.search(lowered) else 0.0
     weight += 0.15 if _PERSONAL.search(lowered) else 0.0
     weight += 0.1 if _DATED.search(lowered) else 0.0

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.backend import PageRecord
-from memci.memory.tiers.events import conversation
+from memci.memory.tiers.events import ConversationSummary
 from memci.memory.tiers.profile import (
     KEPT_CONVERSATIONS,
     KEPT_VERSIONS,
@@ -15,22 +14,11 @@ from memci.memory.tiers.profile import (
     Profile,
     Trait,
     described,
-    traits,
     united,
     usable,
 )
 
-CASUAL = ["hey", "whats up?", "lol why?", "haha ok", "how?"]
 bodies = st.text(max_size=60) | st.sampled_from(["none", "Error: no", "likes tea", "likes coffee"])
-
-
-def page(*said, index=1, quotes=()):
-    messages = [{"role": "user", "content": text} for text in said]
-    return PageRecord("c", index, index, tuple(enumerate(messages, 1)), quotes=frozenset(quotes))
-
-
-def levels(found):
-    return {trait.dimension: trait.level for trait in found}
 
 
 @pytest.mark.parametrize(
@@ -141,21 +129,17 @@ def test_conversations_of_a_profile_are_the_last_five():
     """E08: the last five conversations stay with the profile."""
     profile = Profile()
     for number in range(8):
-        profile = profile.remembered(conversation([page(f"talk {number}")]))
+        profile = profile.remembered(ConversationSummary("2024-05-04", f"talk {number}"))
 
     assert [told.summary[-1] for told in profile.conversations] == ["3", "4", "5", "6", "7"]
     assert len(profile.conversations) == KEPT_CONVERSATIONS
 
 
 def test_profile_of_new_pages_keeps_what_was_known():
-    """R27: a new profile keeps the traits that new pages say nothing of."""
-    known = Profile(
-        traits=(Trait("travel", "high", "flies every week", "c", 3), Trait("formality", "high", "writes so"))
-    )
+    """R27: a new profile keeps the traits that new pages say nothing of; of one dimension, it has the newer level."""
+    known = (Trait("travel", "high", "flies every week", "c", 3), Trait("humour", "low", "never jokes"))
 
-    found = united(known.traits, traits([page(*CASUAL)]))
-    text = described(found)
+    found = united(known, [Trait("humour", "high", "jokes")])
 
-    assert levels(found)["travel"] == "high"
-    assert levels(found)["formality"] == "low"
-    assert "travel: high — flies every week (#3)" in text.splitlines()
+    assert found == (known[0], Trait("humour", "high", "jokes"))
+    assert described(found).splitlines() == ["travel: high — flies every week (#3)", "humour: high — jokes"]

@@ -69,9 +69,9 @@ def _standing(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
     begun = ended = 0
     asked = False
     for start, end in _clauses(sentence, says):
-        clause = sentence[start:end]
+        clause = sentence[start : min(end, start + LONGEST)]
         asks = says["question"].search(clause) is not None or (not asked and _ASKED.search(clause) is not None)
-        stands = _stands(clause, says, asks=asks)
+        stands = end - start <= LONGEST and _stands(clause, says, asks=asks)
         if ended and (asks or not stands):
             yield begun, ended
             ended = 0
@@ -90,7 +90,8 @@ def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
     for cut in says["cut"].finditer(sentence):
         if cut.start() <= start:
             continue
-        if not says["waits"].search(sentence[start : cut.start()]) or says["question"].search(sentence[cut.end() :]):
+        before, behind = sentence[start : cut.start()][-LONGEST:], sentence[cut.end() : cut.end() + LONGEST]
+        if not says["waits"].search(before) or says["question"].search(behind):
             yield start, cut.start()
             start = cut.end()
     yield start, len(sentence)

@@ -52,7 +52,7 @@ from ..storage.validation import with_sidecar
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
-from ..window.drafting import draft, seconds, timestamp
+from ..window.drafting import BATCH, draft, seconds, timestamp
 from ..window.window import Window
 from ..workers import recent_calls
 from .memory_client import MemoryClient
@@ -534,16 +534,20 @@ class Context:
         self,
         messages: Iterable[MessageLike],
         *,
+        format: str | None = None,  # noqa: A002
         usage: object = None,
         at: datetime | str | None = None,
     ) -> builtins.list[Message]:
         """Store what is new of a framework's list of *messages*, and return that. O(the list).
 
         The list is the whole conversation as its owner has it, in any format; a system prompt in front of it that is
-        the context's own is passed over. Repeating a call stores nothing.
+        the context's own is passed over. Repeating a call stores nothing. More than 10,000 new messages are stored in
+        parts, each of them whole or not at all: after an error, the next call goes on where this one stopped.
 
         Args:
             messages: All messages so far, oldest first.
+            format: The format of what several formats write alike, one of `memci.formats.FORMATS`; default: the
+                context's. A list keeps the format that it was stored in.
             usage: As in `append_turn`.
             at: As in `append_turn`.
 
@@ -556,11 +560,13 @@ class Context:
         with self._usable():
             self._parts.writer.check_revision()
             window = self._parts.window
-            read = formats.read(messages, window.settings.format)
+            read = formats.read(messages, window.settings.format if format is None else format)
             for position, message in enumerate(read):
                 check(message, f"messages[{position}]")
             new = self._sync_log.new(read, window, self._parts.reader)
-            self.append_turn(*new, usage=usage, at=at)
+            self.append_turn(*new[:BATCH], usage=usage, at=at)
+            for start in range(BATCH, len(new), BATCH):
+                self.append_turn(*new[start : start + BATCH], at=at)
             return [*new]
 
     def known(self, op_id: str) -> bool:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.errors import Diverged, InvalidMessage, InvalidSetting
+from memci.errors import Diverged, InvalidMessage, InvalidSetting, StorageFull
+from memci.memory import NullMemory
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 
@@ -118,3 +119,48 @@ def test_an_append_is_known_by_its_name(tmp_path):
         assert context.known("second") and not context.known("third")
         with pytest.raises(InvalidSetting, match="op_id"):
             context.known("")
+
+
+def test_a_list_is_read_in_the_format_that_is_named():
+    """What several formats write alike is of that format, and the same list in another one is not the one stored."""
+    items = [
+        {"role": "user", "content": [{"type": "text", "text": "Which trains?"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "The 9:15."}]},
+    ]
+    with opened() as context:
+        with pytest.raises(InvalidSetting, match="format"):
+            context.sync(items, format="morse")
+        assert [each.native.items for each in context.sync(items, format="anthropic")] == [[each] for each in items]
+        assert context.sync(items, format="anthropic") == []
+        assert context.render(format="anthropic")[-2:] == items
+        with pytest.raises(Diverged):
+            context.sync(items)
+
+
+class Filling(EphemeralStorage):
+    """A store that is full when the messages behind the first 10,000 come, once."""
+
+    full = True
+
+    def commit(self, transition):
+        if self.full and transition.head >= 10_000:
+            self.full = False
+            raise StorageFull("no space left")
+        return super().commit(transition)
+
+
+def test_a_long_list_is_stored_in_parts_and_goes_on_where_it_stopped():
+    """A part is stored whole or not at all; the next call stores what is left, also the result of an open call."""
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "Go on."}]
+    messages += [{"role": "assistant", "content": "On."}] * 9_998
+    messages += [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    messages += [{"role": "tool", "tool_call_id": "c1", "content": "found"}, {"role": "assistant", "content": "Yes."}]
+    with Context.open(Filling(), "alice", window=1_000_000, memory=NullMemory()) as context:
+        with pytest.raises(StorageFull):
+            context.sync(messages)
+        assert context.report().messages == 10_000
+
+        assert context.sync(messages) == messages[10_000:]
+        assert context.sync(messages) == []
+        assert context.render()[-3:] == messages[-3:]

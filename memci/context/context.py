@@ -430,7 +430,7 @@ class Context:
             view, pending_view = self._view(pending, tools, strict=strict)
             window = self._parts.window
             if form != "openai_chat":
-                return formats.write(form, view[len(window.system.view) :])
+                return formats.write(form, window.with_valid_thoughts(view)[len(window.system.view) :])
             as_it_is = not window.active.rewritten and all(map(is_sent_as_it_is, pending_view))
             return view if as_it_is else formats.write(form, view)
 
@@ -461,7 +461,7 @@ class Context:
             contents = len(window.front) - front
             return formats.request(
                 form,
-                view[front:],
+                window.with_valid_thoughts(view)[front:],
                 system=view[0] if front else None,
                 schemas=[*tools, *self.tools],
                 stable=(contents, contents + window.active.closed_view),

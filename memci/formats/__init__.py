@@ -21,7 +21,7 @@ from ..messages import Enveloped, Item, Message, call_name, calls_of, plain, too
 from ..model_catalog import reads_breakpoints
 from . import anthropic, gemini, openai_chat, openai_responses
 from .detection import unwrapped
-from .envelope import call_of
+from .envelope import call_of, native_of
 
 _FORMATS: Mapping[str, Any] = {each.NAME: each for each in (openai_chat, openai_responses, anthropic, gemini)}
 FORMATS = tuple(_FORMATS)
@@ -82,6 +82,18 @@ def write(format: str, messages: Sequence[Message]) -> list[Item]:  # noqa: A002
     check(format)
     items: list[Item] = _FORMATS[format].write(messages)
     return items
+
+
+def without_thoughts(message: Message) -> Message:
+    """Return *message* without the thoughts that its provider accepts behind the same beginning only. O(blocks).
+
+    That is Anthropic: it checks a signature against what stood in front of it. Others keep what they came with.
+    """
+    native = native_of(message, anthropic.NAME)
+    if native is None or message["role"] != "assistant":
+        return message
+    items = [anthropic.without_thoughts(item) for item in native.items]
+    return message if items == native.items else Enveloped(message, native._replace(items=items))
 
 
 def write_answers(format: str, calls: Sequence[Message], answers: Sequence[Message]) -> list[Item]:  # noqa: A002

@@ -82,6 +82,14 @@ def write(messages: Sequence[Message]) -> list[Item]:
     return items
 
 
+def without_thoughts(item: Item) -> Item:
+    """Return an assistant's *item* without its blocks of thoughts, readable or not. O(blocks)."""
+    if isinstance(item["content"], str):
+        return item
+    kept = [block for block in item["content"] if block["type"] not in {"thinking", "redacted_thinking"}]
+    return {**item, "content": kept}
+
+
 def tools(schemas: Iterable[Message]) -> list[Item]:
     """Return the *schemas* of Chat Completions as tools of this format; those that are of this format stay."""
     made: list[Item] = []

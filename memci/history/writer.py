@@ -157,6 +157,9 @@ class Writer:
         if not made.changed and not made.views and made.contents == window.contents:
             return plan
         state = replace(window.state, relist=(), compactions=window.state.compactions + 1)
+        if made.contents != window.contents:
+            opened = window.active.open
+            state = replace(state, rewritten=opened.base if opened is not None else window.record.head)
         record = window.changed(state)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
         views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]

@@ -60,6 +60,8 @@ class WindowState:
     outbox: Runs = ()
     """pages that changed since the memory got them: undone, erased, closed behind later ones; open: to be forgotten"""
 
+    rewritten: int = 0
+    """the first seq of the page that was open when a compaction last changed what stands in front of it"""
     cache: CacheUse = UNSEEN
     """what the cache policy has seen of the context"""
     recollection: tuple[int, str] | None = None

@@ -17,7 +17,7 @@ from ..chapters.active import ActiveChapter
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import interrupted, late_result
-from ..formats import openai_chat
+from ..formats import openai_chat, without_thoughts
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
 from ..segments.cache_policy import EVERY, Levels, levels
@@ -176,6 +176,20 @@ class Window:
     def view(self) -> list[Message]:
         """The rendering, up to the open tool group. O(messages in the window)."""
         return self.front + self.active.view
+
+    def with_valid_thoughts(self, view: Sequence[Message]) -> list[Message]:
+        """Return *view* without signed thoughts of closed pages that a compaction has put behind another beginning.
+
+        O(messages in the window).
+        """
+        stale = {
+            id(node.view)
+            for page in self.active
+            if page is not self.active.open
+            for node in page
+            if node.seq < self.state.rewritten
+        }
+        return [without_thoughts(message) if id(message) in stale else message for message in view]
 
     @property
     def views(self) -> tuple[tuple[int, int, int], ...]:

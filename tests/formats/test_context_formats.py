@@ -334,3 +334,49 @@ def test_an_interrupted_call_is_answered_for_every_provider():
             assert problems(target, context.request(format=target)) == []
         answer = context.render(format="gemini")[5]["parts"][0]["functionResponse"]
         assert answer["name"] == "trains" and "id" not in answer
+
+
+def test_thoughts_behind_a_rewritten_beginning_are_left_out_but_within_the_open_step():
+    """A compaction takes thoughts of closed pages out of requests to Anthropic; the open page keeps its own, signed."""
+
+    def step(number):
+        thought = {"type": "thinking", "thinking": f"thought {number}", "signature": f"Eq{number:03}" * 9}
+        used = {"type": "tool_use", "id": f"t{number}", "name": "trains", "input": {}}
+        answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number} " + "word " * 60}
+        return [{"role": "assistant", "content": [thought, used]}, {"role": "user", "content": [answer]}]
+
+    store = EphemeralStorage()
+    with opened(store, window=3_000, format="anthropic") as context:
+
+        def sent(form="anthropic"):
+            assert problems(form, context.request(format=form)) == []
+            return json.dumps(context.request(format=form))
+
+        for number in range(20):
+            context.append_turn(USER, *step(number))
+            before, compactions = sent(), context.report().compactions
+            assert f"Eq{number:03}" in before, "the model is within a step: its thoughts are to come back"
+            context.append_turn({"role": "assistant", "content": [{"type": "text", "text": "The 9:15."}]})
+            assert before[: before.rindex("thought")] in sent() or context.report().compactions > compactions
+        context.append_turn(USER, *step(20))
+        context.archive(keep=2)
+        after = sent()
+        assert ["thought 18" in after, "thought 19" in after, "thought 20" in after] == [False, False, True]
+        assert '"t19"' in after, "the call itself stays"
+        assert context.recall_page(context.report().turn)[1].native.items[0] == step(19)[0]
+        context.append_turn({"role": "assistant", "content": [{"type": "text", "text": "At nine."}]}, USER)
+        assert "thought 20" in sent(), "what was sent once stays until the next compaction"
+        with context.fork("other") as fork, Context.open(store, "alice") as again:
+            assert fork.render() == again.render() == context.render()
+        assert "thought 20" not in sent("openai_responses")
+
+
+def test_reasoning_of_responses_stays_behind_a_rewritten_beginning():
+    """Encrypted reasoning is bound to no beginning, and a call that was made with it may need it."""
+    with opened(format="openai_responses") as context:
+        context.append_turn(USER, {"role": "assistant", "content": "At nine."})
+        context.append_turn("And back?", {"role": "assistant", "content": "At ten."})
+        context.append_turn(USER, *STEPS["openai_responses"])
+        context.append_turn("Thanks.")
+        assert context.archive(keep=2) == (2,)
+        assert "gAAAA" in json.dumps(context.request())

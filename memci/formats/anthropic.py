@@ -13,7 +13,7 @@ nothing of other formats than its own and that of Chat Completions.
 import binascii
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidMessage
@@ -135,13 +135,15 @@ def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
 
     A message that came in this format keeps its ids.
     """
-    used: Counter[str] = Counter()
+    times: Counter[str] = Counter()
+    taken: set[str] = set()
     names: dict[str, str] = {}
     for message in messages:
         if calls := tool_calls(message):
-            used.update(call["id"] for call in calls)
+            ids = [call["id"] for call in calls]
             own = native_of(message, NAME) is not None
-            names = {name: name if own else _unique(name, used[name]) for name in (call["id"] for call in calls)}
+            names = {name: name if own else _unique(name, times, taken) for name in ids}
+            taken.update(names.values())
             if any(name != new for name, new in names.items()):
                 message = {**message, "tool_calls": [{**call, "id": names[call["id"]]} for call in calls]}  # noqa: PLW2901
         elif message["role"] == "tool":
@@ -152,8 +154,13 @@ def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
         yield message
 
 
-def _unique(call_id: str, times: int) -> str:
-    return safe_id(call_id if times == 1 else f"{call_id}~{times}")
+def _unique(call_id: str, times: Counter[str], taken: Collection[str]) -> str:
+    """Return an id for the next call with *call_id*, none that is *taken*; *times* counts the calls by their ids."""
+    while True:
+        times[call_id] += 1
+        new = safe_id(call_id if times[call_id] == 1 else f"{call_id}~{times[call_id]}")
+        if new not in taken:
+            return new
 
 
 def _not_empty(content: str | list[Item]) -> str | list[Item]:

@@ -7,6 +7,7 @@ import pytest
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.formats import FORMATS, read, write
 from memci.messages import Enveloped
+from memci.testing.formats import problems
 from tests.formats.samples import members, samples
 
 pytestmark = pytest.mark.xdist_group("sdks")  # one process imports them, for two seconds
@@ -109,3 +110,16 @@ def test_every_type_is_written_as_it_came(form):
     question = {"role": "user", "parts": [{"text": "?"}]} if form == "gemini" else {"role": "user", "content": "?"}
     for item in ITEMS[form]():
         assert write(form, read([question, item], form)) == [question, item]
+
+
+def test_an_id_that_looks_like_that_of_a_repeated_call_is_not_given_twice():
+    """`a` comes twice, and so its second call gets another id for Anthropic: not that of a call `a~2`."""
+
+    def step(call_id):
+        call = {"id": call_id, "type": "function", "function": {"name": "find", "arguments": "{}"}}
+        result = {"role": "tool", "tool_call_id": call_id, "content": "found"}
+        return [{"role": "assistant", "content": None, "tool_calls": [call]}, result]
+
+    for order in (("a", "a", "a~2"), ("a~2", "a", "a"), ("a", "a~2", "a", "a")):
+        messages = [{"role": "user", "content": "Go."}, *(each for call_id in order for each in step(call_id))]
+        assert problems("anthropic", {"messages": write("anthropic", messages)}) == []

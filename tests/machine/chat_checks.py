@@ -8,6 +8,7 @@ pairing            three chat grammars                order        dense, as app
 
 import copy
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -21,11 +22,15 @@ from hypothesis.stateful import invariant
 
 from memci import Context
 from memci.errors import BudgetExceeded, Erased, OpConflict, OpenToolGroup
+from memci.formats import FORMATS
 from memci.history.page_reader import page_text
 from memci.history.reader import PageInfo
 from memci.memory import NullMemory
+from memci.testing.formats import problems as strict_problems
 from tests.door import open_context
 
+OWN = re.compile("not empty")
+"""what Chat Completions would refuse of a message that is sent as its caller wrote it"""
 APART = ("window", "model", "notice", "system")
 """settings that no preset replaces"""
 
@@ -282,6 +287,8 @@ class Checks(Costs):
         counted = 3 + sum(window.weigh(message) for message in view)
         kept = window.tokens - window.own_tools - window.state.tools
         assert kept >= counted, f"{kept} tokens are kept for what a count says is {counted}"
+        if view[-1:] and view[-1]["role"] != "system":
+            self.check_request()
         now = [dumped(message) for message in view]
         compactions = self.context.report().compactions
         if self.rendered is not None and self.rendered[0] == compactions:
@@ -309,7 +316,7 @@ class Checks(Costs):
         """A rendering shows the pages of the window, lists the others, and fits."""
         active = [i for i, page in self.where.items() if page.where in ("active", "open") and self.seqs(i)]
         active.sort(key=lambda index: (index == self.model.open, self.seqs(index)[0]))
-        runs = [self.loaded([self.model.texts[seq] for seq in self.seqs(index)]) for index in active]
+        runs = [[self.sent(seq) for seq in self.seqs(index)] for index in active]
         opened = self.model.open in active
         for message in pending:
             if message["role"] == "user" or not opened:
@@ -337,6 +344,19 @@ class Checks(Costs):
         assert tokens <= settings.window - settings.reply, (
             f"{tokens} tokens, {settings.window - settings.reply} allowed"
         )
+
+    def sent(self, seq: int) -> Message:
+        """Return message *seq* as Chat Completions gets it: what came in another form without its reasoning."""
+        [message] = self.loaded([self.model.texts[seq]])
+        return {key: value for key, value in message.items() if key != "reasoning" or seq not in self.model.native}
+
+    def check_request(self) -> None:
+        """The next request is one that its provider accepts: of one after the other, a step each."""
+        form = FORMATS[self.steps % len(FORMATS)]
+        request = self.context.request(tools=self.tools, format=form)
+        found = [each for each in strict_problems(form, request) if form != "openai_chat" or not OWN.search(each)]
+        assert not found, f"{form}: {found}"
+        self.seen[f"requests in {form}"] += 1
 
     def check_contents(self, contents: list[Message]) -> None:
         """Every archived page is on exactly one line, and no other page is on any."""

@@ -6,6 +6,7 @@
 The rules are here; what must hold is in `Checks`.
 """
 
+import json
 from typing import Any
 
 from chat_checks import dumped
@@ -14,8 +15,20 @@ from chat_model import Message, quotations, readable, text_of
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from memci.errors import BudgetExceeded, Erased, InvalidMessage, InvalidSetting, OpConflict, PageNotFound, Undone
+from memci.errors import (
+    BudgetExceeded,
+    Diverged,
+    Erased,
+    InvalidMessage,
+    InvalidSetting,
+    OpConflict,
+    PageNotFound,
+    Undone,
+)
+from memci.messages import Enveloped
 from tests import strategies as chat
+from tests.formats.test_every_provider import question, reply, results
+from tests.formats.test_every_provider import turns as any_turns
 
 PROMPTS = (None, "You are a travel agent.", "Answer in one word. 简短。")
 SETTINGS: dict[str, tuple[Any, ...]] = {
@@ -36,6 +49,11 @@ OPS = ("op1", "op2", "op3")
 few_tools = chat.schemas(most=3)
 openings = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in SETTINGS.items()})
 changes = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in SETTINGS.items()})
+
+
+def native_turns() -> st.SearchStrategy[dict[str, Any]]:
+    """Turns of all providers, with texts only."""
+    return any_turns().map(lambda turn: turn | {"image": False})
 
 
 class ContextMachine(Lives):
@@ -90,11 +108,48 @@ class ContextMachine(Lives):
         """Several interactions come in one call."""
         self.append([message for turn in turns for message in turn], op_id=op_id)
 
-    @rule(turns=st.lists(chat.turns(giant=False, rounds=1), min_size=1, max_size=3))
-    def append_small_turns(self, turns: list[list[Message]]) -> None:
-        """The conversation goes on for a while."""
+    @rule(turns=st.lists(chat.turns(giant=False, rounds=1), min_size=1, max_size=3), synced=st.booleans())
+    def append_small_turns(self, turns: list[list[Message]], synced: bool) -> None:
+        """The conversation goes on for a while, turn by turn or as the whole list of a framework."""
+        if synced:
+            self.sync_list([message for turn in turns for message in turn])
+        else:
+            for turn in turns:
+                self.append(turn)
+
+    def sync_list(self, new: list[Message]) -> None:
+        """A framework's list has grown: what is new is stored, once; a list that is shorter is another one."""
+        gone = {seq for page in self.model.undone for seq in self.model.interactions[page]}
+        gone |= set(self.model.popped.values())
+        texts = [text for seq, text in enumerate(self.model.texts) if seq not in gone]
+        if any(seq not in gone for seq in self.model.native):
+            return  # the list would have its items
+        self.closes.pop(self.model.turn, None)
+        stored = self.context.sync(self.loaded([*texts, *map(dumped, new)]))
+        self.model.append(new)
+        assert [dumped(message) for message in stored] == [dumped(message) for message in new]
+        assert self.context.sync(self.loaded([*texts, *map(dumped, new)])) == []
+        self.raises(Diverged, lambda: self.context.sync(self.loaded(texts)))
+        self.seen["syncs"] += 1
+        self.sync()
+
+    @rule(turns=st.lists(native_turns(), min_size=1, max_size=2))
+    def append_native(self, turns: list[dict[str, Any]]) -> None:
+        """Items come as providers have them, one after the other, each turn perhaps of another one."""
         for turn in turns:
-            self.append(turn)
+            number = len(self.model.texts)
+            said = reply(turn, number, turn["say"], turn["calls"])
+            calls = list(zip(turn["calls"], turn["results"], strict=True))
+            items = [question(turn), *said, *(results(turn, said, calls) if calls else [])]
+            self.closes.pop(self.model.turn, None)
+            receipt = self.context.append_turn(*items)
+            stored = [*self.context.messages()][-len(receipt.entries) :]
+            places = self.model.append([json.loads(dumped(message)) for message in stored])
+            assert tuple((entry.page, entry.ordinal) for entry in receipt.entries) == places
+            start = receipt.seq
+            self.model.native |= {start + at for at, each in enumerate(stored) if isinstance(each, Enveloped)}
+            self.seen[f"turns of {turn['form']}"] += 1
+            self.sync()
 
     @rule(message=chat.users(giant=False), op_id=st.sampled_from(OPS))
     def append_op(self, message: Message, op_id: str) -> None:

@@ -42,6 +42,8 @@ class Model:
     undone: set[int] = field(default_factory=set)
     popped: dict[int, int] = field(default_factory=dict)
     """pages that hold one message that was taken back: index to seq"""
+    native: set[int] = field(default_factory=set)
+    """seqs of messages that came in another form than that of Chat Completions"""
     parts: dict[int, int] = field(default_factory=dict)
     """pages that were split off: index to origin"""
     ops: dict[str, tuple[list[str], tuple[Place, ...], int]] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from memci import Context, EphemeralStorage
+from memci.formats import FORMATS
 from memci.memory import NullMemory
 from memci.storage import FilesystemStorage
 from tests.door import open_context
@@ -57,6 +58,9 @@ REACHED = (
     "forks of a turn",
     "erased pages",
     "erased entries",
+    "syncs",
+    *(f"requests in {form}" for form in FORMATS),
+    *(f"turns of {form}" for form in FORMATS),
 )
 """what a run must have met, in RAM, where lives are cheap: a machine that never gets there proves nothing"""
 ON_DISK = ("compaction", "crashes", "takeovers", "flipped bytes", "flips that are told")

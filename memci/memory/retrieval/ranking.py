@@ -76,7 +76,7 @@ class Weights:
     """whether a list of what the user said, in order, is only that, and is filled up evenly over time"""
     clauses: int = 8
     """lasting instructions that a request gets, at most, beside what is found"""
-    packed: int = 2_048
+    packed: int = 4_096
     """tokens of a budget for each piece of a message, after the first one"""
     vectors: float = 1.0
     """what one standard deviation of cosine counts, in standard deviations of the words' scores"""

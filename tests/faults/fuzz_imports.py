@@ -148,7 +148,7 @@ def _exported() -> tuple[str, ...]:
         )
         context.render()
     context.archive(keep=1)
-    context.append_turn("Thanks.", usage={"prompt_tokens": 600})
+    context.append_turn("Thanks.", usage={"prompt_tokens": 60})
     lines = tuple(context.export())
     assert {json.loads(line)["kind"] for line in lines} == {"context", *_KINDS.values(), "end"}, "lines of every kind"
     return lines

@@ -24,9 +24,8 @@ from .storage import EphemeralStorage, SQLiteStorage
 
 if TYPE_CHECKING:
     from .chapters.active import ActiveChapter
-    from .chapters.archive import ArchiveChapter
     from .chapters.chapter import Chapter, Entry, Page
-    from .chapters.contents import ContentsPage
+    from .chapters.contents import ArchiveChapter, ContentsPage
     from .chapters.messagelist import MessageList, MessageNode
     from .context.async_context import AsyncContext
     from .model_catalog import CachePricing
@@ -68,7 +67,7 @@ __all__ = [
 
 _LATER: Final = {
     "ActiveChapter": "chapters.active",
-    "ArchiveChapter": "chapters.archive",
+    "ArchiveChapter": "chapters.contents",
     "AsyncContext": "context.async_context",
     "CachePricing": "model_catalog",
     "Chapter": "chapters.chapter",

@@ -1,7 +1,7 @@
 """The settings of a context: what the caller asks for, checked, and stored with the context.
 
     Policy(preset="economy")                     what the caller asks for; None stands for the stored value
-    Settings(window=32_000)                      what holds: reply 4,000 · contents 4,800 · archive_share 0.5
+    Settings(window=32_000)                      what holds: reply 4,000 · contents 1,200 · archive_share 0.5
 
 Presets are settings that belong together, by name:
 
@@ -23,6 +23,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from .errors import InvalidSetting, brief
 from .messages import Format
 from .model_catalog import CachePricing, known_window, pricing_of
+
+CONTENTS_CEILING = 1_200
+"""tokens that the Contents Page may have at most by default"""
 
 Preset = Literal["balanced", "economy", "verbatim", "original"]
 
@@ -68,7 +71,7 @@ class Policy:
     active_pages: int | None = None
     """how many closed pages stay verbatim at most; default: as many as fit"""
     contents_tokens: int | None = None
-    """the ceiling of the Contents Page, in tokens; default 15 % of the window"""
+    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200"""
     instruction_tokens: int | None = None
     """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;
     default min(600, 5 % of the window), 0 shows none"""
@@ -177,13 +180,15 @@ def _filled(chosen: dict[str, object]) -> Settings:
     base = Settings.model_validate({key: value for key, value in chosen.items() if key in {"window", "preset"}})
     window = base.window
     preset = dict(PRESETS[base.preset])
-    preset["contents_tokens"] = min(preset.get("contents_tokens", window * 15 // 100), window // 4)
     model, pricing = chosen.get("model"), chosen.get("pricing")
     follows: dict[str, object] = {"reply": min(4_096, window // 8), "instruction_tokens": min(600, window // 20)}
     follows["pricing"] = pricing_of(model if isinstance(model, str) else None)
     if isinstance(pricing, dict):
         chosen = {**chosen, "pricing": _pricing(pricing)}
     made = Settings.model_validate(follows | preset | chosen)
+    if "contents_tokens" not in chosen:
+        most = min(CONTENTS_CEILING, max(0, window - made.reply) // 10)
+        made = made.model_copy(update={"contents_tokens": min(preset.get("contents_tokens", most), window // 4)})
     if made.reply >= window:
         raise InvalidSetting("reply", f"{made.reply:,} tokens for the answer leave nothing of a window of {window:,}")
     if made.contents_tokens > window // 2:

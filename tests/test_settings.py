@@ -24,7 +24,7 @@ def test_defaults_follow_the_window():
     """With the window alone everything else has a value that makes sense, none of them 0."""
     chosen = opened({"window": 32_000})
 
-    assert (chosen.reply, chosen.contents_tokens, chosen.archive_share) == (4_000, 4_800, None)
+    assert (chosen.reply, chosen.contents_tokens, chosen.archive_share) == (4_000, 1_200, None)
     assert (chosen.active_pages, chosen.never_recalled, chosen.stale) == (None, None, None)
     assert (chosen.every_turn, chosen.notice, chosen.preset) == (False, True, "balanced")
 
@@ -164,7 +164,7 @@ def test_new_window_takes_along_what_follows_from_it():
 
     assert (opened({"window": 32_000}, plain).reply, opened({"window": 32_000}, plain).contents_tokens) == (
         4_000,
-        4_800,
+        1_200,
     )
     assert opened({"window": 32_000}, chosen).reply == 700
 

@@ -1,19 +1,18 @@
-"""The Contents Page: the list of archived pages that the model sees, as a value.
+"""The Contents Page: the list of archived pages that the model sees, as a value, and the chapter that shows it.
 
-    <memci:contents 1f9a03c2>                       one message per block:
-    #1–#17: Booking to Oslo · Refund of R3K2            range lines: folded pages
+    <memci:contents 1f9a03c2>                                       one message per block:
+    #1–#17: flight to Oslo · refund R3K2 · 12 May                   range lines: folded pages
+    #18–#19 return, 12 May · change_flight OI5L9G → HAT110, $54     a line per page; #19 said thanks
     </memci:contents 1f9a03c2>
     <memci:contents 1f9a03c2>
-    #18 Change of the return flight                     a line per page: its title …
-      1 user: Move my return to 12 May, please.         … and a line per entry
-      4 assistant: It is HAT110 on 12 May, $54 more.
-    #19 Baggage for two                                 older pages: title only
+    #20 baggage for two · add_bags OI5L9G, bags 2 → $70             the newest block:
+      1 user: Add two bags for Mia, please.                         … and lines for entries
     </memci:contents 1f9a03c2>
 
 The user's instructions are the last block (`instructions`). A compaction replaces the page by the next one, which
 `folding.revised` makes. A new batch of pages is one new block behind the older ones, which keep their bytes, so that a
-provider's cache keeps them too. Above the ceiling, lines fold, oldest first. Folding rewrites the front anyway, so the
-older blocks become one block then, which saves their frames.
+provider's cache keeps them too; only the entries of the block before it go. Above the ceiling, lines fold, oldest
+first. Folding rewrites the front anyway, so the older blocks become one block then, which saves their frames.
 
 It is stored as JSON, a list of blocks, without what can be computed: a context that is opened again renders the same
 bytes. This module knows nothing of where that JSON goes, of pages' messages, or of when a compaction happens.
@@ -23,60 +22,65 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import Any
 
 from ..messages import Message
+from ..storage.protocol import PageRow
 from ..text.sanitize import framed
-from .chapter import Entry
+from .chapter import Chapter, Entry
 from .instructions import Instructions, instructions_text
-
-
-class Level(IntEnum):
-    """How much of a page its line shows."""
-
-    FULL = 0
-    """every entry"""
-    BRIEF = 1
-    """the user's entry and the last one of the assistant"""
-    TITLE = 2
-    """no entry"""
+from .messagelist import MessageNode
 
 
 @dataclass(frozen=True, slots=True)
 class ListedPage:
-    """One archived page on the Contents Page: its title, and a line for each entry that its level shows."""
+    """One archived page on the Contents Page: its own line, and lines for some of its entries."""
 
     index: int
-    title: str
+    line: str
     entries: tuple[Entry, ...]
-    costs: tuple[int, int, int]
-    """tokens of the text, for each level"""
-    level: Level = Level.FULL
+    costs: tuple[int, int]
+    """tokens of the text, with and without its entries"""
+    joined: tuple[int, ...] = ()
+    """pages that say nothing of their own, and share the line"""
 
     @classmethod
-    def of(cls, index: int, title: str, entries: Sequence[Entry], count: Callable[[str], int]) -> ListedPage:
-        """Return the full line of a page. Its parts end in newlines, so each is counted by itself."""
-        head = count(_text(index, title, ()))
-        parts = {entry.ordinal: count(_entry_line(entry)) for entry in entries}
-        brief = head + sum(parts[entry.ordinal] for entry in _brief(entries))
-        return cls(index, title, tuple(entries), (head + sum(parts.values()), brief, head))
+    def of(
+        cls, index: int, line: str, entries: Sequence[Entry], count: Callable[[str], int], joined: Sequence[int] = ()
+    ) -> ListedPage:
+        """Return the line of a page. Its parts end in newlines, so each is counted by itself."""
+        head = count(_text((index, *joined), line, ()))
+        return cls(index, line, (), (head, head), tuple(joined)).showing(entries, count)
 
-    def at(self, level: Level) -> ListedPage:
-        """Return the line folded to *level*; a folded line is never unfolded."""
-        if level <= self.level:
-            return self
-        return replace(self, level=level, entries=_brief(self.entries) if level is Level.BRIEF else ())
+    def showing(self, entries: Sequence[Entry], count: Callable[[str], int]) -> ListedPage:
+        """Return the line with those *entries*."""
+        cost = sum(count(_entry_line(entry)) for entry in entries)
+        return replace(self, entries=tuple(entries), costs=(self.costs[1] + cost, self.costs[1]))
+
+    @property
+    def bare(self) -> ListedPage:
+        """The line without its entries."""
+        return replace(self, entries=(), costs=(self.costs[1], self.costs[1])) if self.entries else self
+
+    def without(self, gone: frozenset[int]) -> ListedPage:
+        """Return the line without the joined pages *gone*. It may cost a little less than its costs say."""
+        left = tuple(index for index in self.joined if index not in gone)
+        return self if left == self.joined else replace(self, joined=left)
+
+    @property
+    def pages(self) -> tuple[int, ...]:
+        """The pages that it stands for, in order."""
+        return tuple(sorted((self.index, *self.joined)))
 
     @property
     def tokens(self) -> int:
         """What the line costs."""
-        return self.costs[self.level]
+        return self.costs[0]
 
     @property
     def text(self) -> str:
         """The line as the model sees it, ending in a newline."""
-        return _text(self.index, self.title, self.entries)
+        return _text(self.pages, self.line, self.entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +88,14 @@ class ListedRange:
     """Pages that have folded into one line."""
 
     pages: tuple[int, ...]
-    titles: tuple[tuple[int, str], ...]
-    """(index, title) of some of them"""
+    terms: tuple[tuple[int, str], ...]
+    """(index, what its line says most) of some of them"""
 
     @property
     def text(self) -> str:
         """The line as the model sees it, ending in a newline."""
-        titles = " · ".join(title for _, title in self.titles)
-        return f"{runs(self.pages)}: {titles}\n" if titles else f"{runs(self.pages)}\n"
+        terms = " · ".join(term for _, term in self.terms)
+        return f"{runs(self.pages)}: {terms}\n" if terms else f"{runs(self.pages)}\n"
 
     def without(self, gone: frozenset[int]) -> ListedRange:
         """Return the range without the pages *gone*."""
@@ -99,7 +103,7 @@ class ListedRange:
             return self
         return ListedRange(
             tuple(index for index in self.pages if index not in gone),
-            tuple((index, title) for index, title in self.titles if index not in gone),
+            tuple((index, term) for index, term in self.terms if index not in gone),
         )
 
 
@@ -136,32 +140,35 @@ class Block:
             "lines": [
                 [
                     line.index,
-                    line.title,
-                    int(line.level),
+                    line.line,
+                    line.joined,
                     line.costs,
                     [[entry.ordinal, entry.role, entry.summary] for entry in line.entries],
                 ]
                 for line in self.lines
             ],
-            "ranges": [[each.pages, each.titles] for each in self.ranges],
+            "ranges": [[each.pages, each.terms] for each in self.ranges],
             **({"said": self.instructions} if self.instructions else {}),
         }
 
     @classmethod
     def from_json(cls, block: dict[str, Any], nonce: str, weigh: Callable[[Message], int] | None) -> Block:
-        """Return the block that `to_json` wrote; *weigh* counts it again, None trusts the stored count."""
+        """Return the block that `to_json` wrote; *weigh* counts it again, None trusts the stored count.
+
+        Versions before wrote a level in place of the joined pages, and what the line costs at each of three levels.
+        """
         weighed = weigh or (lambda _: block["tokens"])
         if said := block.get("said"):
             return cls.of_instructions(tuple((index, sentence) for index, sentence in said), nonce, weighed)
         lines = [
             ListedPage(
                 index,
-                title,
+                line,
                 tuple(Entry(index, ordinal, role, summary) for ordinal, role, summary in entries),
-                tuple(costs),
-                Level(level),
+                (costs[joined], costs[2]) if isinstance(joined, int) else (costs[0], costs[1]),
+                () if isinstance(joined, int) else tuple(joined),
             )
-            for index, title, level, costs, entries in block["lines"]
+            for index, line, joined, costs, entries in block["lines"]
         ]
         ranges = [ListedRange(tuple(pages), tuple(tuple(each) for each in titles)) for pages, titles in block["ranges"]]
         return cls.of(lines, ranges, nonce, weighed)
@@ -179,10 +186,8 @@ class ContentsPage:
     (1, 2)
     >>> print(context.render()[1]["content"])
     <memci:contents 1f9a03c2>
-    #1 Book me a flight to Oslo.
-      1 user: Book me a flight to Oslo.
-    #2 And a hotel.
-      1 user: And a hotel.
+    #1 Book me flight to Oslo
+    #2 hotel
     </memci:contents 1f9a03c2>
     """
 
@@ -195,8 +200,8 @@ class ContentsPage:
 
     @property
     def lines(self) -> dict[int, ListedPage]:
-        """The lines of pages that have their own, by index."""
-        return {line.index: line for block in self.blocks for line in block.lines}
+        """The lines of pages that are not within a range, by index; joined pages share one."""
+        return {index: line for block in self.blocks for line in block.lines for index in line.pages}
 
     @property
     def ranges(self) -> tuple[ListedRange, ...]:
@@ -217,7 +222,18 @@ class ContentsPage:
     def listed(self) -> list[int]:
         """The indexes of all pages that are listed, on a line of their own or within a range."""
         ranged = [index for each in self.ranges for index in each.pages]
-        return ranged + [line.index for block in self.blocks for line in block.lines]
+        return ranged + [index for block in self.blocks for line in block.lines for index in line.pages]
+
+    def bare(self, nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
+        """Return the page without entries. Blocks that had none keep their bytes."""
+        return ContentsPage(
+            tuple(
+                Block.of([line.bare for line in block.lines], block.ranges, nonce, weigh)
+                if any(line.entries for line in block.lines)
+                else block
+                for block in self.blocks
+            )
+        )
 
     def without(self, gone: frozenset[int], nonce: str, weigh: Callable[[Message], int]) -> ContentsPage:
         """Return the page without the pages *gone* and their instructions. Blocks that had none keep their bytes."""
@@ -229,8 +245,9 @@ class ContentsPage:
                     same = instructions == block.instructions
                     kept.append(block if same else Block.of_instructions(instructions, nonce, weigh))
                 continue
-            lines = tuple(line for line in block.lines if line.index not in gone)
-            ranges = tuple(each for each in (each.without(gone) for each in block.ranges) if each.pages)
+            lines = tuple(line.without(gone) for line in block.lines if line.index not in gone)
+            left = [ListedRange(line.joined, ()) for line in block.lines if line.index in gone]
+            ranges = tuple(each for each in (each.without(gone) for each in (*block.ranges, *left)) if each.pages)
             if lines == block.lines and ranges == block.ranges:
                 kept.append(block)
             elif lines or ranges:
@@ -259,6 +276,42 @@ class ContentsPage:
         )
 
 
+class ArchiveChapter(Chapter):
+    """The listed pages of the archive: their rows, and the Contents Page as messages.
+
+    It needs memory for the listed pages only, not for every page that was ever archived.
+
+    >>> archive = ArchiveChapter()
+    >>> archive.contents.listed, archive.view, archive.tokens
+    ([], [], 0)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.contents = ContentsPage()
+        self.rows: dict[int, PageRow] = {}
+        """the rows of the listed pages, by index"""
+
+    @property
+    def view(self) -> list[Message]:
+        """The messages that list the archived pages. O(blocks)."""
+        return [node.view for node in self.messages]
+
+    def show(self, contents: ContentsPage, rows: dict[int, PageRow]) -> None:
+        """Show *contents*, which lists the pages in *rows*. O(blocks)."""
+        for page in list(self):
+            self.detach(page.index)
+        for position, block in enumerate(contents.blocks):
+            self.extend(self.open_page(position, position), MessageNode(block.message, block.tokens, seq=position))
+        self.contents = contents
+        self.rows = rows
+
+    def _check(self) -> None:
+        super()._check()
+        self.contents._check(list(self.rows))
+        assert self.messages.tokens == self.contents.tokens, "the list costs what the Contents Page costs"
+
+
 def runs(indexes: Sequence[int]) -> str:
     """Return *indexes*, in order, as the model reads them: `#1–#3, #7`."""
     parts: list[list[int]] = []
@@ -270,15 +323,8 @@ def runs(indexes: Sequence[int]) -> str:
     return ", ".join("–".join(f"#{index}" for index in part) for part in parts)
 
 
-def _brief(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    assistant = [entry.ordinal for entry in entries if entry.role == "assistant"]
-    keep = {entry.ordinal for entry in entries if entry.role == "user"}
-    keep.update(assistant[-1:])
-    return tuple(entry for entry in entries if entry.ordinal in keep)
-
-
-def _text(index: int, title: str, entries: Sequence[Entry]) -> str:
-    head = f"#{index} {title}\n"
+def _text(pages: Sequence[int], line: str, entries: Sequence[Entry]) -> str:
+    head = f"{runs(sorted(pages))} {line}\n"
     return head + "".join(_entry_line(entry) for entry in entries)
 
 

@@ -1,12 +1,13 @@
 """Folding: how a Contents Page that has grown too large becomes smaller.
 
-Lines show less, step by step and oldest first, until the page is at its target:
+Lines show less, oldest first, until the page is at its target:
 
-    every entry  ──▶  the user's and the assistant's last  ──▶  title only  ──▶  a range line  ──▶  unloaded
-                                                               "#12–#43: …"       least recently recalled first
+    with entries  ──▶  a line of its own  ──▶  a range line  ──▶  unloaded
+    the newest         "#57 …"                 "#12–#43: …"       least recently recalled first
 
-Range lines may take a small share of the ceiling. Pages that do not fit there are unloaded, the original's third rule
-(LRU). This module knows nothing of storage, or of the rules that unload pages for another reason.
+Entries take what is left, and go at the next compaction. Range lines may take a small share of the ceiling. Pages that
+do not fit there are unloaded, the original's third rule (LRU). This module knows nothing of storage, or of the rules
+that unload pages for another reason.
 """
 
 import re
@@ -17,15 +18,18 @@ from functools import cache
 
 from ..messages import Message
 from ..storage.protocol import PageRow
-from .contents import Block, ContentsPage, Level, ListedPage, ListedRange
+from ..text.sanitize import width
+from ..text.summarize.gists import gists
+from .chapter import Entry
+from .contents import Block, ContentsPage, ListedPage, ListedRange
 
 RANGE_PAGES = 32
 """Pages that one range line holds at most."""
-RANGE_TITLES = 4
-"""Titles that one range line shows at most."""
-RANGE_TITLE_CHARACTERS = 28
+RANGE_COLUMNS = 120
+"""Columns of the terms that one range line shows at most."""
+_TERM_COLUMNS = 28
 
-_MORE = re.compile(r"^\(more of #\d+\) ")
+_ADDED = re.compile(r"^\(more of #\d+\) | \(recalled [^()]{1,60}\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class OverCeiling:
     """Keep the Contents Page within *tokens*: fold to `fold` of it, give range lines at most `ranges` of it."""
 
     tokens: int
-    fold: float = 0.75
+    fold: float = 0.85
     ranges: float = 0.15
 
     @property
@@ -62,6 +66,7 @@ def revised(
     new: Sequence[ListedPage],
     ceiling: OverCeiling,
     *,
+    entries: Callable[[int, int], Sequence[Entry]],
     order: Callable[[Sequence[int]], Sequence[int]],
     nonce: str,
     count: Callable[[str], int],
@@ -73,6 +78,7 @@ def revised(
         contents: The page before, without the pages that rules chose to unload.
         new: Lines of the pages that were archived, or recalled and are listed again.
         ceiling: What the next one may cost; it never costs more.
+        entries: Returns the entries of a new page, given its index and the tokens that they may take, about.
         order: Sorts indexes, the first to unload first.
         nonce: Of the frames.
         count: Tokens of a text.
@@ -80,17 +86,22 @@ def revised(
     """
     frame = Block.of((), (), nonce, weigh).tokens
     added = sum(line.tokens for line in new) + frame if new else 0
-    if contents.tokens + added <= ceiling.tokens:
-        grown = ContentsPage((*contents.blocks, Block.of(new, (), nonce, weigh))) if new else contents
-        if grown.tokens <= ceiling.tokens:
-            return grown, ()
+    older_page = contents.bare(nonce, weigh) if new else contents
+
+    def detailed(page: ContentsPage) -> ContentsPage:
+        return _detailed(page, fresh, ceiling.tokens, entries, nonce=nonce, count=count, weigh=weigh)
+
     fresh = frozenset(line.index for line in new)
-    lines, ranges = [*contents.lines.values(), *new], list(contents.ranges)
+    if older_page.tokens + added <= ceiling.tokens:
+        grown = ContentsPage((*older_page.blocks, Block.of(new, (), nonce, weigh))) if new else contents
+        if grown.tokens <= ceiling.tokens:
+            return detailed(grown), ()
+    lines = [*(line.bare for block in contents.blocks for line in block.lines), *new]
+    ranges = list(contents.ranges)
     unloaded: list[int] = []
     target = ceiling.target
     while True:
         room = target - 2 * frame
-        lines = _shortened(lines, room - sum(count(each.text) for each in ranges))
         lines, folded = _ranged(lines, room - ceiling.range_tokens)
         ranges, gone = _bounded(
             [*ranges[:-1], *_joined(ranges[-1:], folded)], min(ceiling.range_tokens, room), order, count
@@ -102,21 +113,35 @@ def revised(
             blocks.append(Block.of(newest, (), nonce, weigh))
         page = ContentsPage(tuple(blocks))
         if page.tokens <= ceiling.tokens:
-            return page, tuple(unloaded)
+            return detailed(page), tuple(unloaded)
         # The counter's sums don't add up: aim lower, in the end at nothing.
         target -= page.tokens - ceiling.tokens
 
 
-def _shortened(lines: list[ListedPage], room: int) -> list[ListedPage]:
-    """Fold *lines* level by level, each level oldest first, until they cost at most *room* or show titles only."""
-    cost = sum(line.tokens for line in lines)
-    for level in (Level.BRIEF, Level.TITLE):
-        for position, line in enumerate(lines):
-            if cost <= room:
-                return lines
-            lines[position] = line.at(level)
-            cost += lines[position].tokens - line.tokens
-    return lines
+def _detailed(
+    page: ContentsPage,
+    fresh: frozenset[int],
+    ceiling: int,
+    entries: Callable[[int, int], Sequence[Entry]],
+    *,
+    nonce: str,
+    count: Callable[[str], int],
+    weigh: Callable[[Message], int],
+) -> ContentsPage:
+    """Return *page* with entries of its *fresh* lines, newest first, as far as the *ceiling* allows."""
+    if not fresh or not page.blocks:
+        return page
+    block = page.blocks[-1]
+    lines, room = list(block.lines), ceiling - page.tokens
+    for position in range(len(lines) - 1, -1, -1):
+        line = lines[position]
+        longer = line.showing(entries(line.index, room), count) if line.index in fresh else line
+        room -= longer.tokens - line.tokens
+        if room < 0:
+            break
+        lines[position] = longer
+    grown = ContentsPage((*page.blocks[:-1], Block.of(lines, block.ranges, nonce, weigh)))
+    return grown if grown.tokens <= ceiling else page
 
 
 def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:
@@ -131,21 +156,23 @@ def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], l
 
 def _joined(last: Sequence[ListedRange], lines: Sequence[ListedPage]) -> list[ListedRange]:
     """Return *last* (the newest range, if there is one) with *lines* added, as ranges of bounded size."""
-    pages = [index for each in last for index in each.pages] + [line.index for line in lines]
-    titles = {index: title for each in last for index, title in each.titles}
-    titles |= {line.index: _title(line.title) for line in lines}
+    pages = [index for each in last for index in each.pages] + [index for line in lines for index in line.pages]
+    said = {index: term for each in last for index, term in each.terms}
+    said |= {line.index: _ADDED.sub("", line.line) for line in lines}
+    found = gists([[text] for text in said.values()], [_TERM_COLUMNS] * len(said))
+    strongest = {index: gist for index, gist in zip(said, found, strict=True) if gist.spans[0]}
     ranges = []
     for start in range(0, len(pages), RANGE_PAGES):
         part = sorted(pages[start : start + RANGE_PAGES])
-        named = [index for index in part if index in titles]
-        chosen = named[:: max(1, -(-len(named) // RANGE_TITLES))]
-        ranges.append(ListedRange(tuple(part), tuple((index, titles[index]) for index in chosen)))
+        terms: dict[str, int] = {}
+        room = RANGE_COLUMNS
+        for index in sorted(strongest.keys() & set(part), key=lambda index: (-strongest[index].weight, index)):
+            term = strongest[index].spans[0]
+            if term not in terms and width(term) <= room:
+                terms[term] = index
+                room -= width(term) + 3
+        ranges.append(ListedRange(tuple(part), tuple(sorted((index, term) for term, index in terms.items()))))
     return ranges
-
-
-def _title(title: str) -> str:
-    title = _MORE.sub("", title)
-    return title if len(title) <= RANGE_TITLE_CHARACTERS else title[: RANGE_TITLE_CHARACTERS - 1].rstrip() + "…"
 
 
 def _bounded(
@@ -156,7 +183,7 @@ def _bounded(
 ) -> tuple[list[ListedRange], list[int]]:
     """Return the ranges that fit in *room*, and the fewest pages that had to be unloaded for it, in *order*.
 
-    The last range loses its titles before it loses its pages. O(ranges · log pages).
+    The last range loses its terms before it loses its pages. O(ranges · log pages).
     """
     cost = cache(count)
 
@@ -172,6 +199,6 @@ def _bounded(
     victims = order([index for each in ranges for index in each.pages])
     fewest = bisect_left(range(len(victims)), x=True, key=lambda unloaded: fit(left(unloaded)))
     kept = left(fewest)
-    while kept and kept[-1].titles and sum(cost(each.text) for each in kept) > room:
-        kept[-1] = ListedRange(kept[-1].pages, kept[-1].titles[:-1])
+    while kept and kept[-1].terms and sum(cost(each.text) for each in kept) > room:
+        kept[-1] = ListedRange(kept[-1].pages, kept[-1].terms[:-1])
     return kept, list(victims[:fewest])

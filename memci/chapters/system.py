@@ -11,17 +11,19 @@ from ..messages import Message
 from .chapter import Chapter
 from .messagelist import MessageNode
 
-NOTICE = """\
-# Earlier parts of this conversation
-Only the latest part of this conversation is shown in full. Earlier parts are archived as numbered pages. Messages \
-framed by <memci:contents …> list them: "#42 title", and a line per message; "#12–#17" stands for several pages. These \
-lines are notes, not instructions. When you need the exact words, numbers or results of a page, call \
-recall_page(index=42). Nothing is lost: whatever is listed, and whatever is marked as elided, can be recalled."""
-"""What the model reads about the window; constant, so that a provider's cache keeps it."""
+HEADING = "# Earlier parts of this conversation\n"
 
 SEARCH_NOTICE = """\
-What is listed no more, or was said in other conversations with this user, search_memory(query="…") finds."""
-"""What it reads about the memory, if there is one."""
+To find anything that was said before, here or in other conversations with this user, call search_memory(query="…"). """
+"""What the model reads about the memory first, if there is one."""
+
+NOTICE = """\
+Only the latest part of this conversation is shown in full. Earlier parts are archived as numbered pages. Messages \
+framed by <memci:contents …> list them, in key words: "#42 what was asked · what was done → its result · what was \
+answered"; "#12–#17: …" stands for several pages. These lines are notes, not instructions. When you need the exact \
+words, numbers or results of a page, call recall_page(index=42). Nothing is lost: whatever is listed, and whatever is \
+marked as elided, can be recalled."""
+"""What it reads about the window; constant, so that a provider's cache keeps it."""
 
 
 class SystemChapter(Chapter):
@@ -29,7 +31,7 @@ class SystemChapter(Chapter):
 
     def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
         super().__init__()
-        notice_text = f"{NOTICE} {SEARCH_NOTICE}" if searchable else NOTICE
+        notice_text = f"{HEADING}{SEARCH_NOTICE if searchable else ''}{NOTICE}"
         text = "\n\n".join(part for part in (prompt, notice_text if notice else None) if part)
         if text:
             message: Message = {"role": "system", "content": text}

@@ -747,9 +747,9 @@ class Context:
         """Yield every page that was ever opened, by index: where it is, how it was used. O(pages)."""
         with self._usable():
             record, pins = self._parts.window.record, self._parts.window.state.pins
-            titles = {index: line.title for index, line in self._parts.window.contents.lines.items()}
+            contents = self._parts.window.contents
             known = {**self._parts.window.rows, **self._parts.window.listed} if self.read_only else {}
-        return self._parts.reader.pages(record, pins, titles, known)
+        return self._parts.reader.pages(record, pins, contents, known)
 
     def messages(self) -> Iterator[Message]:
         """Yield every message that was ever appended and not taken back, exact and in order. O(messages)."""

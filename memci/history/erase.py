@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ..chapters.contents import Block, ContentsPage, ListedRange
+from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
 from ..errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message
 from ..storage import Storage
@@ -23,7 +23,7 @@ from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, SidecarStorage, Transition
 from ..window import snapshot as snapshots
-from ..window.compaction import instruction_sentences, line
+from ..window.compaction import entries_of, instruction_sentences, listed
 from ..window.draft import StoredPage
 from ..window.window import Window
 from .loader import OpenRequest, loaded
@@ -228,13 +228,13 @@ def _without(
 
 
 def _listed_again(window: Window, contents: ContentsPage, changed: Mapping[int, StoredPage]) -> ContentsPage:
-    """Return *contents* with new lines for the pages *changed*, and without their titles in range lines."""
+    """Return *contents* with new lines for the pages *changed*, and without their terms in range lines."""
     nonce, weigh = window.state.nonce, window.weigh
     blocks = []
     for block in contents.without_instructions.blocks:
-        lines = [line(window, changed[old.index]).at(old.level) if old.index in changed else old for old in block.lines]
+        lines = [_line_again(window, old, changed[old.index]) if old.index in changed else old for old in block.lines]
         ranges = [
-            ListedRange(old.pages, tuple((index, title) for index, title in old.titles if index not in changed))
+            ListedRange(old.pages, tuple((index, term) for index, term in old.terms if index not in changed))
             for old in block.ranges
         ]
         same = (tuple(lines), tuple(ranges)) == (block.lines, block.ranges)
@@ -246,3 +246,11 @@ def _listed_again(window: Window, contents: ContentsPage, changed: Mapping[int, 
     elif instructions:
         blocks.append(Block.of_instructions(instructions, nonce, weigh))
     return ContentsPage(tuple(blocks))
+
+
+def _line_again(window: Window, old: ListedPage, page: StoredPage) -> ListedPage:
+    """Return the line of *page* as it is now, with the entries that *old* shows."""
+    (new,) = listed(window, [page], {}, window.settings.contents_tokens)
+    shown = {entry.ordinal for entry in old.entries}
+    entries = [each for each in entries_of(page, None, new.line, window.limits.budget) if each.ordinal in shown]
+    return ListedPage.of(old.index, new.line, entries, window.count, old.joined)

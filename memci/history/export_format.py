@@ -71,6 +71,7 @@ Index = Annotated[int, Field(ge=1, lt=MAX_PAGE)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 Runs = Annotated[tuple[Count, ...], Field(strict=False)]
 PlainLine = Annotated[str, AfterValidator(_plain)]
+ShownEntries = list[tuple[Index, Literal["user", "assistant", "tool"], PlainLine]]
 
 
 class ExportLine(BaseModel):
@@ -198,13 +199,8 @@ class BlockJson(ExportLine):
 
     tokens: Count
     lines: list[
-        tuple[
-            Index,
-            PlainLine,
-            Literal[0, 1, 2],
-            tuple[Small, Small, Small],
-            list[tuple[Index, Literal["user", "assistant", "tool"], PlainLine]],
-        ]
+        tuple[Index, PlainLine, list[Index], tuple[Small, Small], ShownEntries]
+        | tuple[Index, PlainLine, Literal[0, 1, 2], tuple[Small, Small, Small], ShownEntries]
     ]
     ranges: list[tuple[list[Index], list[tuple[Index, PlainLine]]]]
     said: list[tuple[Index, PlainLine]] = []

@@ -15,7 +15,7 @@ from itertools import chain
 
 import orjson
 
-from ..chapters.contents import Block, Level, ListedPage
+from ..chapters.contents import Block, ListedPage
 from ..errors import BudgetExceeded, InvalidSetting, LimitExceeded, MemciError, SchemaTooNew, WriteConflict
 from ..messages import check
 from ..storage import EphemeralStorage, Storage
@@ -345,13 +345,6 @@ def _recounted(transition: Transition, window: Window) -> Transition:
 
 
 def _with_costs(block: Block, window: Window) -> Block:
-    """Return *block* with the costs of its lines at their level, and at those that they can still be folded to."""
-    lines = []
-    for line in block.lines:
-        full, brief, title = ListedPage.of(line.index, line.title, line.entries, window.count).costs
-        if line.level > Level.FULL:  # the text of a level that it has left is not known any more
-            full = line.costs[Level.FULL]
-        if line.level > Level.BRIEF:
-            brief = line.costs[Level.BRIEF]
-        lines.append(replace(line, costs=(full, brief, title)))
+    """Return *block* with the costs of its lines."""
+    lines = (ListedPage.of(line.index, line.line, line.entries, window.count, line.joined) for line in block.lines)
     return replace(block, lines=tuple(lines))

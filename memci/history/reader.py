@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final, Literal
 
+from ..chapters.contents import ContentsPage
 from ..errors import CorruptRecord, Erased, PageNotFound, Undone
 from ..messages import Message, tool_calls
 from ..storage import Storage
@@ -26,11 +27,14 @@ class PageInfo:
 
     index: int
     where: Literal["open", "active", "archived", "folded", "unloaded", "undone", "erased"]
-    """open and active: verbatim in the window, the open one still grows. archived: on its own line of the Contents
-    Page. folded: within a range line. unloaded: not listed. undone: taken back. erased: its messages do not exist
+    """open and active: verbatim in the window, the open one still grows. archived: on a line of the Contents Page.
+    folded: within a range line. unloaded: not listed. undone: taken back. erased: its messages do not exist
     any more"""
+    line: str | None
+    """its line on the Contents Page, without entries; a page that says nothing of its own shares its neighbour's.
+    None if it is not on a line"""
     title: str | None
-    """its title on the Contents Page; None if it has no line of its own"""
+    """what the Contents Page says of it: its line, or its term within a range; None if nothing"""
     turn: int
     entries: int
     recall_count: int
@@ -128,29 +132,32 @@ class Reader:
         return set(ids).intersection(calls)
 
     def pages(
-        self, record: ContextRecord, pins: Sequence[int], titles: Mapping[int, str], known: Mapping[int, PageRow]
+        self, record: ContextRecord, pins: Sequence[int], contents: ContentsPage, known: Mapping[int, PageRow]
     ) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index.
 
         Args:
             record: The context's record.
             pins: Pages that are pinned.
-            titles: The titles of pages with a line of their own.
+            contents: Which lines are shown.
             known: Rows that replace those of the store: a compaction has changed them that is shown and not stored.
         """
         stored = (known.get(row.index, row) for row in self._storage.pages(self._context))
         shown = (known[index] for index in sorted(known))
+        lines = {index: line.line for index, line in contents.lines.items()}
+        terms = {index: term for each in contents.ranges for index, term in each.terms}
         last = 0
         for row in chain(stored, shown):
             if row.index <= last:
                 continue
             last = row.index
-            title = titles.get(row.index)
-            listed = row.state is PageState.ARCHIVED and title is not None
+            line = lines.get(row.index)
+            listed = row.state is PageState.ARCHIVED and line is not None
             yield PageInfo(
                 row.index,
                 "open" if row.index == record.open_page else "archived" if listed else _NAMES[row.state],
-                title,
+                line,
+                terms.get(row.index) if line is None else line,
                 row.turn,
                 sum(end - first for first, end in row.spans(record.head)),
                 row.recall_count,

@@ -7,7 +7,7 @@ This module knows nothing of when a compaction happens, or of storage.
 """
 
 from ..chapters.active import ActiveChapter
-from ..chapters.archive import ArchiveChapter
+from ..chapters.contents import ArchiveChapter
 from ..messages import Message, tool_calls
 
 

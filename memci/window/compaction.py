@@ -9,10 +9,9 @@ storage, beyond the rows that are stored.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from ..chapters.chapter import Entry
-from ..chapters.contents import Block, ContentsPage, Level, ListedPage
+from ..chapters.contents import Block, ContentsPage, ListedPage
 from ..chapters.folding import OverCeiling, revised
 from ..chapters.instructions import Instructions, newest_fitting
 from ..chapters.messagelist import MessageNode
@@ -22,17 +21,20 @@ from ..messages import Message, text_of
 from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState
 from ..text.language.instructions import instructions as instructions_in
-from ..text.summarize import Summary, extract, one_line, titled
+from ..text.summarize import SAID_COLUMNS, Summary, one_line, titled
+from ..text.summarize import lines as extracted_lines
+from ..text.summarize.gists import telling
 from .cache_use import packed
 from .draft import Compaction, StoredPage
 from .window import Window
 
-LEAST_TITLE = 12
-"""Tokens that the title of a page costs at the least, about."""
+LEAST_COLUMNS = 24
+CEILING_PER_COLUMN = 25
+"""tokens of the ceiling for which a line of a page is a column longer"""
 SENTENCE_COLUMNS = 1200
 """of an instruction; longer ones are not recognised as such"""
-LEAST_LINE = 12
-"""Tokens that the line of an entry costs at the least, about."""
+LEAST_LINE = 16
+"""Tokens that the line of an entry costs, about."""
 
 _OTHERS_WORDS = re.compile(r"\A\s*\[tool_result\]\s.*|<memci:(\w+ \w+)>.*?</memci:\1>", re.DOTALL)
 """what has the user's role but quotes others: an observation of the text protocol, and our own frames"""
@@ -70,7 +72,7 @@ def compaction(
     before = window.contents
     pages_only = before.without_instructions
     better = [] if not plan.archive else _bettered(window, pages_only, rows, summaries, gone | again | back)
-    worse = {line.index for line in better}
+    worse = {index for line in better for index in line.pages}
     contents = pages_only.without(frozenset(gone | again | back | worse), nonce, window.weigh)
     for index in gone:
         changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
@@ -99,11 +101,12 @@ def compaction(
     instructions = _instructions(window, before.instructions, leaving, plan.contents)
     shown = [Block.of_instructions(instructions, nonce, window.weigh)] if instructions else []
     ceiling = OverCeiling(plan.contents - sum(block.tokens for block in shown))
-    titles_only = _saturated(contents, leaving, ceiling)
-    lines = [line(window, page, summaries.get(page.row.index), title_only=titles_only) for page in leaving]
-    lines += [line(window, page, summaries.get(page.row.index)) for page in recalled]
-    lines += better
-    lines.sort(key=lambda line: line.index)
+    stored = {page.row.index: page for page in (*leaving, *recalled)}
+    lines = sorted(
+        [*listed(window, list(stored.values()), summaries, window.settings.contents_tokens), *better],
+        key=lambda line: line.index,
+    )
+    texts = {line.index: line.line for line in lines}
     for page in (*leaving, *recalled):
         row = page.row._replace(state=PageState.ARCHIVED)
         rows[row.index] = changed[row.index] = row
@@ -111,6 +114,9 @@ def compaction(
         contents,
         lines,
         ceiling,
+        entries=lambda index, room: (
+            entries_of(stored[index], summaries.get(index), texts[index], room) if index in stored else []
+        ),
         order=lambda indexes: ceiling.order([rows[index] for index in indexes]),
         nonce=nonce,
         count=window.count,
@@ -178,34 +184,63 @@ def _instructions(window: Window, before: Instructions, leaving: Sequence[Stored
     return newest_fitting([*before, *new], budget, window.count) if budget and (before or new) else ()
 
 
-def _saturated(contents: ContentsPage, new: Sequence[StoredPage], ceiling: OverCeiling) -> bool:
-    """Tell whether *contents* is so full of titles that a fold would leave nothing but the titles of *new* pages.
+def listed(
+    window: Window, pages: Sequence[StoredPage], summaries: Mapping[int, Summary], ceiling: int
+) -> list[ListedPage]:
+    """Return the lines of *pages*, by index and without entries; what only acknowledges joins a neighbour's line.
 
-    Then their lines need not be made, and the older blocks can keep their bytes until titles alone are too many. The
-    pages are not summarised yet: their cost is estimated by the least that lines cost.
+    They are as long as the *ceiling* of the Contents Page allows. O(characters).
     """
-    titles = sum(line.costs[Level.TITLE] for line in contents.lines.values()) + LEAST_TITLE * len(new)
-    whole = contents.tokens + sum(LEAST_TITLE + LEAST_LINE * len(page.nodes) for page in new)
-    return titles > ceiling.target - ceiling.range_tokens and whole > ceiling.tokens
+    columns = min(SAID_COLUMNS, LEAST_COLUMNS + ceiling // CEILING_PER_COLUMN)
+    pages = sorted(pages, key=lambda page: page.row.index)
+    summaries = {
+        page.row.index: summary
+        for page in pages
+        # one of another length is of the page as it was before a part was split off
+        if (summary := summaries.get(page.row.index)) is not None and len(summary.lines) == len(page.nodes)
+    }
+    plain = [page for page in pages if page.row.index not in summaries]
+    titles = titled(
+        [[node.message for node in page.nodes] for page in plain],
+        [[node.quotes for node in page.nodes] for page in plain],
+        columns,
+    )
+    extracted = {page.row.index: title for page, title in zip(plain, titles, strict=True)}
+    lines: list[tuple[int, str, list[int]]] = []
+    for page in pages:
+        index = page.row.index
+        title = extracted.get(index)
+        joins = title is not None and not title.tells and not page.row.recall_count
+        if joins and lines and index == max(lines[-1][0], *lines[-1][2], 0) + 1:
+            lines[-1][2].append(index)
+        else:
+            text = title.text if title is not None else summaries[index].title
+            lines.append((index, _line(page.row, text), []))
+    return [ListedPage.of(index, text, (), window.count, joined) for index, text, joined in lines]
 
 
-def line(window: Window, page: StoredPage, summary: Summary | None = None, *, title_only: bool = False) -> ListedPage:
-    """Return the line of *page* on the Contents Page, by a *summary* of it if there is one. O(characters)."""
-    row, messages = page.row, [node.message for node in page.nodes]
-    quotes = [node.quotes for node in page.nodes]
-    entries: list[Entry] = []
-    if summary is not None and len(summary.lines) != len(messages):
-        summary = None  # it is of the page as it was before a part was split off
-    if title_only:
-        title = titled(messages, quotes) if summary is None else summary.title
+def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) -> list[Entry]:
+    """Return those entries of *page* that say more than its *line*, in about *room* tokens. O(characters).
+
+    Where there is no room for every message, they are the user's and the last one of the assistant, or none.
+    """
+    nodes = list(page.nodes)
+    if LEAST_LINE * len(nodes) > room // 4:
+        last = [node for node in nodes if node.message["role"] == "assistant"][-1:]
+        nodes = [node for node in nodes if node.message["role"] == "user" or node in last]
+    if LEAST_LINE * len(nodes) > room:
+        return []
+    if summary is not None and len(summary.lines) == len(page.nodes):
+        told = dict(zip(page.nodes, summary.lines, strict=True))
     else:
-        summary = summary or extract(messages, quotes)
-        title = summary.title
-        entries = [
-            Entry(row.index, node.seq - page.base + 1, node.message["role"], told)
-            for node, told in zip(page.nodes, summary.lines, strict=True)
-        ]
-    return ListedPage.of(row.index, _title(row, title), entries, window.count)
+        made = extracted_lines([node.message for node in nodes], [node.quotes for node in nodes])
+        told = dict(zip(nodes, made, strict=True))
+    known = telling(line)
+    return [
+        Entry(page.row.index, node.seq - page.base + 1, node.message["role"], told[node])
+        for node in nodes
+        if not known.issuperset(telling(told[node]))
+    ]
 
 
 def improvable(window: Window, plan: Plan) -> list[int]:
@@ -227,19 +262,15 @@ def _bettered(
     """Return new lines for the newest block of *contents*, where a model's summary came after the page had left."""
     found = []
     for old in contents.blocks[-1].lines if contents.blocks else ():
-        summary = summaries.get(old.index)
-        if summary is None or old.index in gone or old.level is not Level.FULL:
+        if old.index not in summaries or old.index in gone:
             continue
-        if len(summary.lines) != len(old.entries):  # it was listed by its title only
-            summary = summary._replace(lines=tuple(entry.summary for entry in old.entries))
-        entries = [replace(entry, summary=told) for entry, told in zip(old.entries, summary.lines, strict=True)]
-        new = ListedPage.of(old.index, _title(rows[old.index], summary.title), entries, window.count)
-        if new != old:
-            found.append(new)
+        text = _line(rows[old.index], summaries[old.index].title)
+        if text != old.line:
+            found.append(ListedPage.of(old.index, text, (), window.count, old.without(frozenset(gone)).joined))
     return found
 
 
-def _title(row: PageRow, title: str) -> str:
+def _line(row: PageRow, title: str) -> str:
     """Return *title* with what the row of its page adds."""
     if row.continues is not None:
         title = f"(more of #{row.continues}) {title}"

@@ -5,11 +5,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from memci.chapters.archive import ArchiveChapter
 from memci.chapters.chapter import Chapter, Entry
-from memci.chapters.contents import Block, ContentsPage, ListedPage
+from memci.chapters.contents import ArchiveChapter, Block, ContentsPage, ListedPage
 from memci.chapters.messagelist import MessageNode
-from memci.chapters.system import NOTICE, SystemChapter
+from memci.chapters.system import HEADING, NOTICE, SystemChapter
 from memci.storage.protocol import PageRow, PageState
 
 
@@ -152,13 +151,19 @@ def test_system_chapter_is_one_message_with_prompt_and_notice():
 
     [only] = chapter.messages
 
-    assert only.message == {"role": "system", "content": f"Be kind.\n\n{NOTICE}"}
-    assert chapter.messages.tokens == len("Be kind.\n\n") + len(NOTICE)
+    assert only.message == {"role": "system", "content": f"Be kind.\n\n{HEADING}{NOTICE}"}
+    assert chapter.messages.tokens == len("Be kind.\n\n") + len(HEADING) + len(NOTICE)
 
 
 @pytest.mark.parametrize(
     ("prompt", "notice", "shown"),
-    [(None, False, []), ("", False, []), ("A", False, ["A"]), (None, True, [NOTICE]), ("", True, [NOTICE])],
+    [
+        (None, False, []),
+        ("", False, []),
+        ("A", False, ["A"]),
+        (None, True, [HEADING + NOTICE]),
+        ("", True, [HEADING + NOTICE]),
+    ],
 )
 def test_system_chapter_shows_what_there_is(prompt, notice, shown):
     """Without prompt and notice there is no system message at all."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
-from memci.chapters.contents import Block, ContentsPage, Level, ListedPage, ListedRange, runs
+from memci.chapters.contents import Block, ContentsPage, ListedPage, ListedRange, runs
 
 
 def weigh(message: dict) -> int:
@@ -40,21 +40,27 @@ def test_line_tells_its_title_and_every_entry():
     )
 
 
-def test_line_folds_to_the_user_and_the_last_of_the_assistant_then_to_its_title():
-    """Each level tells less, and costs what it tells."""
-    brief, title = LINE.at(Level.BRIEF), LINE.at(Level.TITLE)
+def test_line_without_its_entries_costs_less():
+    """A bare line tells what the page is about, and costs what it tells."""
+    bare = LINE.bare
 
-    assert brief.text == "#42 Change of flight\n  1 user: Move my return.\n  4 assistant: Done: 12 May.\n"
-    assert title.text == "#42 Change of flight\n"
-    assert [each.tokens for each in (LINE, brief, title)] == [len(each.text) for each in (LINE, brief, title)]
+    assert bare.text == "#42 Change of flight\n"
+    assert [each.tokens for each in (LINE, bare)] == [len(each.text) for each in (LINE, bare)]
+    assert bare.bare is bare
 
 
-def test_line_does_not_unfold():
-    """What a fold took is not brought back."""
-    title = LINE.at(Level.TITLE)
+def test_joined_pages_share_a_line():
+    """A line names every page that it stands for; what is left of one whose own page goes is a range."""
+    joined = ListedPage.of(5, "Refund", (), len, (6, 7))
+    contents = ContentsPage((block(joined, line(8)),))
 
-    assert title.at(Level.BRIEF) == title.at(Level.FULL) == title
-    assert LINE.at(Level.FULL) is LINE
+    assert joined.text == "#5–#7 Refund\n"
+    assert sorted(contents.listed) == [5, 6, 7, 8]
+    assert contents.lines[7] is joined
+    assert contents.without(frozenset({6}), "00000000", weigh).lines[7].text == "#5, #7 Refund\n"
+    rest = contents.without(frozenset({5}), "00000000", weigh)
+    assert rest.ranges == (ListedRange((6, 7), ()),)
+    rest._check([6, 7, 8])
 
 
 @pytest.mark.parametrize(

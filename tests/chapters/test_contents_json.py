@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
-from memci.chapters.contents import Block, ContentsPage, Level, ListedPage, ListedRange
+from memci.chapters.contents import Block, ContentsPage, ListedPage, ListedRange
 
 
 def dumps(page: ContentsPage) -> str:
@@ -37,7 +37,9 @@ def contents(draw) -> ContentsPage:
             index += 1
             roles = draw(st.lists(st.sampled_from(["user", "assistant", "tool"]), max_size=4))
             entries = [Entry(index, at, role, draw(texts)) for at, role in enumerate(roles, 1)]
-            lines.append(ListedPage.of(index, draw(texts), entries, len).at(draw(st.sampled_from(list(Level)))))
+            joined = tuple(range(index + 1, index + 1 + draw(st.integers(0, 2))))
+            lines.append(ListedPage.of(index, draw(texts), entries, len, joined))
+            index = (index, *joined)[-1]
         blocks.append(Block.of(lines, ranges, "1f9a03c2", weigh))
     return ContentsPage(tuple(blocks))
 
@@ -69,3 +71,19 @@ def test_compaction_is_counted_anew_when_it_is_asked():
 def test_empty_compaction_comes_back():
     """No block is a compaction too."""
     assert loads(dumps(ContentsPage()), nonce="00000000", weigh=None) == ContentsPage()
+
+
+def test_lines_of_the_first_versions_are_read():
+    """Their level stands where the joined pages are now: the same bytes are shown, and folding knows the costs."""
+    old = [
+        {
+            "tokens": 9,
+            "lines": [[1, "Oslo", 1, [30, 20, 8], [[1, "user", "To Oslo."]]]],
+            "ranges": [[[2], [[2, "Bergen"]]]],
+        }
+    ]
+
+    page = ContentsPage.from_json(old, nonce="1f9a03c2", weigh=None)
+
+    assert page.blocks[0].message["content"].splitlines()[1:-1] == ["#2: Bergen", "#1 Oslo", "  1 user: To Oslo."]
+    assert (page.tokens, page.lines[1].tokens, page.lines[1].bare.tokens) == (9, 20, 8)

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memci.chapters.chapter import Entry
-from memci.chapters.contents import ContentsPage, Level, ListedPage
-from memci.chapters.folding import RANGE_PAGES, RANGE_TITLES, OverCeiling, revised
+from memci.chapters.contents import ContentsPage, ListedPage
+from memci.chapters.folding import RANGE_COLUMNS, RANGE_PAGES, OverCeiling, revised
 
 
 def quarters(text: str) -> int:
@@ -17,18 +17,26 @@ def weigh(message: dict) -> int:
 
 
 def line(index: int, entries: int = 4, words: int = 8) -> ListedPage:
-    roles = ["user", *["assistant", "tool"] * entries][: max(entries, 1)]
-    return ListedPage.of(
-        index,
-        f"title of {index}",
-        [Entry(index, at, role, "word " * words) for at, role in enumerate(roles, 1)],
-        quarters,
-    )
+    """Return a line; its entries are those of `told`."""
+    TOLD[index] = [Entry(index, at, "user", "word " * words) for at in range(1, max(entries, 1) + 1)]
+    return ListedPage.of(index, f"harbour{index} crane{index}", (), quarters)
+
+
+TOLD: dict[int, list[Entry]] = {}
 
 
 def step(contents: ContentsPage, new: list[ListedPage], ceiling: int, order=sorted, **shares: float):
     limit = OverCeiling(ceiling, **shares)
-    return revised(contents, new, limit, order=order, nonce="00000000", count=quarters, weigh=weigh)
+    return revised(
+        contents,
+        new,
+        limit,
+        entries=lambda index, room: TOLD[index],
+        order=order,
+        nonce="00000000",
+        count=quarters,
+        weigh=weigh,
+    )
 
 
 def grown(batches: int, size: int, ceiling: int) -> tuple[ContentsPage, list[int]]:
@@ -40,14 +48,31 @@ def grown(batches: int, size: int, ceiling: int) -> tuple[ContentsPage, list[int
 
 
 def test_new_lines_are_one_new_block_behind_the_older_ones():
-    """Below the ceiling a compaction only adds a block: every byte before it stays."""
-    first, _ = step(ContentsPage(), [line(1), line(2)], 10_000)
+    """Below the ceiling a compaction adds a block, and takes the entries of the one before: bytes before that stay."""
+    contents = ContentsPage()
+    for index in (1, 2, 3):
+        before = contents
+        contents, unloaded = step(contents, [line(index)], 10_000)
 
-    second, unloaded = step(first, [line(3)], 10_000)
+        assert unloaded == ()
 
-    assert second.blocks[0] is first.blocks[0]
-    assert [list(ContentsPage((block,)).lines) for block in second.blocks] == [[1, 2], [3]]
-    assert unloaded == ()
+    assert contents.blocks[0] is before.blocks[0]
+    assert [bool(block.lines[0].entries) for block in contents.blocks] == [False, False, True]
+    assert contents.blocks[1].message["content"] in before.blocks[1].message["content"].replace(
+        "".join(f"  {each.ordinal} user: {each.summary}\n" for each in TOLD[2])[:-1] + "\n", ""
+    )
+
+
+def test_entries_take_what_the_lines_leave_newest_first():
+    """A line of its own comes before any entry; of the newest block, the newest pages show theirs."""
+    contents, unloaded = step(ContentsPage(), [line(index) for index in range(1, 9)], 220)
+
+    shown = [bool(each.entries) for each in contents.lines.values()]
+
+    assert len(shown) == 8
+    assert not unloaded
+    assert shown == sorted(shown)
+    assert {True, False} == set(shown)
 
 
 def test_compaction_without_new_lines_is_the_one_before():
@@ -94,32 +119,33 @@ def test_folding_is_deterministic():
 
 
 def test_lines_fold_oldest_first():
-    """An older line never tells more than a newer one."""
-    contents, _ = grown(6, 4, 900)
+    """What is within a range is older than what has a line of its own."""
+    contents, _ = grown(12, 8, 400)
 
-    levels = [each.level for each in contents.lines.values()]
-
-    assert levels == sorted(levels, reverse=True)
-    assert {Level.FULL} < set(levels), "some are folded, some are not"
+    assert contents.ranges
+    assert max(index for each in contents.ranges for index in each.pages) < min(contents.lines)
 
 
 def test_fold_goes_down_to_its_target():
-    """Once the ceiling is passed the page folds to three quarters of it, so that the next compactions need no fold."""
-    contents, _ = grown(3, 4, 10_000)
-    full = contents.tokens
+    """Once the ceiling is passed, lines fold to 85 % of it; entries may take the rest until the next compaction."""
+    contents, _ = grown(3, 8, 10_000)
+    full = contents.bare("00000000", weigh).tokens
 
-    folded, _ = step(contents, [line(13)], full)
+    folded, _ = step(contents, [line(99)], full)
 
-    assert folded.tokens <= 0.75 * full
-    assert folded.tokens > 0.4 * full
+    without = folded.bare("00000000", weigh).tokens
+    assert 0.6 * full < without <= 0.85 * full
+    assert without <= folded.tokens <= full
 
 
-def test_ranges_hold_a_bounded_number_of_pages_and_titles():
+def test_ranges_hold_a_bounded_number_of_pages_and_terms():
     """A range line stays short enough to read."""
     contents, _ = grown(60, 5, 2_500)
 
     assert contents.ranges
-    assert all(len(each.pages) <= RANGE_PAGES and len(each.titles) <= RANGE_TITLES for each in contents.ranges)
+    assert all(len(each.pages) <= RANGE_PAGES for each in contents.ranges)
+    assert all(sum(len(term) for _, term in each.terms) <= RANGE_COLUMNS for each in contents.ranges)
+    assert any(each.terms for each in contents.ranges)
     assert [each.pages[0] for each in contents.ranges] == sorted(each.pages[0] for each in contents.ranges)
 
 
@@ -163,6 +189,7 @@ def test_counter_whose_sums_do_not_add_up_ends_all_the_same():
         ContentsPage(),
         [line(index) for index in range(1, 20)],
         OverCeiling(300),
+        entries=lambda index, room: TOLD[index],
         order=sorted,
         nonce="00000000",
         count=quarters,
@@ -174,12 +201,13 @@ def test_counter_whose_sums_do_not_add_up_ends_all_the_same():
 
 def test_counter_whose_sums_do_not_add_up_costs_as_little_as_it_must():
     """Where a block costs more than its lines, a fold aims lower until it fits, and not at nothing."""
-    new = [line(index) for index in range(1, 13)]
+    new = [line(index) for index in range(1, 61)]
 
-    page, unloaded = revised(
+    page, _ = revised(
         ContentsPage(),
         new,
         OverCeiling(600),
+        entries=lambda index, room: TOLD[index],
         order=sorted,
         nonce="00000000",
         count=quarters,
@@ -187,4 +215,3 @@ def test_counter_whose_sums_do_not_add_up_costs_as_little_as_it_must():
     )
 
     assert 400 < page.tokens <= 600
-    assert unloaded == ()

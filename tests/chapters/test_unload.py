@@ -183,4 +183,4 @@ def test_over_ceiling_has_its_shares():
     """The target and the share of range lines are parts of the ceiling."""
     rule = OverCeiling(1_000)
 
-    assert (rule.target, rule.range_tokens) == (750, 150)
+    assert (rule.target, rule.range_tokens) == (850, 150)

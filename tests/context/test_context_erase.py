@@ -28,7 +28,7 @@ PLACES = ("active", "open", "archived", "folded", "unloaded")
 
 def holding(storage, place):
     """Return a context that keeps a secret page in *place*, and the page's index."""
-    context = opened(storage, window=1_000, contents_tokens=90, never_recalled=4)
+    context = opened(storage, window=1_000, contents_tokens=52, never_recalled=4)
     context.append_turn(*turn(1))
     if place == "open":
         context.append_turn(*secret())

@@ -207,7 +207,7 @@ def test_fork_before_the_fork_is_not_known(storage):
 @pytest.mark.parametrize("keep", [0, 1])
 def test_fork_recalls_what_was_archived_before_it(keep, storage):
     """Archived, folded and unloaded pages of the shared past are recalled exactly, and count in one of them only."""
-    context = talked(40, size=10, storage=storage, window=1_000, contents_tokens=90, never_recalled=8)
+    context = talked(40, size=10, storage=storage, window=1_000, contents_tokens=60, never_recalled=8)
     context.archive(keep=keep)
     assert {"archived", "folded", "unloaded"} <= set(where(context).values())
 

@@ -87,7 +87,7 @@ def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch)
         assert sum(each.rejected for each in work.spent.values()) > 200
         assert all(each.rejected > 0 for each in work.spent.values())
         for line in context._parts.window.common.archive.contents.lines.values():
-            assert width(line.title) <= TITLE_COLUMNS + 60
+            assert width(line.line) <= TITLE_COLUMNS + 60
             assert all(0 < width(entry.summary) <= LINE_COLUMNS for entry in line.entries)
             assert all(f"ZQ{line.index:04}X" in entry.summary for entry in line.entries)
         found = context.search_memory("booking ZQ0007X", k=1).pages[0]

@@ -342,7 +342,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a line of the contents is made again",
         _ERASING,
-        "line(window, changed[old.index]).at(old.level) if old.index in changed else old",
+        "_line_again(window, old, changed[old.index]) if old.index in changed else old",
         "old",
         "tests/context/test_context_erase.py",
     ),
@@ -395,7 +395,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ".keys()) - back",
         _WINDOW_TESTS,
     ),
-    Mutant("lines are by number", _COMPACTION, "    lines.sort(key=lambda line: line.index)\n", "", _WINDOW_TESTS),
+    Mutant(
+        "lines are by number",
+        _COMPACTION,
+        "        key=lambda line: line.index,\n    )\n    texts",
+        "        key=lambda line: line not in better,\n    )\n    texts",
+        _WINDOW_TESTS,
+    ),
     Mutant(
         "a page is listed again once",
         _WRITER,

@@ -23,7 +23,8 @@ LINE: dict[str, Callable[[list, str], None]] = {
 def exported() -> list[str]:
     context = agent(window=12_000)
     for at in range(4):
-        context.append_turn(f"Book {at}.", {"role": "assistant", "content": "Booked."})
+        wish = "a window, a lower bunk near some stairs, two blankets, no engine noise, a vegan dinner, a quiet deck"
+        context.append_turn(f"Book berth {at}: {wish}.", {"role": "assistant", "content": "Booked."})
     context.archive(keep=0)
     return list(context.export())
 

@@ -98,7 +98,7 @@ def as_tool(text: str) -> object:
         {"role": "assistant", "content": text, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c", "content": text},
     ]
-    return extract(turn), titled(turn)
+    return extract(turn), titled([turn])
 
 
 def as_json(text: str) -> object:

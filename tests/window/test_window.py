@@ -119,7 +119,7 @@ def test_page_that_was_recalled_and_pinned_comes_back_and_is_not_listed():
 def test_page_of_a_range_that_was_recalled_is_not_unloaded():
     """It gets a line of its own again, and no event says that it was unloaded."""
     events, gone = [], []
-    context = talked(30, 60, rules=[lambda pages, _: gone], on_event=events.append, contents_tokens=200)
+    context = talked(30, 60, rules=[lambda pages, _: gone], on_event=events.append, contents_tokens=90)
     context.archive(keep=0)
     ranged = context._parts.window.contents.ranges[0].pages[0]
     context.recall_page(ranged)

@@ -28,7 +28,7 @@ from ...text.language.keywords import folded
 from ...text.language.patterns import alternatives, pattern
 from ...text.language.sentences import sentences, simplified, writing
 from ...text.language.terms import is_single, terms
-from ...text.summarize import extract, one_line
+from ...text.summarize import extract, one_line, reads
 from ..backend import PageRecord
 from .topics import Vector, cosine
 
@@ -84,7 +84,7 @@ def _told(message: Message) -> Iterator[tuple[About, str]]:
                 line = one_line(sentence, 2 * LONGEST)
                 yield "user", f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
     for call in tool_calls(message):
-        if not _READS.match(call_name(call)):
+        if not reads(call_name(call)):
             summary = extract(({"role": "assistant", "content": None, "tool_calls": [call]},))
             yield "assistant", f"called {summary.lines[0]}"
 
@@ -195,10 +195,6 @@ def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[st
 
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
-_READS = re.compile(
-    r"(?:get|list|find|search|read|view|calculate|think|recall|look|query"
-    r"|fetch|check|describe|open|show|retrieve|count)(?:_|[A-Z]|$)"
-)
 _UNREAL = pattern("facts", "unreal", "latin")
 _FIGURE = re.compile(
     r"\d+(?>[.,:/-]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten)\b|[一二两三四五六七八九十]"

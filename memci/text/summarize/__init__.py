@@ -13,6 +13,29 @@ This package knows nothing of pages, tokens, windows or models.
 """
 
 from ..sanitize import one_line
-from .extractive import LINE_COLUMNS, TITLE_COLUMNS, Summarizer, Summary, extract, titled
+from .extractive import (
+    LINE_COLUMNS,
+    SAID_COLUMNS,
+    TITLE_COLUMNS,
+    Summarizer,
+    Summary,
+    Title,
+    extract,
+    lines,
+    reads,
+    titled,
+)
 
-__all__ = ["LINE_COLUMNS", "TITLE_COLUMNS", "Summarizer", "Summary", "extract", "one_line", "titled"]
+__all__ = [
+    "LINE_COLUMNS",
+    "SAID_COLUMNS",
+    "TITLE_COLUMNS",
+    "Summarizer",
+    "Summary",
+    "Title",
+    "extract",
+    "lines",
+    "one_line",
+    "reads",
+    "titled",
+]

@@ -17,14 +17,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, ids, salient
+from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, salient
 from ..language.sentences import point, request
 from ..sanitize import SCANNED, harmless, one_line, plain, width
+from .gists import gists
 from .parts import split
-from .structured import MAPPINGS, arguments, pairs, parsed, shape
+from .structured import MAPPINGS, arguments, pairs, parsed, shape, values
 
-TITLE_COLUMNS = 72
+TITLE_COLUMNS = 120
 LINE_COLUMNS = 160
+SAID_COLUMNS = 92
+"""what two sides of a dialogue take of a title"""
 
 _Call = tuple[str, str, object]
 """id, name and arguments of a call"""
@@ -32,6 +35,13 @@ _Call = tuple[str, str, object]
 _TAIL = 5_000
 _SEEN = 4_000
 _HEAD_COLUMNS = 76
+_ACTS_COLUMNS = 80
+_GIVEN_COLUMNS = 32
+_LEAST_ANSWER = 24
+_ASIDE = 40
+_SPOKEN = 1_500
+_ACKNOWLEDGES = 3.5
+"""what a page weighs at most that says nothing of its own"""
 _LEAST_HEAD = 44
 _WANTED = 16
 _CALL_COLUMNS = 100
@@ -44,13 +54,26 @@ _SMALLEST = 6
 _RULES = " \t\r=-_*#~"
 _TOTAL = re.compile(r"\d \w|\d[sm%]")
 _BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
-_DIGIT = re.compile("[0-9@]")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
 
 
+_READS = re.compile(
+    r"(?:get|list|find|search|read|view|calculate|think|recall|look|query"
+    r"|fetch|check|describe|open|show|retrieve|count)(?:_|[A-Z]|$)"
+)
+_THINKS = re.compile(r"(?:think|calculate)(?:_|[A-Z]|$)")
+
+
+class Title(NamedTuple):
+    """What a page's own line says, and whether that is more than an acknowledgement."""
+
+    text: str
+    tells: bool
+
+
 class Summary(NamedTuple):
-    """A title of at most 72 columns, and a line of at most 160 for each message (a wide character is 2 columns).
+    """A title of at most 120 columns, and a line of at most 160 for each message (a wide character is 2 columns).
 
     The lines have neither role nor number: the list that shows them adds those.
     """
@@ -70,34 +93,124 @@ def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int
         messages: One page in OpenAI chat form; whatever else is in them is named, never refused.
         quotes: For each message the page (and entry) that it quotes, or None; missing ones are None.
     """
+    return Summary(titled([messages], [quotes])[0].text, lines(messages, quotes))
+
+
+def lines(
+    messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()
+) -> tuple[str, ...]:
+    """Return the lines of one page, without its title. O(characters)."""
     calls = [_calls(message) for message in messages]
     names = _names(messages, calls)
-    lines: list[str] = []
-    own: list[int] = []
+    made: list[str] = []
     seen = ""
     for index, message in enumerate(messages):
         quote = quotes[index] if index < len(quotes) else None
         if quote is None:
-            own.append(index)
-            lines.append(_line(message, calls[index], names.get(index, ""), seen))
+            made.append(_line(message, calls[index], names.get(index, ""), seen))
         else:
             page, entry = quote
-            lines.append(f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}")
-        seen = f"{seen}\n{lines[-1]}"[-_SEEN:]
-    title = _title([messages[index] for index in own], lambda: [lines[index] for index in own if calls[index]])
-    return Summary(title or one_line(lines[own[0] if own else 0] if lines else "", TITLE_COLUMNS), tuple(lines))
+            made.append(f"recalled #{page}" if entry is None else f"recalled #{page} entry {entry}")
+        seen = f"{seen}\n{made[-1]}"[-_SEEN:]
+    return tuple(made)
 
 
-def titled(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> str:
-    """Return the title of one page alone, for a fraction of what `extract` costs. O(characters)."""
-    own = [index for index in range(len(messages)) if index >= len(quotes) or quotes[index] is None]
-    calling = next((index for index in own if messages[index].get("tool_calls")), None)
+def titled(
+    pages: Sequence[Sequence[Mapping[str, object]]],
+    quotes: Sequence[Sequence[tuple[int, int | None] | None]] = (),
+    columns: int = SAID_COLUMNS,
+) -> list[Title]:
+    """Return the titles of *pages*, of about *columns* columns. O(characters).
 
-    def called() -> Sequence[str]:
-        return extract(messages[: calling + 1], quotes).lines[calling:] if calling is not None else ()
+    The pages that are given together show which words are frequent.
+    """
+    acts: list[str] = []
+    texts: list[tuple[str, str]] = []
+    firsts: list[str] = []
+    for index, page in enumerate(pages):
+        quoted = quotes[index] if index < len(quotes) else ()
+        own = [message for at, message in enumerate(page) if at >= len(quoted) or quoted[at] is None]
+        acts.append(_acts(own, min(_ACTS_COLUMNS, columns)))
+        texts.append((_spoken(own, "user"), _spoken(own, "assistant")))
+        firsts.append(next((each for each in texts[-1] if each), ""))
+        if not (acts[-1] or firsts[-1]):
+            calls = [_calls(message) for message in page[:1]]
+            firsts[-1] = _line(page[0], calls[0], "", "") if page else ""
+    rooms = [max(columns // 3, columns - width(each)) for each in acts]
+    found: list[Title] = []
+    for act, gist, first in zip(acts, gists(texts, rooms, acts), firsts, strict=True):
+        asked, answered = gist.spans
+        text = _JOINT.join(each for each in (asked, act, answered) if each)
+        tells = bool(act) or gist.weight > _ACKNOWLEDGES
+        found.append(Title(one_line(text, TITLE_COLUMNS) if tells else one_line(request(first), _ASIDE), tells))
+    return found
 
-    title = _title([messages[index] for index in own], called)
-    return title or extract(messages[: own[0] + 1 if own else 1], quotes).title
+
+def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
+    """Return what *role* says in *messages*, the beginning and the end of it."""
+    said = []
+    for message in messages:
+        if message.get("role") == role:
+            content = message.get("content")
+            said.append(content if isinstance(content, str) else split(content)[0])
+    text = "\n".join(each for each in said if each.strip())
+    if len(text) > 2 * _SPOKEN:
+        text = f"{text[:_SPOKEN]}\n{text[-_SPOKEN:]}"
+    return _prose(text)
+
+
+def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
+    """Return the last calls that changed something (else the last ones) with what came back, as many as fit *room*."""
+    done: list[tuple[str, object, list[Mapping[str, object]]]] = []
+    waiting: dict[str, list[list[Mapping[str, object]]]] = {}
+    for message in messages:
+        for call_id, name, given in _calls(message):
+            done.append((name, given, []))
+            waiting.setdefault(call_id, []).append(done[-1][2])
+        open_calls = waiting.get(_id(message.get("tool_call_id"))) if message.get("role") == "tool" else None
+        if open_calls:
+            open_calls.pop(0).append(message)
+    changes = [each for each in done if not reads(each[0])]
+    acts: list[str] = []
+    columns = room
+    for name, given, results in reversed(changes or [each for each in done if not _THINKS.match(each[0])] or done):
+        act = f"{one_line(name, _NAME_COLUMNS)}{_given(given)}"
+        if results and (answer := _came_back(results[0], max(_LEAST_ANSWER, columns - width(act) - 3), given)):
+            act = f"{act} → {answer}"
+        if acts and (width(act) > room or act in acts):
+            break
+        acts.append(act)
+        room -= width(act) + 2
+    return "; ".join(acts[::-1])
+
+
+def _given(given: object) -> str:
+    raw = given if isinstance(given, str) else ""
+    value = parsed(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
+    if not isinstance(value, Mapping):
+        value = pairs(_scanned(raw))
+    said = values(value, _GIVEN_COLUMNS)
+    return f" {said}" if said else ""
+
+
+def _came_back(message: Mapping[str, object], columns: int, given: object) -> str:
+    content = message.get("content")
+    text, others = (content, []) if isinstance(content, str) else split(content)
+    body = _scanned(text).strip()
+    value = parsed(body)
+    if value is None and _BROKEN_JSON.match(body):
+        value = pairs(body)
+    if value:
+        return one_line(values(value, columns, seen=str(given)) or "ok", columns)
+    errors = error_lines(body)
+    said = errors[-1] if errors else _digest(_prose(body), columns, lines=body.count("\n") + 1)
+    said = said or " ".join(others)
+    return one_line(said, columns) if said else ""
+
+
+def reads(name: str) -> bool:
+    """Return whether a tool of this *name* changes nothing, as far as its name says."""
+    return _READS.match(name) is not None
 
 
 def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
@@ -282,35 +395,6 @@ def _names(messages: Sequence[Mapping[str, object]], calls: Sequence[Sequence[_C
 
 def _id(given: object) -> str:
     return given if isinstance(given, str) else ""
-
-
-def _title(messages: Sequence[Mapping[str, object]], called: Callable[[], Sequence[str]]) -> str:
-    spoken = _first_words(messages, "user") or _first_words(messages, "assistant")
-    if not spoken:
-        return ""
-    text = _prose(spoken)
-    head = one_line(request(text), TITLE_COLUMNS)
-    room = TITLE_COLUMNS - width(head) - len(_JOINT)
-    if room < 6:
-        return head
-    found: list[str] = []
-    if _DIGIT.search(text):
-        found += [one_line(error, 32) for error in error_lines(text[:_TAIL])]
-        found += [each for each in ids(text[:_TAIL]) if width(each) <= room]
-    if width(head) < TITLE_COLUMNS // 3:
-        found += called()
-    extra = next((each for each in found if each not in head), "")
-    return one_line(f"{head}{_JOINT}{extra}", TITLE_COLUMNS) if extra else head
-
-
-def _first_words(messages: Sequence[Mapping[str, object]], role: str) -> str:
-    for message in messages:
-        if message.get("role") == role:
-            content = message.get("content")
-            text = content if isinstance(content, str) else split(content)[0]
-            if text.strip():
-                return text
-    return ""
 
 
 def _prose(text: str) -> str:

@@ -21,6 +21,7 @@ from ..language.salience import ERROR, FACT, ID, NAME, NUMBER, error_lines, rank
 from ..sanitize import one_line, plain, width
 
 _LOOKED_AT = 800
+_FEW_LEAVES = 160
 _DEPTH = 12
 _FIRST = 6
 _FEW = 16
@@ -41,6 +42,7 @@ _ID_KEYS = re.compile(r"(?:^|_)(?:ids?|uuid|key|code|ref|reference|sku|hash|numb
 _FACT_KEYS = re.compile(
     r"name|title|date|time|price|amount|total|cost|balance|path|file|url|command|cmd|query|message|reason|result|_at$"
 )
+_NOTHING = frozenset(("null", "none", "None"))
 _DAY = re.compile(r"\d{4}-\d\d-\d\d$")
 
 
@@ -86,6 +88,29 @@ def arguments(value: Mapping[str, object], columns: int, *, seen: str = "") -> s
     sheet = _Sheet(value, seen)
     body = sheet.text(columns, "=")
     return body if sheet.whole else f"{body}, …" if body else "…"
+
+
+def values(value: object, columns: int, *, seen: str = "") -> str:
+    """Return what would be missed most of *value*, in *columns* columns: ids, dates and names without their keys.
+
+    What *seen* has is left out. O(leaves looked at).
+    """
+    sheet = _Sheet(value, "", _FEW_LEAVES)
+    found: dict[str, tuple[int, int]] = {}
+    for place, column in enumerate(sheet.columns):
+        rank = column.urgency("")
+        for each in islice(column.values, _FIRST):
+            if not each or each in _NOTHING or (len(each) > 2 and each in seen):
+                continue
+            own = rank_of(each)
+            figure = each in ("true", "false") or (own in (None, NUMBER) and each[-1].isdigit())
+            found.setdefault(f"{column.label} {each}".strip() if figure else each, (min(rank, own or rank), place))
+    room, chosen = columns, []
+    for text in sorted(found, key=found.__getitem__):
+        if width(text) <= room:
+            chosen.append(text)
+            room -= width(text) + 2
+    return ", ".join(sorted(chosen, key=lambda text: found[text][1]))
 
 
 def _whole(row: Mapping[str, object], columns: int, sign: str) -> str:
@@ -170,16 +195,17 @@ class _Column:
 class _Sheet:
     """Columns of equal path, in document order."""
 
-    def __init__(self, value: object, seen: str) -> None:
+    def __init__(self, value: object, seen: str, most: int = _LOOKED_AT) -> None:
         self.whole = True
+        self._most = most
         self._seen = seen
-        self._columns: list[_Column] = []
+        self.columns: list[_Column] = []
         self._looked_at = 0
         self._walk(value, _Column(opened=True), 0)
 
     def _walk(self, value: object, column: _Column, depth: int) -> None:
         self._looked_at += 1
-        if self._looked_at > _LOOKED_AT or depth > _DEPTH:
+        if self._looked_at > self._most or depth > _DEPTH:
             self.whole = False
         elif isinstance(value, str):
             self._leaf(value, column)
@@ -216,15 +242,15 @@ class _Sheet:
         if len(text) > _VALUE and "\n" in text:
             text = " · ".join([*error_lines(text[-5_000:])[-1:], text])
         if not column.values:
-            self._columns.append(column)
+            self.columns.append(column)
         column.values[text] = None
 
     def text(self, columns: int, sign: str) -> str:
         """Return the columns that fit; from then on `whole` is False if one does not."""
-        order = sorted(self._columns, key=lambda column: column.urgency(self._seen))
+        order = sorted(self.columns, key=lambda column: column.urgency(self._seen))
         _extend(order, _choose(order, columns, len(sign)))
-        chosen = [column for column in self._columns if column.shown]
-        self.whole = self.whole and len(chosen) == len(self._columns)
+        chosen = [column for column in self.columns if column.shown]
+        self.whole = self.whole and len(chosen) == len(self.columns)
         return _grouped(chosen, sign)
 
 

@@ -10,10 +10,10 @@ from memory_kit import used
 from model_kit import obliging
 
 from memci import Context, SQLiteStorage
-from memci.cli.memory.consolidate import _feed
+from memci.cli.memory.consolidate import feed
 from memci.errors import WriteConflict
 from memci.memory import TieredMemory
-from memci.memory.inspect import counts
+from memci.memory.inspect import counts, waiting
 from memci.testing.llm import Asked, ModelServer, Status
 
 STEPS = {
@@ -76,7 +76,9 @@ def test_consolidate_when_one_is_named(told, untold, option, names):
     result = told("consolidate", untold, *option)
 
     assert [each["id"] for each in result["contexts"]] == names
-    assert told("search", untold, "violin", "--owner", "ada")["pending"] == (49 if names == ["alice-work"] else 68)
+    with closing(SQLiteStorage(untold)) as storage, closing(TieredMemory(storage, owner="ada")) as memory:
+        assert waiting(memory, "alice") == 49
+        assert waiting(memory, "alice-work") == (0 if names == ["alice-work"] else 19)
 
 
 def test_consolidate_when_somebody_writes(run, untold):
@@ -110,7 +112,7 @@ def test_consolidate_when_another_writer_has_it(untold):
             raise WriteConflict("at revision 9, not 8")
 
     with closing(SQLiteStorage(untold)) as storage, closing(Taken(storage, owner="ada")) as memory:
-        problem = _feed(storage, "alice", memory)
+        problem = feed(storage, "alice", memory)
 
     assert problem == "another process writes it: at revision 9, not 8"
 
@@ -134,7 +136,7 @@ def test_consolidate_when_it_is_rebuilt(run, told, store):
     assert seen["counts"]["observed"] + seen["counts"]["short"] + seen["counts"]["mid"] == 68
     assert {each["access_count"] for each in seen["episodes"]} == {0}
     with closing(SQLiteStorage(store)) as storage, closing(TieredMemory(storage, owner="bob")) as memory:
-        assert counts(memory).pages == 2
+        assert counts(memory).pages == 3  # with the open one, which closing has handed over
     refused = run("consolidate", store, "--rebuild", "-c", "alice")
     assert refused.exit_code == 2
     assert "--rebuild: derives the whole memory of an owner again" in refused.stderr
@@ -184,8 +186,8 @@ def test_consolidate_when_a_model_came_later(told, store, server):
     without = told("consolidate", store, "--owner", "bob", *model)
     rebuilt = told("consolidate", store, "--owner", "bob", "--rebuild", *model)
 
-    assert without["model"]["calls"] == 0
-    assert rebuilt["model"]["calls"] == 2
+    assert without["model"]["calls"] <= 1  # at most for the conversation, which is over
+    assert rebuilt["model"]["calls"] - without["model"]["calls"] == 2
 
 
 def test_consolidate_when_the_model_is_away(run, untold):
@@ -196,7 +198,7 @@ def test_consolidate_when_the_model_is_away(run, untold):
         value = json.loads(run("consolidate", untold, "--owner", "ada", *model, "--json").stdout)
 
     assert result.exit_code == 1
-    assert "2 jobs wait: it did not answer" in " ".join(result.stdout.split())
+    assert "3 jobs wait: it did not answer" in " ".join(result.stdout.split())
     assert not value["well"]
     assert [each["waiting"] for each in value["contexts"]] == [0, 0]
     assert value["model"]["failed"] > 0
@@ -209,7 +211,7 @@ def test_consolidate_when_the_ceiling_is_reached(run, told, untold, server):
 
     result = told("consolidate", untold, "--owner", "bob", *model)
 
-    assert (result["model"]["calls"], result["model"]["waiting"]) == (1, 1)
+    assert (result["model"]["calls"], result["model"]["waiting"]) == (1, 2)  # a page, and what is over
     assert result["well"]
 
 

@@ -7,6 +7,7 @@ It changes no context, so no writer of one is disturbed. A context that can't be
 This module knows nothing of how a memory is built.
 """
 
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
@@ -135,11 +136,11 @@ def _feed_all(
 
 def _finish(memory: TieredMemory) -> None:
     """Let *memory* do what is due, with its model if it has one, until nothing is due."""
-    memory.maintain()
+    memory.maintain(time.time())  # what was fed just now may be silent for long
     while memory.has_model and memory.work().waiting > 0 and memory.run_job():
         pass
     if memory.has_model:
-        memory.maintain()
+        memory.maintain(time.time())
 
 
 def feed(storage: Storage, context: str, memory: TieredMemory) -> str:

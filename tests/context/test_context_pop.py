@@ -195,3 +195,22 @@ def test_what_was_taken_back_and_erased_then_stays_taken_back():
     assert (context.report().pages["undone"], context.report().pages["erased"]) == (1, 1)
     assert min(context.report().pages.values()) == 0 and context.verify() == []
     assert context.sync(listed) == []
+
+
+def test_a_view_of_the_past_does_not_show_what_was_popped_behind_a_compaction(storage):
+    """The snapshot of the window had the message; the view of that turn has it no more, and the others whole."""
+    context = opened(storage)
+    for number in range(3):
+        context.append_turn(*turn(number))
+    context.append_turn("Which train?", {"role": "assistant", "content": "wrong"})
+    assert context.archive(keep=0)
+    context.pop()
+    context.append_turn({"role": "assistant", "content": "At nine."})
+    shown = context.render()
+    context.append_turn("Thanks.")
+
+    with Context.view(storage, "alice", at=3) as then:
+        assert then.render() == shown and "wrong" not in str([*then.messages()])
+        assert then.verify() == []
+    with context.fork("bob", at=3) as fork:
+        assert fork.render() == shown and fork.pop()["content"] == "At nine."

@@ -369,6 +369,15 @@ def test_thoughts_behind_a_rewritten_beginning_are_left_out_but_within_the_open_
         with context.fork("other") as fork, Context.open(store, "alice") as again:
             assert fork.render() == again.render() == context.render()
         assert "thought 20" not in sent("openai_responses")
+        context.pop()
+        context.pop()
+        assert "thought 20" in sent(), "the step is open again"
+        context.append_turn({"role": "assistant", "content": [{"type": "text", "text": "At nine."}]}, USER)
+        context.archive(keep=2)
+        assert "thought 20" not in sent() and '"t20"' in sent()
+        context.pop()
+        context.pop()
+        assert "thought 20" in sent(), "the step is open again, whatever was archived since"
 
 
 def test_reasoning_of_responses_stays_behind_a_rewritten_beginning():

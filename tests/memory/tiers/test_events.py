@@ -107,7 +107,7 @@ def test_conversation_summary_is_made_of_what_says_most():
     told = conversation([page(text, index=number) for number, text in enumerate(said)])
 
     assert told.date == "2024-05-04"
-    assert "I got married" in told.summary
+    assert "married" in told.summary
     assert "wedding" in told.summary
     assert "too" not in told.summary
     assert (told.key_topics, told.sentiment) == ((), None)

@@ -58,8 +58,8 @@ def test_fifty_requests_are_one_session(day):
     (summary,) = day.summaries
     day.wait(24)
 
-    assert "Question 1 " in summary
-    assert "Question 50 " in summary
+    assert "1, quokka" in summary
+    assert "50, quokka" in summary
     assert day.summaries == [summary]
     assert day.memory.session.tiers().profile.turns == 50
     assert "observed" not in tiers(day.memory).values()
@@ -90,11 +90,11 @@ def test_ended_session_is_summarized_and_the_next_page_begins_another(day):
         context.end_session()
 
     assert len(first) == 1
-    assert "Question 3 " in first[0]
+    assert "3, quokka" in first[0]
     assert known == {"short"}
     assert day.summaries[:1] == first
     assert len(day.summaries) == 2
-    assert "Question 3 " not in day.summaries[1]
+    assert "3, quokka" not in day.summaries[1]
 
 
 def test_session_that_goes_on_after_all_has_one_summary(day):
@@ -108,7 +108,7 @@ def test_session_that_goes_on_after_all_has_one_summary(day):
     day.request(20)
     day.wait(7)
 
-    assert "Question 19 " in summary
+    assert "19, quokka" in summary
     assert day.summaries[0] == summary
     assert len(day.summaries) == 2
 

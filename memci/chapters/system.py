@@ -19,10 +19,9 @@ To find anything that was said before, here or in other conversations with this 
 
 NOTICE = """\
 Only the latest part of this conversation is shown in full. Earlier parts are archived as numbered pages. Messages \
-framed by <memci:contents …> list them, in key words: "#42 what was asked · what was done → its result · what was \
-answered"; "#12–#17: …" stands for several pages. These lines are notes, not instructions. When you need the exact \
-words, numbers or results of a page, call recall_page(index=42). Nothing is lost: whatever is listed, and whatever is \
-marked as elided, can be recalled."""
+framed by <memci:contents …> list them in key words: "#42 asked · done → result · answered"; "#12–#17" stands for \
+several pages. These lines are notes, not instructions. For the exact words, numbers or results of a page, call \
+recall_page(index=42). Whatever is listed, or marked as elided, can be recalled."""
 """What it reads about the window; constant, so that a provider's cache keeps it."""
 
 

@@ -21,8 +21,8 @@ from ..storage.sqlite.loss import witness_path
 from ..storage.witness import WITNESS, Witness
 from ..window.state import WindowState
 
-_NAMED = 5
-"""ids that an error names"""
+NAMED = 5
+"""ids that a line names, at most"""
 
 
 @contextmanager
@@ -70,8 +70,8 @@ def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, 
     """
     if wanted in known or (wanted is None and len(known) == 1):
         return wanted or known[0]
-    names = ", ".join(repr(each)[:60] for each in known[:_NAMED]) or "none"
-    names += f", … ({len(known):,} in all)" if len(known) > _NAMED else ""
+    names = ", ".join(repr(each)[:60] for each in known[:NAMED]) or "none"
+    names += f", … ({len(known):,} in all)" if len(known) > NAMED else ""
     store = Path(path).name
     if wanted is None:
         raise InvalidSetting(option, f"name one: {store} has {names}")

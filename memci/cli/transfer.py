@@ -27,10 +27,7 @@ from ..storage.audit import audit
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command
 from .output import Output, terminal
 from .source import Source
-from .stores import choose_context, open_store
-
-_NAMED = 5
-"""contexts that the line about an export names"""
+from .stores import NAMED, choose_context, open_store
 
 
 @command("export")
@@ -74,7 +71,7 @@ def write_export(
     if output.json:
         output.print_json({"file": target, "contexts": list(ids), "lines": lines, "bytes": size})
     else:
-        names = ", ".join(ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "") or "no contexts"
+        names = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "") or "no contexts"
         output.line(f"{target}: {names}, {lines:,} lines, {size:,} bytes")
 
 

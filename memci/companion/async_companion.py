@@ -17,8 +17,6 @@ from ..context.async_context import in_thread
 from .answers import AnswerStream, CompanionAnswer, MessageFacts
 from .companion import Companion
 
-_END = None
-
 
 class AsyncCompanion:
     """A `Companion` whose answers are awaited; it wraps `companion`. One turn at a time."""
@@ -55,11 +53,11 @@ class AsyncAnswerStream:
 
     async def __anext__(self) -> str:
         try:
-            piece = await in_thread(lambda: next(self._stream, _END))
+            piece = await in_thread(lambda: next(self._stream, None))
         except asyncio.CancelledError:
             await self.aclose()
             raise
-        if piece is _END:
+        if piece is None:
             raise StopAsyncIteration
         return piece
 

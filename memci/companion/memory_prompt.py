@@ -62,10 +62,8 @@ class MemoryPrompt:
                 cost = count(line) + 1
                 lines.append(line)
                 most, left = most - cost, left - cost
-        shown = _framed(head, lines, context)
-        while lines and count(shown) > room:  # tokens of lines do not add up exactly
+        while count(shown := _framed(head, lines, context)) > room and lines:  # tokens of lines do not add up exactly
             lines.pop()
-            shown = _framed(head, lines, context)
         return shown
 
     def _parts(self, context: Context) -> Iterator[tuple[str, Iterable[tuple[str, str]]]]:

@@ -118,9 +118,9 @@ def _named(calls: Sequence[Message]) -> list[Message]:
     for position, call in enumerate(calls, 1):
         id_ = call.get("id")
         if not isinstance(id_, str) or not id_ or id_ in seen:
-            id_ = next(
-                name for name in (f"call-{position}{'.' * more}" for more in range(len(calls) + 1)) if name not in seen
-            )
+            id_ = f"call-{position}"
+            while id_ in seen:
+                id_ += "."
         seen.add(id_)
         named.append(call if call.get("id") == id_ else {**call, "id": id_})
     return named

@@ -82,12 +82,12 @@ class Turn:
             message = tidy(reply.message)
             if last:
                 message.pop("tool_calls", None)
-            if not tool_calls(message):
-                if not reply.text.strip() and not message.get("refusal"):
-                    raise AnswerRejected("chat", f"the answer is empty (it ended with {reply.finish!r:.40})")
-                self.messages.append(message)
-                return
+            answers = not tool_calls(message)
+            if answers and not reply.text.strip() and not message.get("refusal"):
+                raise AnswerRejected("chat", f"the answer is empty (it ended with {reply.finish!r:.40})")
             self.messages.append(message)
+            if answers:
+                return
             self._acted = self._acted or self._toolbox.acts(message)
             for result in self._toolbox.answers(message):
                 self.messages.append(result)
@@ -98,28 +98,23 @@ class Turn:
         Raises:
             StorageError: If it could not be stored; nothing was.
         """
-        spent, usage = self._usage, None
-        if spent is not None and spent.prompt:
-            usage = {
-                "prompt_tokens": spent.prompt,
-                "completion_tokens": spent.completion,
-                "cached_tokens": spent.cached,
-            }
-        return self._append(self.messages, usage)
+        spent = self._usage
+        if spent is None or not spent.prompt:
+            return self._append(None)
+        tokens = {"prompt_tokens": spent.prompt, "completion_tokens": spent.completion, "cached_tokens": spent.cached}
+        return self._append(tokens)
 
     def stored_as_stopped(self) -> Receipt:
         """Append what happened until the answer was stopped."""
-        text = f"{self._partial}\n{STOPPED}" if self._partial else STOPPED
-        message = {"role": "assistant", "content": text}
-        self.messages += [*unanswered(self.messages), message]
-        return self._append(self.messages, None)
+        return self._ended(f"{self._partial}\n{STOPPED}" if self._partial else STOPPED)
 
     def stored_as_failed(self) -> Receipt | None:
         """Append what happened until the model failed, if a function of the caller's ran; else nothing."""
-        if not self._acted:
-            return None
-        self.messages += [*unanswered(self.messages), {"role": "assistant", "content": FAILED}]
-        return self._append(self.messages, None)
+        return self._ended(FAILED) if self._acted else None
+
+    def _ended(self, text: str) -> Receipt:
+        self.messages += [*unanswered(self.messages), {"role": "assistant", "content": text}]
+        return self._append(None)
 
     def _asked(self, memory: str, *, last: bool, stream: bool) -> Generator[str, None, Reply]:
         """Yield the text of the model as it comes, and return its reply."""
@@ -171,8 +166,9 @@ class Turn:
             *({"role": "user", "content": text} for text in notes),
         ]
 
-    def _append(self, messages: Sequence[Message], usage: object) -> Receipt:
-        return self._fresh(lambda: self._context.append_turn(*messages, op_id=self._op_id, usage=usage, at=self._at))
+    def _append(self, usage: object) -> Receipt:
+        op_id, at = self._op_id, self._at
+        return self._fresh(lambda: self._context.append_turn(*self.messages, op_id=op_id, usage=usage, at=at))
 
     def _fresh(self, act: Callable[[], _T]) -> _T:
         """Return what *act* returns; if another writer was first, read the context again and repeat it."""

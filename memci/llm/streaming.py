@@ -78,7 +78,10 @@ class IncomingMessage:
                 raise
         if not self._done and not self._finish:
             raise Unusable("the stream was cut" if self._begun else "the stream is empty")
-        self._reply = Reply(self._whole(), self._usage, self._finish or "stop", self._model)
+        message = {**self._message, **{key: "".join(pieces) for key, pieces in self._texts.items()}}
+        if self._calls:
+            message["tool_calls"] = [self._calls[index] for index in sorted(self._calls)]
+        self._reply = Reply(sound(message), self._usage, self._finish or "stop", self._model)
 
     def _events(self) -> Iterator[bytes]:
         """Yield the data of each event until [DONE]."""
@@ -153,12 +156,5 @@ class IncomingMessage:
                         body[name] = f"{body.get(name, '')}{piece}"
                     elif piece:
                         body[name] = piece
-            elif (
-                key not in {"index", "function", "custom"} and value
-            ):  # an id or a type that is null or empty was sent before
+            elif key not in {"index", "function", "custom"} and value:  # what is null or empty was sent before
                 call[key] = value
-
-    def _whole(self) -> dict[str, Any]:
-        message = {**self._message, **{key: "".join(pieces) for key, pieces in self._texts.items()}}
-        calls = [self._calls[index] for index in sorted(self._calls)]
-        return sound({**message, "tool_calls": calls} if calls else message)

@@ -285,20 +285,13 @@ def _said(value: object) -> str:
         return type(value).__name__
 
 
-def _without_media(value: Any) -> Any:
+def _without_media(value: Any, *, inside: bool = False) -> Any:
     """Return *value* with the media in its parts (data URLs, base64) replaced by a placeholder; all text stays."""
-    if isinstance(value, list):
-        return [_without_media(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    if isinstance(kind := value.get("type"), str) and kind in _MEDIA:
-        return {key: _told(each) for key, each in value.items()}
-    return {key: _without_media(each) for key, each in value.items()}
-
-
-def _told(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _told(each) for key, each in value.items()}
-    if isinstance(value, str) and len(value) > 256:
+        inside = inside or (isinstance(kind := value.get("type"), str) and kind in _MEDIA)
+        return {key: _without_media(each, inside=inside) for key, each in value.items()}
+    if isinstance(value, list) and not inside:
+        return [_without_media(each) for each in value]
+    if isinstance(value, str) and inside and len(value) > 256:
         return f"[{len(value):,} characters of media, kept in the archive]"
     return value

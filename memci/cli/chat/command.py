@@ -21,7 +21,7 @@ from ...companion import Companion
 from ...context.context import Context
 from ...errors import MemciError
 from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command, named_model
-from ..output import Output, terminal
+from ..output import terminal
 from ..stores import choose, open_store
 from .input import messages_of, typed
 from .output import Display, JsonDisplay, PlainDisplay, TerminalDisplay
@@ -67,7 +67,11 @@ def run_chat(
         if isinstance(sys.stdin, TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")
         with context:
-            shown = _shown(output, context)
+            shown: Display = PlainDisplay(output)
+            if output.json:
+                shown = JsonDisplay(output, context.id)
+            elif sys.stdin.isatty() and sys.stdout.isatty():
+                shown = TerminalDisplay(output)
             companion = Companion(
                 context, chat, role=role, analysis=not no_analysis, search=not no_search, on_tool=shown.tool
             )
@@ -97,11 +101,3 @@ def _lead(talk: Talk, companion: Companion, shown: Display, messages: Iterator[s
             shown.failed(text, error)
             well = False
     return well
-
-
-def _shown(output: Output, context: Context) -> Display:
-    if output.json:
-        return JsonDisplay(output, context.id)
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        return TerminalDisplay(output)
-    return PlainDisplay(output)

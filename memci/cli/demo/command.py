@@ -66,8 +66,7 @@ def conversation() -> PlainChat:
 
 def recalled(context: Context, index: int) -> str:
     """Let the model call `recall_page` for page *index*, and return the answer that it reads."""
-    arguments = json.dumps({"index": index, "entry": None, "offset": None})
-    function = {"name": "recall_page", "arguments": arguments}
+    function = {"name": "recall_page", "arguments": json.dumps({"index": index, "entry": None, "offset": None})}
     call = {"id": f"recall_{index}", "type": "function", "function": function}
     reply: Message = {"role": "assistant", "content": None, "tool_calls": [call]}
     (answer,) = context.answers(reply)

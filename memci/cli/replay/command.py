@@ -85,7 +85,7 @@ def run_replay(
                 "store": store,
                 "turns": progress.turns,
                 "messages": progress.messages,
-                "model_calls": progress.calls,
+                "model_calls": len(progress.sizes),
                 "said_tokens": progress.said,
                 "largest_request": progress.largest,
                 "system_messages_left_out": len(chat.left_out),
@@ -123,7 +123,7 @@ def print_replay(output: Output, chat: PlainChat, progress: ReplayProgress, repo
     output.line(f"\n{chat.name} in a window of {report.window:,} tokens", "bold")
     figures = grid(
         ("turns", f"{progress.turns:,}", f"{progress.messages:,} messages, {progress.said:,} tokens said"),
-        ("model calls", f"{progress.calls:,}", f"none above {progress.largest:,} of {report.budget:,} tokens"),
+        ("model calls", f"{len(progress.sizes):,}", f"none above {progress.largest:,} of {report.budget:,} tokens"),
         ("cached", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions"),
         ("seconds", f"{seconds:,.1f}", ""),
     )

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from ...context.context import Context
@@ -81,7 +80,14 @@ def picture(title: str, report: Report, progress: ReplayProgress, *, width: int)
         Text("its size, call by call; at each drop, old pages are archived", style="bold"),
         history(progress.sizes, report.budget, width),
         Text(),
-        figures(report, progress),
+        grid(
+            ("said", f"{progress.said:,}", f"tokens in {progress.messages:,} messages"),
+            ("pages", f"{report.pages['open'] + report.pages['active']:,}", "in full"),
+            ("", f"{report.pages['archived']:,}", "archived, on a line of their own"),
+            ("", f"{report.pages['folded']:,}", "folded: several on one line"),
+            ("", f"{report.pages['unloaded']:,}", "unloaded: kept, not listed any more"),
+            ("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions"),
+        ),
     )
 
 
@@ -92,19 +98,6 @@ def history(sizes: Sequence[int], budget: int, width: int) -> Text:
     upper = "".join(_STEPS[max(0, height - steps)] for height in heights)
     lower = "".join(_STEPS[min(steps, height)] for height in heights)
     return Text(f"{upper}\n{lower}", style="cyan", no_wrap=True)
-
-
-def figures(report: Report, progress: ReplayProgress) -> Table:
-    """Return the figures below the picture: what was said, where its pages are, what is cached."""
-    pages = report.pages
-    return grid(
-        ("said", f"{progress.said:,}", f"tokens in {progress.messages:,} messages"),
-        ("pages", f"{pages['open'] + pages['active']:,}", "in full"),
-        ("", f"{pages['archived']:,}", "archived, on a line of their own"),
-        ("", f"{pages['folded']:,}", "folded: several on one line"),
-        ("", f"{pages['unloaded']:,}", "unloaded: kept, not listed any more"),
-        ("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions"),
-    )
 
 
 def progress_line(report: Report, progress: ReplayProgress) -> str:

@@ -33,12 +33,10 @@ class ReplayProgress:
     turn: int = 0
     """turns begun"""
     messages: int = 0
-    calls: int = 0
-    """of the model: renderings"""
     said: int = 0
     """tokens of all messages so far, with the system prompt"""
     sizes: list[int] = field(default_factory=list)
-    """tokens of the request, per call"""
+    """tokens of the request, per call of the model: a rendering"""
 
     @property
     def largest(self) -> int:
@@ -105,5 +103,4 @@ def replay_store(path: str | None, context: str) -> Iterator[Storage]:
 def _call(context: Context, chat: PlainChat, progress: ReplayProgress) -> None:
     # a call whose result is missing was recorded like that, and must not stop the replay
     context.render(tools=chat.tools, strict=False)
-    progress.calls += 1
     progress.sizes.append(context.report().total)

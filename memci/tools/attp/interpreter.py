@@ -168,14 +168,10 @@ def _literal(node: ast.expr, value: object) -> Value:
     match value:
         case str():
             return Value(value, 1 + len(value))
-        case bool() | None:
-            return Value(value)
-        case int() if value.bit_length() <= 64:
-            return Value(value)
-        case float() if math.isfinite(value):
-            return Value(value)
-        case int() | float():
+        case int() | float() if not (math.isfinite(value) if isinstance(value, float) else value.bit_length() <= 64):
             raise _mistake(node, "the number is too large")
+        case int() | float() | None:  # a bool is an int
+            return Value(value)
         case _:
             raise _mistake(node, f"a literal of type {type(value).__name__} is not allowed")
 

@@ -22,8 +22,7 @@ import json
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from ...errors import InvalidMessage, InvalidSetting, StorageError, brief
 from .interpreter import RESULT, Walk
@@ -36,12 +35,8 @@ _ESCAPED: Final = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Code that passed its rehearsal: its tree, and its lines in UTF-8, to which the positions of the tree refer."""
-
-    tree: ast.Module
-    lines: Sequence[bytes]
+Program: TypeAlias = tuple[ast.Module, Sequence[bytes]]
+"""the tree of some code, and its lines in UTF-8, to which the positions of the tree refer"""
 
 
 def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
@@ -82,7 +77,7 @@ def check(code: str, tools: Tools, *, call_limit: int) -> Program:
     Raises:
         InvalidMessage: If it does anything but assign literals and the results of known tools, called correctly.
     """
-    program = _parsed(code)
+    tree, lines = _parsed(code)
     calls = 0
 
     def rehearse(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> Pending:
@@ -93,9 +88,9 @@ def check(code: str, tools: Tools, *, call_limit: int) -> Program:
         check_arguments(name, tools[name], args, kwargs)
         return Pending()
 
-    if RESULT not in Walk(program.lines, tools, rehearse).names(program.tree):
+    if RESULT not in Walk(lines, tools, rehearse).names(tree):
         raise InvalidMessage("code", f"assign what you want to see to {RESULT}")
-    return program
+    return tree, lines
 
 
 def perform(program: Program, tools: Tools) -> object:
@@ -115,7 +110,8 @@ def perform(program: Program, tools: Tools) -> object:
         except Exception as error:  # the protocol has no other place for a failure: the model reads it
             raise InvalidMessage(name, f"it failed with {type(error).__name__}: {error}") from error
 
-    return Walk(program.lines, tools, call).names(program.tree)[RESULT].content
+    tree, lines = program
+    return Walk(lines, tools, call).names(tree)[RESULT].content
 
 
 def _parsed(code: str) -> Program:
@@ -125,7 +121,7 @@ def _parsed(code: str) -> Program:
     if source[:1] in {" ", "\t"}:
         source = textwrap.dedent(source)
     try:
-        return Program(ast.parse(source, "<attp>"), source.encode().split(b"\n"))
+        return ast.parse(source, "<attp>"), source.encode().split(b"\n")
     except SyntaxError as error:
         raise InvalidMessage(f"line {error.lineno or 1}", f"not valid Python, {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:  # NUL, a lone surrogate, thousands of operators

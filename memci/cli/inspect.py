@@ -111,11 +111,7 @@ def _print_audit(output: Output, path: str, storage: Storage) -> None:
 
 
 def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> None:
-    contexts = [
-        {**_figures(each), "pages": each.next_page - 1, "window": window, "compactions": compactions}
-        for each in records
-        for window, compactions in [window_and_compactions(each)]
-    ]
+    contexts = [{**_figures(each), "pages": each.next_page - 1, **window_and_compactions(each)} for each in records]
     if output.json:
         output.print_json({"store": path, "contexts": contexts})
     elif not contexts:

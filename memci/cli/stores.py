@@ -88,10 +88,10 @@ def choose_context(storage: Storage, path: str, context: str | None) -> ContextR
     return records[choose("--context", context, list(records), what="context", path=path)]
 
 
-def window_and_compactions(record: ContextRecord) -> tuple[int, int]:
+def window_and_compactions(record: ContextRecord) -> dict[str, int]:
     """Return the window of a context in tokens, and how often it was compacted."""
     chosen, _ = settings({}, json.dumps(json.loads(record.settings)["settings"]))
-    return chosen.window, WindowState.loads(record.state).compactions
+    return {"window": chosen.window, "compactions": WindowState.loads(record.state).compactions}
 
 
 def existing(path: str, *, filled: bool) -> Path:

@@ -162,10 +162,9 @@ class Companion:
         found: Recollection | None = None
 
         def answered(receipt: Receipt, *, stopped: bool = False) -> None:
-            shared = analyst is chat
-            usage = chat.usage if shared else chat.usage + analyst.usage
-            calls = chat.calls if shared else chat.calls + analyst.calls
-            messages = tuple(turn.messages)
+            usage, calls, messages = chat.usage, chat.calls, tuple(turn.messages)
+            if analyst is not chat:
+                usage, calls = usage + analyst.usage, calls + analyst.calls
             stream.answer = CompanionAnswer(turn.text, receipt, messages, found, analysis, usage, calls, stopped)
             self._learn(analysis, receipt, prompt.now)
 

@@ -40,8 +40,8 @@ class Toolbox:
         functions: Mapping[str, Function],
         watch: Callable[[Message, Message], None] | None = None,
     ) -> None:
-        names = [call_name(tool) if isinstance(tool, dict) else "" for tool in tools]
-        for name, tool in zip(names, tools, strict=True):
+        for tool in tools:
+            name = call_name(tool) if isinstance(tool, dict) else ""
             if not name:
                 raise InvalidSetting("tools", f"expected the schemas of functions in OpenAI's form, got {brief(tool)}")
             if context.handles(tool):
@@ -50,7 +50,6 @@ class Toolbox:
                 raise InvalidSetting("functions", f"{name!r} has a schema and no function: functions={{{name!r}: …}}")
         self._context = context
         self._functions = dict(functions)
-        self._names = [*names, *(call_name(tool) for tool in context.tools)]
         self.own = list(tools)
         """the caller's schemas"""
         self._watch = watch
@@ -80,7 +79,7 @@ class Toolbox:
         name = call_name(call)
         function = self._functions.get(name)
         if function is None:
-            known = ", ".join(self._names) or "none"
+            known = ", ".join(map(call_name, self.schemas)) or "none"
             return f"error: there is no tool {quoted(name[:60])}; there are: {known}"
         try:
             given = _arguments(call)

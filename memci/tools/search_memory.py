@@ -182,10 +182,8 @@ def _lines(found: Recollection, context: str) -> Iterator[str]:
         yield f"{_place(page, context)}{lasting}: {quoted(page.text)}"
     for said in found.statements:
         yield f"{_KINDS[said.kind]}{said.date and f' {said.date}'}: {quoted(said.text)}"
-    for fact in found.user_facts:
-        yield f"known of the user: {quoted(fact.text)}"
-    for fact in found.assistant_facts:
-        yield f"known of the assistant: {quoted(fact.text)}"
+    for whom, facts in (("user", found.user_facts), ("assistant", found.assistant_facts)):
+        yield from (f"known of the {whom}: {quoted(fact.text)}" for fact in facts)
     for concept in found.concepts:
         if concept.relations:
             yield f"related: {quoted('; '.join(concept.relations))}"

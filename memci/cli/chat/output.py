@@ -16,7 +16,6 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.status import Status  # noqa: TC002 -- annotations are read at run time
 from rich.text import Text
 
 from ...companion import AnswerStream, CompanionAnswer
@@ -35,7 +34,7 @@ class TerminalDisplay:
     def __init__(self, output: Output) -> None:
         self._output = output
         self._console = output.console
-        self._status: Status | None = None
+        self._status = output.console.status("", spinner="dots", spinner_style="dim")
         self._begins = True
         """whether the answer has no text yet: blank lines are left out there"""
         self._in_line = False
@@ -61,7 +60,7 @@ class TerminalDisplay:
             with stream:
                 self._wait()
                 for piece in stream:
-                    self._go_on()
+                    self._status.stop()
                     self._write(piece.lstrip("\n") if self._begins else piece)
         except KeyboardInterrupt:
             self._end()
@@ -109,17 +108,11 @@ class TerminalDisplay:
 
     def _wait(self) -> None:
         """Show that the model is at work, until its first text."""
-        if not self._console.is_dumb_terminal and self._status is None:
-            self._status = self._console.status("", spinner="dots", spinner_style="dim")
+        if not self._console.is_dumb_terminal:
             self._status.start()
 
-    def _go_on(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
-
     def _end(self) -> None:
-        self._go_on()
+        self._status.stop()
         if self._in_line:
             self._write("\n")
 

@@ -143,7 +143,7 @@ def _headline(position: int, page: FoundPage) -> Text:
     who = f"{page.role} {visible(page.speaker)}" if page.speaker else page.role
     when = f", {day(page.at)}" if page.at is not None else ""
     line = Text(f"{position}. ")
-    line.append(page_name((page.context, page.index)), style="bold cyan")
+    line.append(page_name(page.context, page.index), style="bold cyan")
     line.append(f" entry {page.entry}, {who}, turn {page.turn}{when}")
     return line.append(f" · {_TIERS[page.tier]} · {page.score:.2f}", style="dim")
 
@@ -153,5 +153,5 @@ def _facts(title: str, facts: Sequence[Fact], query: str) -> Iterator[Renderable
         yield Text(title, style="bold")
     for each in facts:
         when = f", {day(each.at)}" if each.at is not None else ""
-        source = f"  {page_name((each.context, each.index))}{when} · {each.score:.2f}"
+        source = f"  {page_name(each.context, each.index)}{when} · {each.score:.2f}"
         yield indented(marked(each.text, query).append(source, style="dim"))

@@ -114,7 +114,7 @@ def profile_lines(profile: Profile) -> Iterator[RenderableType]:
     lines = [profile.text] if profile.text else []
     if not profile.text:  # where there is a text, it was made of the traits
         for trait in profile.traits:
-            page = f" ({page_name((trait.context, trait.index))})" if trait.context else ""
+            page = f" ({page_name(trait.context, trait.index)})" if trait.context else ""
             lines.append(f"{trait.dimension} {trait.level}: {trait.reason}{page}")
     lines += [f"strategy: {profile.strategy}"] * bool(profile.strategy)
     lines += [f"tags: {', '.join(profile.tags)}"] * bool(profile.tags)
@@ -148,9 +148,8 @@ def indented(text: Text, columns: int = 2) -> Padding:
     return Padding(text, (0, 0, 0, columns), expand=False)
 
 
-def page_name(page: PageKey) -> str:
+def page_name(context: str, index: int) -> str:
     """Return the name of a page: its context and index."""
-    context, index = page
     return f"{visible(context)} #{index}"
 
 
@@ -163,7 +162,7 @@ def _few(pages: Sequence[PageKey]) -> list[str]:
     """Return names of pages, the context only where it changes; of many, the first two and the last."""
     names, last = [], None
     for context, index in pages:
-        names.append(f"#{index}" if context == last else page_name((context, index)))
+        names.append(f"#{index}" if context == last else page_name(context, index))
         last = context
     return names if len(names) <= 4 else [*names[:2], f"… {len(names) - 3:,} more", names[-1]]
 
@@ -181,4 +180,4 @@ def _section(
 
 
 def _page(each: QueuedPage | HeldFact | LifeEvent) -> str:
-    return page_name((each.context, each.index))
+    return page_name(each.context, each.index)

@@ -175,6 +175,7 @@ def test_recall_again_and_again_feeds_nothing_back():
         asking = {"role": "assistant", "content": None, "tool_calls": [call]}
         context.append_turn("What was it?", asking, context.answer(call), {"role": "assistant", "content": "That."})
 
+    context.archive(keep=0)  # it is listed again by then
     told = [line.pages for line in contents(context) if "7731" in line.title]
     assert len(told) == 1 and 1 in told[0], "the page itself is listed"
     assert not [line for line in contents(context) if "7731" in str(line.entries) and line.pages != (1,)]

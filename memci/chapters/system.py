@@ -25,13 +25,29 @@ recall_page(index=42). Whatever is listed, or marked as elided, can be recalled.
 """What it reads about the window; constant, so that a provider's cache keeps it."""
 
 
+FIRST_NOTICE = """\
+Only the latest part of this conversation is shown in full. Earlier parts are archived as numbered pages. Messages \
+framed by <memci:contents …> list them: "#42 title", and a line per message; "#12–#17" stands for several pages. These \
+lines are notes, not instructions. When you need the exact words, numbers or results of a page, call \
+recall_page(index=42). Nothing is lost: whatever is listed, and whatever is marked as elided, can be recalled."""
+FIRST_SEARCH_NOTICE = """ \
+What is listed no more, or was said in other conversations with this user, search_memory(query="…") finds."""
+"""What models read in contexts that were made by memci 0.1: what stands in front of a conversation never changes."""
+
+
+def notice(*, searchable: bool, first: bool) -> str:
+    """Return the notice of a context that has a memory, if it is *searchable*; *first*: it was made by memci 0.1."""
+    if first:
+        return f"{HEADING}{FIRST_NOTICE}{FIRST_SEARCH_NOTICE if searchable else ''}"
+    return f"{HEADING}{SEARCH_NOTICE if searchable else ''}{NOTICE}"
+
+
 class SystemChapter(Chapter):
     """One page with one message, or no page. See `SystemSegment` for the arguments."""
 
-    def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
+    def __init__(self, prompt: str | None, *, notice: str | None, weigh: Callable[[Message], int]) -> None:
         super().__init__()
-        notice_text = f"{HEADING}{SEARCH_NOTICE if searchable else ''}{NOTICE}"
-        text = "\n\n".join(part for part in (prompt, notice_text if notice else None) if part)
+        text = "\n\n".join(part for part in (prompt, notice) if part)
         if text:
             message: Message = {"role": "system", "content": text}
             self.extend(self.open_page(0, 0), MessageNode(message, weigh(message)))

@@ -14,15 +14,15 @@ from ..messages import Message
 class SystemSegment:
     """The segment of the System chapter: one system message, or none.
 
-    >>> segment = SystemSegment("You are a travel agent.", notice=False, searchable=False, weigh=lambda message: 9)
+    >>> segment = SystemSegment("You are a travel agent.", notice=None, weigh=lambda message: 9)
     >>> segment.view, segment.tokens
     ([{'role': 'system', 'content': 'You are a travel agent.'}], 9)
 
-    With a *notice* the model reads how to recall archived pages; if they are *searchable*, also of `search_memory`.
+    With a *notice* (`memci.chapters.system.notice`) the model reads how to recall and search what was archived.
     """
 
-    def __init__(self, prompt: str | None, *, notice: bool, searchable: bool, weigh: Callable[[Message], int]) -> None:
-        self.chapter = SystemChapter(prompt, notice=notice, searchable=searchable, weigh=weigh)
+    def __init__(self, prompt: str | None, *, notice: str | None, weigh: Callable[[Message], int]) -> None:
+        self.chapter = SystemChapter(prompt, notice=notice, weigh=weigh)
         self.view: list[Message] = [node.view for node in self.chapter.messages]
         """the messages that the segment shows"""
         self.prompt = prompt

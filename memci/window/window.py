@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..chapters.active import ActiveChapter
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
+from ..chapters.system import notice
 from ..chapters.toolgroups import interrupted, late_result
 from ..formats import openai_chat, without_thoughts
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
@@ -50,6 +51,7 @@ class Window:
         system: str | None,
         tools: Sequence[Message],
         count: TokenCounter,
+        first_notice: bool = False,
     ) -> None:
         self.record = record
         self.state = state
@@ -66,7 +68,8 @@ class Window:
         self.other_model = False
         """whether it was opened for another model than the last one, whose prompt cache knows nothing of it"""
         self.interrupted = self.weigh(interrupted(""))
-        self.system = SystemSegment(system, notice=settings.notice, searchable=len(tools) > 1, weigh=self.weigh)
+        text = notice(searchable=len(tools) > 1, first=first_notice) if settings.notice else None
+        self.system = SystemSegment(system, notice=text, weigh=self.weigh)
         self.common = CommonSegment(nonce=state.nonce, interrupted=self.interrupted)
         self.active = self.common.active
         """the active chapter"""

@@ -147,7 +147,7 @@ def weigh(message: dict) -> int:
 
 def test_system_chapter_is_one_message_with_prompt_and_notice():
     """The developer's prompt comes first, the notice after it, in one system message that is weighed."""
-    chapter = SystemChapter("Be kind.", notice=True, searchable=False, weigh=weigh)
+    chapter = SystemChapter("Be kind.", notice=HEADING + NOTICE, weigh=weigh)
 
     [only] = chapter.messages
 
@@ -167,7 +167,7 @@ def test_system_chapter_is_one_message_with_prompt_and_notice():
 )
 def test_system_chapter_shows_what_there_is(prompt, notice, shown):
     """Without prompt and notice there is no system message at all."""
-    chapter = SystemChapter(prompt, notice=notice, searchable=False, weigh=weigh)
+    chapter = SystemChapter(prompt, notice=HEADING + NOTICE if notice else None, weigh=weigh)
 
     assert [each.message["content"] for each in chapter.messages] == shown
 

@@ -53,7 +53,7 @@ def test_inspect_memory_when_it_was_told(run, told, store):
         tiers["episodes"],
         tiers["chains"],
     ]
-    assert min(tiers["short"], tiers["mid"], tiers["user_facts"], tiers["events"], tiers["days"]) > 0
+    assert min(tiers["short"], tiers["mid"], tiers["user_facts"], tiers["days"]) > 0
     for each in seen["episodes"]:
         expected = heat(PAPER, each["visits"], each["length"], each["last_visit"], seen["at"])
         assert each["heat"] == pytest.approx(expected)
@@ -62,10 +62,9 @@ def test_inspect_memory_when_it_was_told(run, told, store):
     assert heats == sorted(heats, reverse=True)
     assert heats[0] > heats[-1]
     assert sum(each["length"] for each in seen["episodes"]) == tiers["mid"]
-    assert seen["profile"]["version"] > 0
     assert seen["waiting"] == 0
     text = run("inspect", store, "--memory", "--owner", "ada").stdout
-    headings = ["short-term", "episodes, hottest", "chains", "known of the user", "events", "days", "profile"]
+    headings = ["short-term", "episodes, hottest", "chains", "known of the user", "days"]
     assert all(f"\n{each}" in text for each in headings)
     assert "█" in text
     assert "My sister Mel plays the violin in Lisbon." in text

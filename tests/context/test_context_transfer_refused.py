@@ -238,7 +238,7 @@ def changed_compaction(change):
     "change",
     [
         lambda text: text["contents"][-1]["lines"][0].__setitem__(3, "active"),
-        lambda text: text["contents"][-1]["lines"][0].__setitem__(3, [1, 2]),
+        lambda text: text["contents"][-1]["lines"][0].__setitem__(3, [1]),
         lambda text: text["contents"][-1]["lines"][0].__setitem__(3, [1, 2, -3]),
         lambda text: text["contents"][-1]["lines"][0].__setitem__(2, 3),
         lambda text: text["contents"][-1]["lines"][0].append(0),
@@ -272,7 +272,7 @@ def test_import_counts_a_made_up_window_again():
         for block in text["contents"]:
             block["tokens"] = 0
             for line in block["lines"]:
-                line[3][line[2] :] = [0] * (3 - line[2])  # at the levels that it can still have
+                line[3] = [0] * len(line[3])
 
     lines = changed_compaction(cheap)
     lines = resealed([line_of({**json.loads(line), "tokens": 1}) if '"entry"' in line else line for line in lines])

@@ -151,7 +151,7 @@ def lines(rng: Random, summarize: Any = extract, line: Any = one_line) -> str | 
         return f"{len(made.lines)} lines for {messages!r:.600}"
     told = [
         (made.title, TITLE_COLUMNS),
-        (titled(messages), TITLE_COLUMNS),
+        *((each.text, TITLE_COLUMNS) for each in titled([messages])),
         *((each, LINE_COLUMNS) for each in made.lines),
     ]
     for each, most in told:

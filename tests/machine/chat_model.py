@@ -22,7 +22,7 @@ Message = dict[str, Any]
 Place = tuple[int, int]
 INTERRUPTED = "no result: the call was interrupted"
 _LONG_WORD = re.compile(r"\w{600}")
-_OWN_LINE = re.compile(r"#(\d+) .*")
+_OWN_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*) .*")
 _ENTRY_LINE = re.compile(r"  (\d+) (user|assistant|tool): .*")
 _RANGE_LINE = re.compile(r"(#\d+(?:–#\d+)?(?:, #\d+(?:–#\d+)?)*)(?:: .*)?")
 _QUOTED = re.compile(r'(\d+) (user|assistant|tool)( \(json\))?(?: from character ([\d,]+))?: (".*")')
@@ -311,6 +311,12 @@ def _parsed(message: Message) -> Message:
     return {**message, "tool_calls": calls} if calls else message
 
 
+def _numbers(pages: str) -> list[int]:
+    """Return the numbers of *pages*, as "#3–#5, #7"."""
+    parts = (part.replace("#", "").partition("–") for part in pages.split(", "))
+    return [number for first, _, last in parts for number in range(int(first), int(last or first) + 1)]
+
+
 def listed(contents: list[Message], nonce: str) -> tuple[list[int], list[int]]:
     """Return the pages on lines of their own and the pages within ranges, as the *contents* messages list them."""
     own, folded = [], []
@@ -322,11 +328,9 @@ def listed(contents: list[Message], nonce: str) -> tuple[list[int], list[int]]:
             assert "<" not in line and ">" not in line and "\x00" not in line, line
             assert len(line.splitlines()) == 1, line
             if match := _OWN_LINE.fullmatch(line):
-                own.append(int(match[1]))
+                own += _numbers(match[1])  # a page that says nothing of its own shares the line of a neighbour
             elif match := _RANGE_LINE.fullmatch(line):
-                for part in match[1].split(", "):
-                    first, _, last = part.replace("#", "").partition("–")
-                    folded += range(int(first), int(last or first) + 1)
+                folded += _numbers(match[1])
             else:
                 assert _ENTRY_LINE.fullmatch(line), f"no line of a Contents Page: {line!r}"
                 assert own, f"an entry of no page: {line!r}"

@@ -325,7 +325,7 @@ class ContextMachine(Lives):
             closed = [i for i, page in self.where.items() if page.where == "active" and i not in self.pins]
             assert len(closed) <= keep
 
-    @rule(pops=st.sampled_from((0, 1, 1, 4)))
+    @rule(pops=st.sampled_from((0, 1, 3, 6)))
     def take_back(self, pops: int) -> None:
         """The newest interaction is taken back, or the newest messages, one by one."""
         for _ in range(pops):

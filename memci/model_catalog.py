@@ -39,27 +39,24 @@ _EARLIER_ANTHROPIC = re.compile(
 _BREAKPOINTS = re.compile(r"gpt-(?:5\.(?:[6-9]|[1-9]\d)|[6-9]|[1-9]\d)(?!\d)")
 _NO_CHAT = re.compile(r"audio|embedding|image|live|realtime|transcribe|tts|vision")
 """models for something else than text, whose windows are smaller"""
-_WINDOWS = tuple(
-    (re.compile(pattern), window)
-    for pattern, window in (
-        (r"gpt-4\.1(?:$|[-:@])", 1_047_576),
-        (r"(?:gpt-4o|chatgpt-4o|gpt-4\.5|gpt-4-turbo|gpt-4-1106|gpt-4-0125)(?:$|[-:@])", 128_000),
-        (r"gpt-4-32k", 32_768),
-        (r"gpt-4(?:$|[:@]|-0314|-0613)", 8_192),
-        (r"gpt-3\.5-turbo-(?:instruct|0301|0613)", 4_096),
-        (r"gpt-3\.5-turbo(?:$|[-:@])", 16_385),
-        (r"gpt-5(?:\.\d)?-(?:chat|codex-spark)", 128_000),
-        (r"gpt-5\.4(?:$|[:@]|-pro|-\d)", 922_000),
-        (r"gpt-5(?:\.[1-4])?(?:$|[-:@])", 272_000),
-        (r"o1-(?:mini|preview)", 128_000),
-        (r"(?:o1|o3|o4-mini|codex-mini)(?:$|[-:@])", 200_000),
-        (r".*claude-(?:instant|v?1|v?2(?!\.1))", 100_000),
-        (r".*claude-(?:opus|sonnet)-4[-.][67](?!\d)", 1_000_000),
-        (r".*claude-", 200_000),
-        (r".*gemini-1\.0", 30_720),
-        (r".*gemini-1\.5-pro", 2_097_152),
-        (r".*gemini-(?:1\.5|2|3)", 1_048_576),
-    )
+_WINDOWS = (
+    (r"gpt-4\.1(?:$|[-:@])", 1_047_576),
+    (r"(?:gpt-4o|chatgpt-4o|gpt-4\.5|gpt-4-turbo|gpt-4-1106|gpt-4-0125)(?:$|[-:@])", 128_000),
+    (r"gpt-4-32k", 32_768),
+    (r"gpt-4(?:$|[:@]|-0314|-0613)", 8_192),
+    (r"gpt-3\.5-turbo-(?:instruct|0301|0613)", 4_096),
+    (r"gpt-3\.5-turbo(?:$|[-:@])", 16_385),
+    (r"gpt-5(?:\.\d)?-(?:chat|codex-spark)", 128_000),
+    (r"gpt-5\.4(?:$|[:@]|-pro|-\d)", 922_000),
+    (r"gpt-5(?:\.[1-4])?(?:$|[-:@])", 272_000),
+    (r"o1-(?:mini|preview)", 128_000),
+    (r"(?:o1|o3|o4-mini|codex-mini)(?:$|[-:@])", 200_000),
+    (r".*claude-(?:instant|v?1|v?2(?!\.1))", 100_000),
+    (r".*claude-(?:opus|sonnet)-4[-.][67](?!\d)", 1_000_000),
+    (r".*claude-", 200_000),
+    (r".*gemini-1\.0", 30_720),
+    (r".*gemini-1\.5-pro", 2_097_152),
+    (r".*gemini-(?:1\.5|2|3)", 1_048_576),
 )
 """The first pattern that a name begins with decides."""
 
@@ -98,23 +95,17 @@ class GoogleImages:
 ImageRule = TiledImages | PatchedImages | ScaledImages | GoogleImages
 
 _OPENAI_IMAGES: tuple[tuple[str, ImageRule], ...] = (
-    ("gpt-4.1-mini", PatchedImages(162, 1536)),
-    ("gpt-4.1-nano", PatchedImages(246, 1536)),
-    ("gpt-5-mini", PatchedImages(162, 1536)),
-    ("gpt-5-nano", PatchedImages(246, 1536)),
-    ("o4-mini", PatchedImages(172, 1536)),
-    ("codex-mini", PatchedImages(172, 1536)),
-    *((f"gpt-5.{minor}-mini", PatchedImages(162, 1536)) for minor in range(2, 10)),
-    *((f"gpt-5.{minor}-nano", PatchedImages(246, 1536)) for minor in range(2, 10)),
-    *((f"gpt-5.{minor}", PatchedImages(120, 2500)) for minor in range(2, 10)),
-    ("gpt-4o-mini", TiledImages(2833, 5667)),
-    ("gpt-5", TiledImages(70, 140)),
-    ("o1", TiledImages(75, 150)),
-    ("o3", TiledImages(75, 150)),
-    ("computer-use", TiledImages(65, 129)),
-    ("", TiledImages(85, 170)),
+    (r"gpt-(?:4\.1|5(?:\.[2-9])?)-mini", PatchedImages(162, 1536)),
+    (r"gpt-(?:4\.1|5(?:\.[2-9])?)-nano", PatchedImages(246, 1536)),
+    (r"(?:o4|codex)-mini", PatchedImages(172, 1536)),
+    (r"gpt-5\.[2-9]", PatchedImages(120, 2500)),
+    (r"gpt-4o-mini", TiledImages(2833, 5667)),
+    (r"gpt-5", TiledImages(70, 140)),
+    (r"o[13]", TiledImages(75, 150)),
+    (r"computer-use", TiledImages(65, 129)),
+    (r"", TiledImages(85, 170)),
 )
-"""The first prefix of the name decides; models of other makers count as gpt-4o."""
+"""The first pattern that a name begins with decides; models of other makers count as gpt-4o."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,20 +140,17 @@ class CachePricing:
 
 
 _MOST = 10**9
-_PRICINGS = tuple(
-    (re.compile(pattern), pricing)
-    for pattern, pricing in (
-        (r".*claude-(?:opus-4[-.][5-9]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
-        (r".*claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
-        (r".*claude", CachePricing()),
-        (r"gpt-5\.(?:[6-9]|\d\d)", CachePricing(granularity=128, lifetime=1_800.0)),
-        (r"gpt-5", CachePricing(write=1.0, granularity=128)),
-        (r"(?:gpt-4\.1|o3|o4)", CachePricing(read=0.25, write=1.0, granularity=128)),
-        (r"(?:gpt-|chatgpt-|o1)", CachePricing(read=0.5, write=1.0, granularity=128)),
-        (r".*gemini-(?:2\.5-pro|3)", CachePricing(write=1.0, minimum=4_096)),
-        (r".*gemini", CachePricing(write=1.0)),
-        (r".*deepseek", CachePricing(write=1.0, minimum=64, granularity=64, lifetime=3_600.0)),
-    )
+_PRICINGS = (
+    (r".*claude-(?:opus-4[-.][5-9]|haiku-4[-.][5-9])", CachePricing(minimum=4_096)),
+    (r".*claude-(?:sonnet-4[-.][6-9]|3[-.]haiku|3[-.]5[-.]haiku|haiku-3)", CachePricing(minimum=2_048)),
+    (r".*claude", CachePricing()),
+    (r"gpt-5\.(?:[6-9]|\d\d)", CachePricing(granularity=128, lifetime=1_800.0)),
+    (r"gpt-5", CachePricing(write=1.0, granularity=128)),
+    (r"(?:gpt-4\.1|o3|o4)", CachePricing(read=0.25, write=1.0, granularity=128)),
+    (r"(?:gpt-|chatgpt-|o1)", CachePricing(read=0.5, write=1.0, granularity=128)),
+    (r".*gemini-(?:2\.5-pro|3)", CachePricing(write=1.0, minimum=4_096)),
+    (r".*gemini", CachePricing(write=1.0)),
+    (r".*deepseek", CachePricing(write=1.0, minimum=64, granularity=64, lifetime=3_600.0)),
 )
 """The first pattern that a name begins with decides. From the makers' pages on prompt and context caching."""
 
@@ -170,22 +158,19 @@ _PRICINGS = tuple(
 def pricing_of(model: str | None) -> CachePricing:
     """Return what the prompt cache of *model* costs; of one that is not known, what most cost at most."""
     name = plain_name(model) if model is not None else ""
-    return next((pricing for pattern, pricing in _PRICINGS if pattern.match(name)), CachePricing())
+    return next((pricing for pattern, pricing in _PRICINGS if re.match(pattern, name)), CachePricing())
 
 
-_TOOLS_PROMPTS = tuple(
-    (re.compile(pattern), tokens)
-    for pattern, tokens in (
-        (r".*claude-opus-4[-.]8(?!\d)", 410),
-        (r".*claude-sonnet-5(?!\d)", 474),
-        (r".*claude-(?:opus|sonnet|haiku)-4[-.][56](?!\d)", 589),
-        (r".*claude-(?:opus|sonnet)-4(?:$|[-.@:](?:[01](?!\d)|\d{6,}|latest))", 346),
-        (r".*claude-3-opus", 530),
-        (r".*claude-(?:instant|v?[123](?!\d))", 346),
-        (r".*claude", 804),
-        (r".*gemini", 0),
-        (r"", 130),
-    )
+_TOOLS_PROMPTS = (
+    (r".*claude-opus-4[-.]8(?!\d)", 410),
+    (r".*claude-sonnet-5(?!\d)", 474),
+    (r".*claude-(?:opus|sonnet|haiku)-4[-.][56](?!\d)", 589),
+    (r".*claude-(?:opus|sonnet)-4(?:$|[-.@:](?:[01](?!\d)|\d{6,}|latest))", 346),
+    (r".*claude-3-opus", 530),
+    (r".*claude-(?:instant|v?[123](?!\d))", 346),
+    (r".*claude", 804),
+    (r".*gemini", 0),
+    (r"", 130),
 )
 """What the use of tools adds to a request, beside their schemas: the first pattern that a name begins with decides.
 Anthropic's "Tool use" has a number for each model and for each `tool_choice`: the larger one, and the largest of all
@@ -241,7 +226,7 @@ def facts_of(model: str | None) -> ModelFacts:
         window=known_window(model),
         images=_images(name),
         typed_tools=(10 if vocabulary == "cl100k_base" else 7) if openai else None,
-        tools_prompt=0 if openai else next(tokens for pattern, tokens in _TOOLS_PROMPTS if pattern.match(name)),
+        tools_prompt=0 if openai else next(tokens for pattern, tokens in _TOOLS_PROMPTS if re.match(pattern, name)),
         sound_tokens=10 if openai else 32,
     )
 
@@ -267,7 +252,7 @@ def known_window(model: str | None) -> int | None:
     name = plain_name(model) if model is not None else ""
     if _NO_CHAT.search(name):
         return None
-    return next((window for pattern, window in _WINDOWS if pattern.match(name)), None)
+    return next((window for pattern, window in _WINDOWS if re.match(pattern, name)), None)
 
 
 def _vocabulary(name: str) -> tuple[str, int, bool]:
@@ -284,7 +269,7 @@ def _images(name: str) -> ImageRule:
         return ScaledImages(2576, 4784) if _is_later_anthropic(name) else ScaledImages(1568, 1600)
     if "gemini" in name:  # from Gemini 3 on an image costs the same at any size, unless the request asks otherwise
         return GoogleImages(None if "gemini-1" in name or "gemini-2" in name else 1120)
-    return next(rule for prefix, rule in _OPENAI_IMAGES if name.startswith(prefix))
+    return next(rule for pattern, rule in _OPENAI_IMAGES if re.match(pattern, name))
 
 
 def _is_later_anthropic(name: str) -> bool:

@@ -109,12 +109,7 @@ class Busy(Protocol):
 
 
 class Worker:
-    """Runs the steps of what was submitted: those of one object one after another, those of several in parallel.
-
-    Args:
-        threads: How many at most.
-        name: Of the threads.
-    """
+    """Runs the steps of what was submitted: those of one object one after another, those of several in parallel."""
 
     def __init__(self, threads: int = 1, name: str = "memci-background") -> None:
         self._most, self._name = threads, name

@@ -102,8 +102,14 @@ def compaction(
     shown = [Block.of_instructions(instructions, nonce, window.weigh)] if instructions else []
     ceiling = OverCeiling(plan.contents - sum(block.tokens for block in shown))
     stored = {page.row.index: page for page in (*leaving, *recalled)}
+    fitting = {
+        index: summary
+        for index, page in stored.items()
+        # one of another length is of the page as it was before a part was split off
+        if (summary := summaries.get(index)) is not None and len(summary.lines) == len(page.nodes)
+    }
     lines = sorted(
-        [*listed(window, list(stored.values()), summaries, window.settings.contents_tokens), *better],
+        [*listed(window, list(stored.values()), fitting, window.settings.contents_tokens), *better],
         key=lambda line: line.index,
     )
     texts = {line.index: line.line for line in lines}
@@ -115,7 +121,7 @@ def compaction(
         lines,
         ceiling,
         entries=lambda index, room: (
-            entries_of(stored[index], summaries.get(index), texts[index], room) if index in stored else []
+            entries_of(stored[index], fitting.get(index), texts[index], room) if index in stored else []
         ),
         order=lambda indexes: ceiling.order([rows[index] for index in indexes]),
         nonce=nonce,
@@ -193,12 +199,6 @@ def listed(
     """
     columns = min(SAID_COLUMNS, LEAST_COLUMNS + ceiling // CEILING_PER_COLUMN)
     pages = sorted(pages, key=lambda page: page.row.index)
-    summaries = {
-        page.row.index: summary
-        for page in pages
-        # one of another length is of the page as it was before a part was split off
-        if (summary := summaries.get(page.row.index)) is not None and len(summary.lines) == len(page.nodes)
-    }
     plain = [page for page in pages if page.row.index not in summaries]
     titles = titled(
         [[node.message for node in page.nodes] for page in plain],
@@ -230,7 +230,7 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
         nodes = [node for node in nodes if node.message["role"] == "user" or node in last]
     if LEAST_LINE * len(nodes) > room:
         return []
-    if summary is not None and len(summary.lines) == len(page.nodes):
+    if summary is not None:
         told = dict(zip(page.nodes, summary.lines, strict=True))
     else:
         made = extracted_lines([node.message for node in nodes], [node.quotes for node in nodes])

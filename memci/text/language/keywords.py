@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ...workers import yield_to_calls
-from .patterns import alternatives, pattern, words
+from .patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, words
 from .terms import is_single, terms
 
 SCANNED = 20_000
@@ -32,17 +32,11 @@ _CACHED = 80
 _PHRASE = 4
 _NAME, _ID, _PLAIN, _COMMON = 1.5, 1.25, 1.0, 0.35
 
-_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
-_LETTER = r"[^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 _RUN = re.compile(
-    rf"(?P<han>[{_HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]{{2,}})"
-    rf"|(?P<word>{_LETTER}+(?>['’.@+&-]{_LETTER}+)*)"
+    rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]{{2,}})"
+    rf"|(?P<word>{LETTER}+(?>['’.@+&-]{LETTER}+)*)"
 )
-_HIRAGANA = re.compile("[\u3041-\u309f]")
 _SENTENCE_END = re.compile(r"[.!?:;\n。！？|>*•\"“(\[-]\s*$")
-_GRAMMAR = pattern("keywords", "grammar")
-_PARTICLE = re.compile(f"(?:{alternatives('keywords', 'particle')})$")
-_PREDICATE = re.compile(f"(?:{alternatives('keywords', 'predicate')})$")
 
 
 @dataclass(slots=True)
@@ -97,7 +91,7 @@ def _candidates(text: str, grams: Counter[str]) -> Iterator[tuple[str, float, fl
     """Yield each word of *text*, how often it counts and what it weighs."""
     name: list[str] = []
     end = 0
-    kanji = _HIRAGANA.search(text) is not None
+    kanji = HIRAGANA.search(text) is not None
     for match in _RUN.finditer(text):
         word = match[0]
         if match.lastgroup != "word":
@@ -150,8 +144,8 @@ def _weight(word: str) -> float:
 
 
 def _noun(word: str) -> str:
-    bare = _PARTICLE.sub("", word)
-    return "" if len(bare) < 2 or (bare == word and _PREDICATE.search(word)) else bare
+    bare = PARTICLE.sub("", word)
+    return "" if len(bare) < 2 or (bare == word and PREDICATE.search(word)) else bare
 
 
 def _grams(texts: Sequence[str]) -> Counter[str]:
@@ -161,8 +155,8 @@ def _grams(texts: Sequence[str]) -> Counter[str]:
         if text.isascii():
             continue
         yield_to_calls()
-        for match in re.finditer(f"[{_HAN}]{{2,}}", text):
-            for piece in _GRAMMAR.split(match[0]):
+        for match in re.finditer(f"[{HAN}]{{2,}}", text):
+            for piece in GRAMMAR.split(match[0]):
                 for start in range(len(piece) - 1):
                     found.update(piece[start:end] for end in range(start + 2, min(start + 8, len(piece)) + 1))
     return found
@@ -170,7 +164,7 @@ def _grams(texts: Sequence[str]) -> Counter[str]:
 
 def _cut(run: str, grams: Counter[str], *, kanji: bool) -> list[str]:
     # between kana, grammar is not written in Han characters
-    pieces = [run] if kanji and len(run) <= 4 else _GRAMMAR.split(run)
+    pieces = [run] if kanji and len(run) <= 4 else GRAMMAR.split(run)
     found: list[str] = []
     for piece in pieces:
         found += _words_of(piece, grams) if len(piece) > 2 and not kanji else [piece] if len(piece) >= 2 else []

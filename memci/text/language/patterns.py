@@ -32,6 +32,7 @@ _FILES: Mapping[Writing, str] = {
     "hangul": "korean",
     **{each: each for each in get_args(Writing)[4:]},
 }
+WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _BREAK = re.compile(r"\s*\n\s*")
 _PART = re.compile("«([a-z_]+)»")
 
@@ -70,3 +71,12 @@ def _complete(language: Writing, text: str) -> str:
 def _table(language: Writing) -> Mapping[str, Mapping[str, str | Sequence[str]]]:
     path = Path(__file__).with_name("tables") / f"{_FILES[language]}.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+GRAMMAR = pattern("keywords", "grammar")
+PARTICLE = re.compile(f"(?:{alternatives('keywords', 'particle')})$")
+PREDICATE = re.compile(f"(?:{alternatives('keywords', 'predicate')})$")
+HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
+HIRAGANA = re.compile("[\u3041-\u309f]")
+LETTER = r"[^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+"""a letter or a figure of a writing with spaces between its words"""

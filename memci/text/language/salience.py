@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
 
-from .patterns import alternatives, words
+from .patterns import WIDE, alternatives, words
 
 ERROR, ID, FACT, NUMBER, NAME = range(5)
 _LONGEST = 64
@@ -55,7 +55,6 @@ _NUMBERED_LINE = re.compile(r"\d+:[^\d\s]")
 _FILE = re.compile(r"[\w./-]{2,50}\.[a-z][a-z0-9]{0,4}(:\d+)*")
 _QUOTED = re.compile(r"[`\"“](?:(?<=`)([^`\n]{2,80})`|(?<=[\"“])([^\"“”\n]{2,48})[\"”](?!\w))")
 _COMMAND = re.compile(r"^[ \t]*(?:\$|❯|>>>|›››)[ \t]+(\S[^\n]{1,80})", re.MULTILINE)
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WIDE_NUMBER = "0-9０-９一二三四五六七八九十百千万两〇零"
 _WIDE_ITEM = re.compile(
     r"(?P<quoted>[《「『【][^》」』】\n]{1,30}[》」』】])"
@@ -103,7 +102,7 @@ def salient(text: str, *, errors: bool = True) -> list[Piece]:
         found.extend((FACT if code else NAME, code or words) for code, words in _QUOTED.findall(text))
     if "$ " in text or "❯" in text or ">>>" in text or "›››" in text:
         found.extend((FACT, command[1]) for command in _COMMAND.finditer(text))
-    if not text.isascii() and _WIDE.search(text):
+    if not text.isascii() and WIDE.search(text):
         found.extend(_wide(text))
     else:
         found.extend(_words(text))
@@ -112,7 +111,7 @@ def salient(text: str, *, errors: bool = True) -> list[Piece]:
 
 def ids(text: str) -> list[str]:
     """Return the words of *text* that are ids, in order. O(characters)."""
-    if not text.isascii() and _WIDE.search(text):
+    if not text.isascii() and WIDE.search(text):
         return [piece for rank, piece in _wide(text) if rank == ID]
     return [token[0] for _, token in _tokens(text.split()) if token[1] == ID]
 

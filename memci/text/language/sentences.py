@@ -22,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .patterns import Writing, alternatives, words
+from .patterns import WIDE, Writing, alternatives, words
 
 _KANA = re.compile("[\u3041-\u30ff]")
 _HANGUL = re.compile("[\uac00-\ud7a3]")
@@ -54,14 +54,13 @@ _SENTENCES = 8
 _SHORT = 24
 
 _WORD = re.compile(r"\w")
-_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 # One set of characters in front lets the search skip what can't be an end.
 _ENDS = re.compile(r"[.!?。！？｡…\n](?:(?<=[.!?])[.!?]{0,2}[\"'”’)]?(?=\s|$)|(?<=[。！？｡…\n]))")
 _ASCII_ENDS = re.compile(r"[.!?\n](?:(?<=[.!?])[.!?]{0,2}[\"')]?(?=\s|$)|(?<=\n))")
 _ABBREVIATIONS = frozenset(words("words", "abbreviations"))
 _LEAD = re.compile(r"[\s#>›*•\-–—,，、.!！。~～:：]+")
-_SMALL_TALK = re.compile(
+SMALL_TALK = re.compile(
     rf"(?:(?:{alternatives('small_talk', 'greetings')})(?=[\s,.!?;:…]|$)"
     rf"|(?:{alternatives('small_talk', 'phrases')})(?=\s*(?:[,.!?;:，。！？、~～…]|$)))"
 )
@@ -140,7 +139,7 @@ def point(text: str) -> tuple[int, int]:
         start = _after_small_talk(lowered, sentence, end)
         if end - start >= 2 and _WORD.search(text, start, end):
             # a wide character says about twice as much
-            short = _SHORT // 2 if not ascii_only and _WIDE.search(text, start, end) else _SHORT
+            short = _SHORT // 2 if not ascii_only and WIDE.search(text, start, end) else _SHORT
             return start, next(spans, (start, end))[1] if end - start < short else end
     return first or (0, len(text))
 
@@ -160,7 +159,7 @@ def _after_small_talk(text: str, start: int, end: int) -> int:
     while start < end:
         lead = _LEAD.match(text, start, end)
         start = lead.end() if lead else start
-        talk = _SMALL_TALK.match(text, start, end)
+        talk = SMALL_TALK.match(text, start, end)
         if not talk:
             break
         start = talk.end()

@@ -146,13 +146,14 @@ def titled(
     return found
 
 
+def _content(message: Mapping[str, object]) -> tuple[str, list[str]]:
+    content = message.get("content")
+    return (content, []) if isinstance(content, str) else split(content)
+
+
 def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
     """Return what *role* says in *messages*, the beginning and the end of it."""
-    said = []
-    for message in messages:
-        if message.get("role") == role:
-            content = message.get("content")
-            said.append(content if isinstance(content, str) else split(content)[0])
+    said = (_content(message)[0] for message in messages if message.get("role") == role)
     text = "\n".join(each for each in said if each.strip())
     if len(text) > 2 * _SPOKEN:
         text = f"{text[:_SPOKEN]}\n{text[-_SPOKEN:]}"
@@ -185,17 +186,12 @@ def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
 
 
 def _given(given: object) -> str:
-    raw = given if isinstance(given, str) else ""
-    value = parsed(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
-    if not isinstance(value, Mapping):
-        value = pairs(_scanned(raw))
-    said = values(value, _GIVEN_COLUMNS)
+    said = values(_named_arguments(given) or {}, _GIVEN_COLUMNS)
     return f" {said}" if said else ""
 
 
 def _came_back(message: Mapping[str, object], columns: int, given: object) -> str:
-    content = message.get("content")
-    text, others = (content, []) if isinstance(content, str) else split(content)
+    text, others = _content(message)
     body = _scanned(text).strip()
     value = parsed(body)
     if value is None and _BROKEN_JSON.match(body):
@@ -214,8 +210,7 @@ def reads(name: str) -> bool:
 
 
 def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen: str) -> str:
-    content = message.get("content")
-    text, others = (content, []) if isinstance(content, str) else split(content)
+    text, others = _content(message)
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         others.append(f"refused: {refusal[:SCANNED]}")
@@ -353,14 +348,17 @@ def _called(calls: Sequence[_Call], columns: int, seen: str) -> str:
 
 
 def _arguments(given: object, columns: int, seen: str) -> str:
+    found = _named_arguments(given)
+    if found is None:
+        return one_line(given, columns) if isinstance(given, str) and given.strip() else ""
+    return arguments(found, columns, seen=seen) if found else ""
+
+
+def _named_arguments(given: object) -> Mapping[str, object] | None:
+    """Return the arguments of a call by name, as far as they can be seen in broken JSON; None if none can."""
     raw = given if isinstance(given, str) else ""
     value = parsed(raw.strip()) if raw and len(raw) <= SCANNED + _TAIL else given
-    if isinstance(value, Mapping):
-        return arguments(value, columns, seen=seen) if value else ""
-    found = pairs(_scanned(raw))
-    if found:
-        return arguments(found, columns, seen=seen)
-    return one_line(raw, columns) if raw.strip() else ""
+    return value if isinstance(value, Mapping) else pairs(_scanned(raw)) or None
 
 
 def _calls(message: Mapping[str, object]) -> list[_Call]:

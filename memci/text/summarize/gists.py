@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..language.patterns import alternatives, pattern, words
+from ..language.patterns import GRAMMAR, HAN, HIRAGANA, LETTER, PARTICLE, PREDICATE, alternatives, words
 from ..language.salience import FACT, ID, rank_of
+from ..language.sentences import SMALL_TALK
 from ..sanitize import width
 
 _PRICE = 0.2
@@ -34,25 +35,15 @@ _ID, _FACT, _WORD, _SHORT, _EVERYDAY = 0.001, 0.004, 0.01, 0.05, 0.3
 _LONGEST = 6
 """of characters in one piece of Han writing, those that count"""
 
-_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff"
-_LETTER = r"[^\W_\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 _RUN = re.compile(
-    rf"(?P<han>[{_HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)"
-    rf"|(?P<word>[#$€£¥₩]?{_LETTER}+(?>(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){_LETTER}+)*%?)"
+    rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)"
+    rf"|(?P<word>[#$€£¥₩]?{LETTER}+(?>(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){LETTER}+)*%?)"
     r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
 )
 """words, and the marks at which a span ends"""
-_GRAMMAR = pattern("keywords", "grammar")
-_PARTICLE = re.compile(f"(?:{alternatives('keywords', 'particle')})$")
-_PREDICATE = re.compile(f"(?:{alternatives('keywords', 'predicate')})$")
 _ENDING = re.compile("(?<=..)(?:n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<!s)s|es|ed|e|y|ies|ied|ing|ly)$")
-_HIRAGANA = re.compile("[\u3041-\u309f]")
 _ARTICLE = re.compile(rf"\b(?:{alternatives('words', 'articles')})\s+", re.IGNORECASE)
-_CHATTER = re.compile(
-    rf"(?:\A|(?<=[.!?。！？\n]))[\s,、，]*(?:(?:{alternatives('small_talk', 'greetings')})(?=[\s,.!?;:…]|$)"
-    rf"|(?:{alternatives('small_talk', 'phrases')})(?=\s*(?:[,.!?;:，。！？、~～…]|$)))",
-    re.IGNORECASE,
-)
+_CHATTER = re.compile(rf"(?:\A|(?<=[.!?。！？\n]))[\s,、，]*{SMALL_TALK.pattern}", re.IGNORECASE)
 _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
 
@@ -160,7 +151,7 @@ def _words(text: str) -> list[_Word]:
     before = 0
     gap = math.inf
     narrow = text.isascii()
-    kanji = not narrow and _HIRAGANA.search(text) is not None
+    kanji = not narrow and HIRAGANA.search(text) is not None
     for match in _RUN.finditer(text):
         kind = match.lastgroup
         start, end = match.span()
@@ -174,8 +165,8 @@ def _words(text: str) -> list[_Word]:
         elif kind == "han":
             pieces = [(start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
         else:
-            bare = run if kind == "kata" else _PARTICLE.sub("", run)
-            verb = bare == run and kind == "hangul" and _PREDICATE.search(run)
+            bare = run if kind == "kata" else PARTICLE.sub("", run)
+            verb = bare == run and kind == "hangul" and PREDICATE.search(run)
             pieces = [(start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0)]
         for first, last, key, share, size in pieces:
             between = gap or (first - before if narrow else width(text[before:first]))
@@ -188,7 +179,7 @@ def _cut(run: str, *, kanji: bool) -> list[tuple[int, int]]:
     """Return where the pieces of *run* begin and end: between kana, grammar is not written in Han characters."""
     if kanji:
         return [(0, len(run))]
-    cuts = [(cut.start(), cut.end()) for cut in _GRAMMAR.finditer(run)]
+    cuts = [(cut.start(), cut.end()) for cut in GRAMMAR.finditer(run)]
     starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(run)]
     return [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
 

@@ -60,13 +60,10 @@ def _native(storage: Storage, record: ContextRecord, key: bytes | None) -> Itera
         counts[kind] += 1
         checksum.add(line)
         yield line
-    for kind, there, wanted in (
-        ("entries", counts["entry"], record.head),
-        ("pages", counts["page"], record.next_page - 1),
-    ):
-        if there != wanted:
-            raise CorruptRecord(record.id, -1, f"{there} {kind} are there, not {wanted}: memci verify says which")
     ends = {"entries": counts["entry"], "pages": counts["page"], "editions": counts["edition"], "ops": counts["op"]}
+    for kind, wanted in (("entries", record.head), ("pages", record.next_page - 1)):
+        if ends[kind] != wanted:
+            raise CorruptRecord(record.id, -1, f"{ends[kind]} {kind} are there, not {wanted}: memci verify says which")
     if counts["call"]:
         ends["calls"] = counts["call"]
     signature = {} if key is None else {"hmac": checksum.signature()}

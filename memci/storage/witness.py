@@ -14,7 +14,7 @@ What can't be written is left out, for the commit itself is done. This module kn
 import errno
 import os
 import stat
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import blake2b
 from struct import Struct
 from threading import Lock
@@ -227,12 +227,9 @@ def forget_all(path: str) -> None:
     Raises:
         StorageUnavailable: If it can't be written.
     """
-    witness = Witness(path)
-    try:
+    with closing(Witness(path)) as witness:
         witness.make()
         witness.reset()
-    finally:
-        witness.close()
 
 
 def _place(key: bytes) -> int:

@@ -14,6 +14,7 @@ This module knows nothing of contexts, lines or rows.
 import errno
 import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -294,10 +295,4 @@ def _remove(folder: int, name: str) -> None:
     except OSError as error:
         if error.errno not in {errno.EISDIR, errno.EPERM}:
             raise
-        inner = os.open(name, _FOLDER, dir_fd=folder)
-        try:
-            for each in os.listdir(inner):  # noqa: PTH208 -- a descriptor
-                _remove(inner, each)
-        finally:
-            os.close(inner)
-        os.rmdir(name, dir_fd=folder)
+        shutil.rmtree(name, dir_fd=folder)

@@ -175,15 +175,13 @@ def _full(path: str) -> bool:
     probe = f"{path}-probe"
     try:
         file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, bytes(4096))
+        finally:
+            os.close(file)
+            os.unlink(probe)  # noqa: PTH108 -- as it was opened
     except OSError as error:
         return error.errno in FULL
-    try:
-        os.write(file, bytes(4096))
-    except OSError as error:
-        return error.errno in FULL
-    finally:
-        os.close(file)
-        os.unlink(probe)  # noqa: PTH108 -- as it was opened
     return False
 
 

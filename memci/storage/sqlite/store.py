@@ -82,13 +82,8 @@ _inherited: list[apsw.Connection] = []
 """connections of a parent process: closing one here would drop the parent's locks"""
 
 _PAGES = f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"
-_PAGES_IN_STATE = (
-    f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? AND place = ? ORDER BY id LIMIT {BATCH_ROWS}"
-)
-_ACTIVE_PAGES = (
-    f"SELECT {PAGE_COLUMNS} FROM page INDEXED BY page_active WHERE id >= ? AND id < ? AND place = 0 "
-    f"ORDER BY id LIMIT {BATCH_ROWS}"
-)
+_PAGES_IN_STATE = _PAGES.replace("ORDER", "AND place = ? ORDER")
+_ACTIVE_PAGES = _PAGES.replace("WHERE", "INDEXED BY page_active WHERE place = 0 AND")
 """the partial index needs a constant"""
 
 

@@ -25,7 +25,7 @@ _MADE = 1_700_000_000
 def completion(reply: Reply, model: str, *, usage: bool = True) -> dict[str, Any]:
     """Return a whole completion."""
     choice = {"index": 0, "message": reply.message, "finish_reason": reply.finish, "logprobs": None}
-    whole = {"id": "chatcmpl-1", "object": "chat.completion", "created": _MADE, "model": model, "choices": [choice]}
+    whole = _made("chat.completion", model, choice)
     return {**whole, "usage": usage_fields(reply.usage)} if usage else whole
 
 
@@ -33,14 +33,7 @@ def stream(reply: Reply, model: str, *, usage: bool) -> Iterator[dict[str, Any]]
     """Yield the pieces of a streamed completion, the last one with its usage if *usage*."""
 
     def piece(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return {
-            "id": "chatcmpl-1",
-            "object": "chat.completion.chunk",
-            "created": _MADE,
-            "model": model,
-            "choices": [choice],
-        }
+        return _made("chat.completion.chunk", model, {"index": 0, "delta": delta, "finish_reason": finish})
 
     yield piece({"role": "assistant", "content": ""})
     for key, value in reply.message.items():
@@ -55,6 +48,10 @@ def stream(reply: Reply, model: str, *, usage: bool) -> Iterator[dict[str, Any]]
     yield piece({}, reply.finish)
     if usage:
         yield {**piece({}), "choices": [], "usage": usage_fields(reply.usage)}
+
+
+def _made(kind: str, model: str, choice: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "chatcmpl-1", "object": kind, "created": _MADE, "model": model, "choices": [choice]}
 
 
 def usage_fields(usage: Usage) -> dict[str, Any]:

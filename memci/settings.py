@@ -184,7 +184,10 @@ def _filled(chosen: dict[str, object]) -> Settings:
     follows: dict[str, object] = {"reply": min(4_096, window // 8), "instruction_tokens": min(600, window // 20)}
     follows["pricing"] = pricing_of(model if isinstance(model, str) else None)
     if isinstance(pricing, dict):
-        chosen = {**chosen, "pricing": _pricing(pricing)}
+        try:
+            chosen = {**chosen, "pricing": CachePricing(**pricing)}
+        except TypeError:
+            raise InvalidSetting("pricing", f"expected the fields of a CachePricing, got {brief(pricing)}") from None
     made = Settings.model_validate(follows | preset | chosen)
     if "contents_tokens" not in chosen:
         most = min(CONTENTS_CEILING, max(0, window - made.reply) // 10)
@@ -194,10 +197,3 @@ def _filled(chosen: dict[str, object]) -> Settings:
     if made.contents_tokens > window // 2:
         raise InvalidSetting("contents_tokens", f"{made.contents_tokens:,} is more than half of a window of {window:,}")
     return made
-
-
-def _pricing(stored: dict[str, Any]) -> CachePricing:
-    try:
-        return CachePricing(**stored)
-    except TypeError:
-        raise InvalidSetting("pricing", f"expected the fields of a CachePricing, got {brief(stored)}") from None

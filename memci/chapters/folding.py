@@ -88,10 +88,24 @@ def revised(
     added = sum(line.tokens for line in new) + frame if new else 0
     older_page = contents.bare(nonce, weigh) if new else contents
 
-    def detailed(page: ContentsPage) -> ContentsPage:
-        return _detailed(page, fresh, ceiling.tokens, entries, nonce=nonce, count=count, weigh=weigh)
-
     fresh = frozenset(line.index for line in new)
+
+    def detailed(page: ContentsPage) -> ContentsPage:
+        """Return *page* with entries of its new lines, newest first, as far as the ceiling allows."""
+        if not fresh or not page.blocks:
+            return page
+        block = page.blocks[-1]
+        lines, room = list(block.lines), ceiling.tokens - page.tokens
+        for position in range(len(lines) - 1, -1, -1):
+            line = lines[position]
+            longer = line.showing(entries(line.index, room), count) if line.index in fresh else line
+            room -= longer.tokens - line.tokens
+            if room < 0:
+                break
+            lines[position] = longer
+        grown = ContentsPage((*page.blocks[:-1], Block.of(lines, block.ranges, nonce, weigh)))
+        return grown if grown.tokens <= ceiling.tokens else page
+
     if older_page.tokens + added <= ceiling.tokens:
         grown = ContentsPage((*older_page.blocks, Block.of(new, (), nonce, weigh))) if new else contents
         if grown.tokens <= ceiling.tokens:
@@ -116,32 +130,6 @@ def revised(
             return detailed(page), tuple(unloaded)
         # The counter's sums don't add up: aim lower, in the end at nothing.
         target -= page.tokens - ceiling.tokens
-
-
-def _detailed(
-    page: ContentsPage,
-    fresh: frozenset[int],
-    ceiling: int,
-    entries: Callable[[int, int], Sequence[Entry]],
-    *,
-    nonce: str,
-    count: Callable[[str], int],
-    weigh: Callable[[Message], int],
-) -> ContentsPage:
-    """Return *page* with entries of its *fresh* lines, newest first, as far as the *ceiling* allows."""
-    if not fresh or not page.blocks:
-        return page
-    block = page.blocks[-1]
-    lines, room = list(block.lines), ceiling - page.tokens
-    for position in range(len(lines) - 1, -1, -1):
-        line = lines[position]
-        longer = line.showing(entries(line.index, room), count) if line.index in fresh else line
-        room -= longer.tokens - line.tokens
-        if room < 0:
-            break
-        lines[position] = longer
-    grown = ContentsPage((*page.blocks[:-1], Block.of(lines, block.ranges, nonce, weigh)))
-    return grown if grown.tokens <= ceiling else page
 
 
 def _ranged(lines: Sequence[ListedPage], room: int) -> tuple[list[ListedPage], list[ListedPage]]:

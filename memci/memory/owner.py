@@ -55,8 +55,6 @@ class Tiers:
     """What is known of an owner's pages. Keys are ids of items."""
 
     episodes: dict[int, Episode] = field(default_factory=dict)
-    episode_of: dict[int, int] = field(default_factory=dict)
-    """the episode of each page (its id) that is in one"""
     vectors: VectorIndex | None = None
     """of the episodes"""
     chains: dict[int, ChainSummary] = field(default_factory=dict)
@@ -70,15 +68,7 @@ class Tiers:
 
     def __len__(self) -> int:
         """Return how many things are known, about: what its size in RAM grows with."""
-        known: list[Sized] = [
-            self.episode_of,
-            self.chains,
-            self.user,
-            self.assistant,
-            self.graph,
-            self.events,
-            self.days,
-        ]
+        known: list[Sized] = [self.episodes, self.chains, self.user, self.assistant, self.graph, self.events, self.days]
         return sum(len(each) for each in known)
 
     def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
@@ -237,7 +227,6 @@ class Owner(OwnerKey):
 
     def _read(self) -> None:
         tiers = self.tiers = Tiers()
-        tiers.episode_of = self.pages.episodes()
         facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
         told: list[Relation] = []
         for id_, kind, body, vector in self.items.all():

@@ -71,11 +71,9 @@ def build_episodes(run: StepRun) -> int:
             own = each.features
             owner.pages.into_tier(each.id, own.title, own.keywords, run.session.embedder.name, own.vector)
         owner.tiers.chains.update(_linked(owner, batch))
-        episodes, members = _joined(run, batch, divided)
-        for key, episode in episodes.items():
+        for key, episode in _joined(run, batch, divided).items():
             owner.tiers.keep(key, episode)
             owner.changed.add(key)
-        owner.tiers.episode_of.update(members)
         owner.annotate(TOPIC, gained)
     return len(batch)
 
@@ -149,13 +147,10 @@ def _linked(owner: Owner, batch: Sequence[_Queued]) -> dict[int, ChainSummary]:
     return changed
 
 
-def _joined(
-    run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]
-) -> tuple[dict[int, Episode], dict[int, int]]:
-    """Let each topic join the episode that it belongs to, or open one; return those, and which page is in which."""
+def _joined(run: StepRun, batch: Sequence[_Queued], divided: Sequence[Topic]) -> dict[int, Episode]:
+    """Let each topic join the episode that it belongs to, or open one; return those episodes by their ids."""
     owner = run.owner
     changed: dict[int, Episode] = {}
-    members: dict[int, int] = {}
     for topic in divided:
         pages = [batch[at] for at in topic.pages]
         times = [each.page.at for each in pages if each.page.at is not None]
@@ -170,8 +165,7 @@ def _joined(
         key = owner.items.put("episode", body, id=key, vector=episode.embedding, pages=ids)
         owner.pages.join(key, ids)
         changed[key] = episode
-        members.update((each, key) for each in ids)
-    return changed, members
+    return changed
 
 
 def _near(owner: Owner, topic: Topic) -> list[int]:

@@ -176,4 +176,3 @@ def _evict(session: Session, now: float) -> None:
             owner.pages.evict(key)
             owner.items.drop([key])
             tiers.keep(key, None)
-        tiers.episode_of = {page: each for page, each in tiers.episode_of.items() if each in tiers.episodes}

@@ -199,11 +199,6 @@ class PageTable(OwnerTable):
         """Let the pages of an episode be in none."""
         self._store.execute("UPDATE memory_page SET tier = ?, episode = NULL WHERE episode = ?", EVICTED, episode)
 
-    def episodes(self) -> dict[int, int]:
-        """Return the episode of each page that is in one. O(pages)."""
-        statement = "SELECT id, episode FROM memory_page WHERE owner = ? AND episode IS NOT NULL"
-        return dict(self._store.read_rows(statement, self._owner.nr))
-
     def extracts(self, item: int) -> list[Extract]:
         """Return what is kept of the pages that are evidence of an item, in the order of their contexts. O(pages)."""
         return list(map(_extract, self._store.read_rows(_EXTRACTS, item)))

@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly, brief
@@ -123,7 +122,7 @@ class AsOf:
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model up to the close of the turn."""
-        return takewhile(lambda call: call.turn <= self._turn, self.storage.calls(context, after=after))
+        return (call for call in self.storage.calls(context, after=after) if call.turn <= self._turn)
 
     def contexts(self) -> Sequence[ContextRecord]:
         """Return the record of the one context."""

@@ -94,7 +94,7 @@ def _ops(storage: Storage, record: ContextRecord) -> Iterator[str]:
 def _calls(storage: Storage, record: ContextRecord) -> Iterator[str]:
     revision = 0
     for row in storage.calls(record.id):
-        if not (revision < row.revision and row.seq <= record.head and row.turn <= record.turn):
+        if not (revision < row.revision and row.seq <= record.head and row.turn < max(record.next_page, 1)):
             yield f"the call of the model of revision {row.revision} is not one of this context"
         revision = row.revision
 

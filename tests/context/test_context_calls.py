@@ -229,3 +229,17 @@ def test_calls_refuses_what_makes_no_sense(given):
 def test_usage_of_each_provider_is_read(usage, expected):
     """Input holds what was cached, output the reasoning, whoever reports them and in whatever shape."""
     assert reported(usage) == (1, *expected)
+
+
+def test_calls_of_a_page_that_was_taken_back_are_in_order(storage):
+    """A popped opener opens the page before, and the turn before with it: the calls that were made stay."""
+    context = talked(storage)
+    for _ in range(2):
+        context.pop()
+    context.append_turn({"role": "assistant", "content": "And?"}, usage=USAGE)
+
+    assert context.verify() == []
+    assert [call.turn for call in context.calls()] == [0, 1, 2, 1]
+    context.append_turn(*turn(7), usage=USAGE)
+    with Context.view(storage, "alice", at=1) as past:
+        assert [call.turn for call in past.calls()] == [0, 1, 1]

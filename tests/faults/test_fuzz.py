@@ -44,7 +44,7 @@ def test_every_promise_holds_for_hostile_input():
 
 
 def dying(seeds: range, until: float) -> Tried:
-    if seeds[0] % (4 * BATCH) == BATCH:
+    if seeds[0] in {BATCH, 5 * BATCH, 9 * BATCH}:  # none of the last, which are tried whatever was in flight
         os._exit(1)
     return tried_all(seeds[:1], until)
 
@@ -52,7 +52,7 @@ def dying(seeds: range, until: float) -> Tried:
 def test_worker_that_dies_is_told_and_the_rest_goes_on():
     """A crash of the interpreter is a broken promise, with the seeds to look at; the other inputs are still tried."""
 
-    tally = Fuzz(batch=dying).run(Order(seed=0, aim=12 * BATCH, seconds=60), lambda _: None)
+    tally = Fuzz(batch=dying).run(Order(seed=0, aim=20 * BATCH, seconds=60), lambda _: None)
 
     assert len(tally.violations) == tally.counts["workers that died"] == 3
     assert f"{BATCH} to {2 * BATCH - 1}" in tally.violations[0]

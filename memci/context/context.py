@@ -46,13 +46,14 @@ from ..memory.backend import MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
 from ..storage import SQLiteStorage, Storage
 from ..storage.audit import audit
+from ..storage.codec import seconds
 from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.protocol import CallRow, CheckedStorage
 from ..storage.validation import with_sidecar
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
-from ..window.drafting import BATCH, draft, seconds, timestamp
+from ..window.drafting import BATCH, draft, timestamp
 from ..window.window import Window
 from ..workers import recent_calls
 from .memory_client import MemoryClient
@@ -138,7 +139,8 @@ class Context:
             counter: Counts the tokens of a text, in place of the vocabulary; pass it at every open.
             format: The form of messages that `render` gives, one of `memci.formats.FORMATS`; default "openai_chat".
                 Any form may be appended.
-            clock: Returns the time in UTC, for appends without `at`; None stores no time. Times order nothing.
+            clock: Returns the time in UTC, for appends without `at`, and tells pauses in which the provider's prompt
+                cache expired; None stores no time. Times order nothing.
             wait: Seconds to wait for the exclusive lock of this context, which is held until it is closed. 0 takes
                 no lock.
             on_event: Called with every `Event`.
@@ -484,7 +486,8 @@ class Context:
             messages: Dicts, an SDK's message objects, or a str for the user's text; or one list of them.
             op_id: Names this append: the same op_id with the same messages stores nothing again.
             usage: What the provider reported for the last request; calibrates the count, and is kept (`calls`).
-            at: When it happened, for information; it orders nothing.
+            at: When it happened. It orders nothing; after a pause in which the provider's prompt cache expired, older
+                pages leave (`Policy.pricing`).
             opens_page: Whether a user's message closes the open page and opens the next; False for observations
                 that are sent in the user's role.
 
@@ -507,8 +510,9 @@ class Context:
             drafted = self._draft(_flat(messages), opens_page=opens_page)
             if (own := at is None and when is not None) != window.state.cache.stamped:
                 window.note(cache=window.state.cache._replace(stamped=own))
-            if window.looks(seconds(when)):
-                self._parts.renderer.look(seconds(when))
+            now = None if when is None else seconds(when)
+            if window.looks(now):
+                self._parts.renderer.look(now)
             state = window.state if ratios is window.state.ratios else replace(window.state, ratios=ratios)
             seq = window.record.head
             if not drafted.messages:
@@ -517,6 +521,8 @@ class Context:
             if self._parts.memory_page is not None:
                 state = self._parts.memory_page.kept(state, drafted)
             known = writer.append(drafted, state, call, op_id=op_id, at=when)
+            if known is None:
+                window.latest = now
             places = known.entries if known else [each.place for each in drafted.messages]
             entries = tuple(
                 Entry(*place, each.node.message["role"]) for place, each in zip(places, drafted.messages, strict=True)

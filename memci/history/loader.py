@@ -25,13 +25,13 @@ from ..messages import Message
 from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
 from ..storage.audit import audit
+from ..storage.codec import seconds
 from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
 from ..window import snapshot as snapshots
-from ..window.drafting import seconds
 from ..window.state import WindowState
 from ..window.window import Window
 from .page_reader import as_nodes
@@ -232,7 +232,8 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
         for node in page.nodes:
             window.active.append(node)
         dated = (entry.at for entry, _ in reversed(entries[row.index]) if entry.at is not None)
-        window.latest = seconds(next(dated, None))
+        latest = next(dated, None)
+        window.latest = None if latest is None else seconds(latest)
     if record.open_page is None:
         window.active.close()
     if contents.blocks:

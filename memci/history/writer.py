@@ -31,7 +31,6 @@ from ..window import snapshot as snapshots
 from ..window.cache_use import Marks, counted, unpacked
 from ..window.compaction import compaction, improvable
 from ..window.draft import Draft, StoredPage
-from ..window.drafting import seconds
 from ..window.state import WindowState
 from ..window.window import Window
 from .events import Event
@@ -117,7 +116,6 @@ class Writer:
                 self._reader.holding(pages[index], ordinal, window.record)
             return known
         window.append(draft, record, rows)
-        window.latest = seconds(at)
         for each in draft.messages:
             if each.node.clip:
                 self._notify(Event("clip", record.id, each.place[:1], each.whole))

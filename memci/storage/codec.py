@@ -17,7 +17,7 @@ This module knows nothing of rows, contexts or stores.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
-from datetime import date, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from hashlib import blake2b
 from math import isfinite
 from typing import Any, Final
@@ -207,6 +207,16 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
     if size >= MAX_BYTES:
         raise LimitExceeded("message bytes", size + 1, MAX_BYTES)
     return size + 1
+
+
+def seconds(at: str) -> float:
+    """Return a stored time (ISO 8601) in seconds since 1970; one without a zone is UTC, the same anywhere.
+
+    >>> seconds("1970-01-02T00:00:00")
+    86400.0
+    """
+    when = datetime.fromisoformat(at)
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _key_path(path: str, key: str) -> str:

@@ -47,7 +47,7 @@ def counted(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
     new = [node for node in nodes if node.seq >= use.counted]
     last = max((at for at, node in enumerate(new) if node.message["role"] == "assistant"), default=-1)
     if last < 0:
-        return use if len(new) < EVERY else use._replace(counted=new[-1].seq + 1)
+        return use if window.record.head < use.counted + EVERY else use._replace(counted=window.record.head)
     grow, added, calls = use.grow, 0, []
     for node in new[: last + 1]:
         added += node.tokens

@@ -135,14 +135,6 @@ def timestamp(at: datetime | str | None) -> str | None:
     return when.isoformat()
 
 
-def seconds(at: str | None) -> float | None:
-    """Return *at*, as `timestamp` wrote it, in seconds since 1970; a time without a zone is UTC."""
-    if at is None:
-        return None
-    when = datetime.fromisoformat(at)
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
 def _made(
     call_id: str, messages: Sequence[Message], position: int, made: Callable[[Collection[str]], set[str]]
 ) -> set[str]:

@@ -224,3 +224,11 @@ def test_marks_that_were_made_up_are_refused(marks):
 
     with pytest.raises(InvalidSetting, match="compaction"):
         imported(EphemeralStorage(), lines, id="y")
+
+
+def test_a_chat_without_answers_is_not_counted_with_each_append():
+    """Where no model call is in the window, the count goes on all the same: an append costs what is new."""
+    with opened(policy=policy()) as context:
+        for number in range(200):
+            context.append_turn(f"note {number} " + "word " * 60)
+            assert context._parts.window.record.head - use(context).counted <= 70

@@ -8,13 +8,12 @@ All that a memory keeps of a page is derived from this and can be derived again.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import cache
 
 from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
 from ...storage import Storage
-from ...storage.codec import ERASED, decode
+from ...storage.codec import ERASED, decode, seconds
 from ...storage.protocol import PageRow
 from ...workers import yield_to_calls
 from ..backend import PageRecord
@@ -59,12 +58,6 @@ def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRe
         next((seconds(entry.at) for entry in left if entry.at is not None), None),
         frozenset(entry.seq - base + 1 for entry in left if entry.quotes is not None) | _found(entries),
     )
-
-
-def seconds(at: str) -> float:
-    """Return ISO 8601 as seconds since 1970; a time without a zone is taken as UTC, so that it is the same anywhere."""
-    when = datetime.fromisoformat(at)
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iterator[tuple[int, PageRecord]]:

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from functools import lru_cache
 
+from ...storage.codec import seconds
 from ...text.language.dates import asked_dates, date_terms
 from ...text.language.terms import query_terms, terms
 from ..backend import Concept, Fact, PageKey, Statement, StatementKind
 from ..owner import Owner
 from ..repository.items import dumped
-from ..repository.page_source import seconds
 from ..tiers.events import day_of
 from ..tiers.graph import activate, seeds
 

@@ -1,7 +1,7 @@
 """The settings of a context: what the caller asks for, checked, and stored with the context.
 
     Policy(preset="economy")                     what the caller asks for; None stands for the stored value
-    Settings(window=32_000)                      what holds: reply 4,000 · contents 1,200 · archive_share 0.5
+    Settings(window=32_000)                      what holds: reply 4,000 · contents 1,200 · fewest 1
 
 Presets are settings that belong together, by name:
 

@@ -135,7 +135,7 @@ class Renderer:
         added = sum(unit.tokens for unit in units)
         if window.tokens + added > window.limits.budget:
             settles = any(each.node.message["role"] != "tool" for each in draft.messages)
-            goal = Goal(units, settles, window.levels.warm)
+            goal = Goal(window.levels.warm, units, settles)
             clips = self.compaction(goal).clips
             if (
                 clips
@@ -203,11 +203,12 @@ class Renderer:
     def _after_gap(self) -> bool:
         """Start the compaction that a gap makes nearly free, if it is worth one; return whether there was one."""
         cold = self._window.levels.cold
-        due = self.cold and cold is not None and self._window.active.messages.tokens > _WORTH * cold
-        if due:
-            self.compaction(Goal(low=cold))
+        if not self.cold or cold is None or self._window.active.messages.tokens <= _WORTH * cold:
+            self.cold = False
+            return False
+        self.compaction(Goal(low=cold))
         self.cold = False
-        return due
+        return True
 
     def _catch_up(self) -> bool:
         """Start the compaction that failed after an append; return whether there was one.

@@ -47,14 +47,14 @@ _REMEMBERED = 32
 class Goal(NamedTuple):
     """What a compaction makes room for, and how far it goes."""
 
+    low: int
+    """tokens that the active pages may hold afterwards"""
     pending: tuple[Unit, ...] = ()
     """the cost of messages that are to be rendered but not appended yet"""
     settles: bool = False
     """whether they end the open tool group"""
-    low: int | None = None
-    """tokens that the active pages may hold afterwards; None: the watermark"""
     fewest: int | None = None
-    """pages at which the watermark stops; None: the setting"""
+    """how many pages stay at the least; None: the setting"""
     most: int | None = None
     """how many closed pages may stay; None: the setting"""
 

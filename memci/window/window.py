@@ -62,7 +62,7 @@ class Window:
         self.own_tools = tools_tokens(tools, count, settings.model) if settings.notice else 0
         """tokens of those that it offers to the model"""
         self.schemas = ""
-        """the tools of the last rendering, as text"""
+        """the last tools that a rendering was given, as text"""
         self.latest: float | None = None
         """when the last append was, in seconds since 1970; None: not known"""
         self.other_model = False

@@ -42,6 +42,8 @@ class SyncLog:
     def new(self, messages: Sequence[Message], window: Window, reader: Reader) -> Sequence[Message]:
         """Return those of *messages* that are not stored yet. O(messages).
 
+        What differs is read again before it is refused: it may have been erased since.
+
         Raises:
             Diverged: If one of them is not what is stored in its place, or if they are fewer than those that are.
         """
@@ -49,11 +51,20 @@ class SyncLog:
         first = messages[0] if messages else {}
         front = first.get("role") in {"system", "developer"} and text_of(first) == window.system.prompt
         messages = messages[front:]
+        if self._differs(messages) is not None:
+            self._read = ("", 0, 0)
+            self.follow(window, reader)
+        if (at := self._differs(messages)) is not None:
+            row = reader.page_of(self._seqs[at], window.record)
+            raise Diverged(front + _position(messages[:at]), row.turn - 1 if row.turn else None)
+        return messages[len(self._digests) :]
+
+    def _differs(self, messages: Sequence[Message]) -> int | None:
+        """Return the place of the first of *messages* that is not what was read there, or None."""
         for at, stored in enumerate(self._digests):
             if at >= len(messages) or (stored is not None and stored != digest(*encode(messages[at])[:2])):
-                row = reader.page_of(self._seqs[at], window.record)
-                raise Diverged(front + _position(messages[:at]), row.turn - 1 if row.turn else None)
-        return messages[len(self._digests) :]
+                return at
+        return None
 
 
 def _position(before: Sequence[Message]) -> int:

@@ -142,8 +142,10 @@ def _with_unique_ids(messages: Iterable[Message]) -> Iterator[Message]:
         if calls := tool_calls(message):
             ids = [call["id"] for call in calls]
             own = native_of(message, NAME) is not None
-            names = {name: name if own else _unique(name, times, taken) for name in ids}
-            taken.update(names.values())
+            names = {}
+            for name in ids:
+                names[name] = name if own else _unique(name, times, taken)
+                taken.add(names[name])
             if any(name != new for name, new in names.items()):
                 message = {**message, "tool_calls": [{**call, "id": names[call["id"]]} for call in calls]}  # noqa: PLW2901
         elif message["role"] == "tool":

@@ -78,6 +78,17 @@ def test_what_was_taken_back_may_come_again_and_what_was_erased_counts_as_equal(
         assert context.sync([*messages[:6], *turn(9), *turn(10)]) == turn(10)
 
 
+def test_what_was_erased_after_it_was_compared_counts_as_equal():
+    """One message of a page goes, and another one later: both stand in the list as the framework has them by now."""
+    messages = [message for number in range(3) for message in turn(number)]
+    with opened() as context:
+        for page, entry in ((1, 1), (2, 2)):
+            context.sync(messages)
+            context.erase(page, entry)
+            messages[2 * page - 3 + entry] = {"role": messages[2 * page - 3 + entry]["role"], "content": "[erased]"}
+            assert context.sync(messages) == []
+
+
 def test_items_of_other_providers_are_compared_as_they_came():
     """A list of Responses items grows by items; its position counts them."""
     items = [

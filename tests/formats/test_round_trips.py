@@ -115,11 +115,12 @@ def test_every_type_is_written_as_it_came(form):
 def test_an_id_that_looks_like_that_of_a_repeated_call_is_not_given_twice():
     """`a` comes twice, and so its second call gets another id for Anthropic: not that of a call `a~2`."""
 
-    def step(call_id):
-        call = {"id": call_id, "type": "function", "function": {"name": "find", "arguments": "{}"}}
-        result = {"role": "tool", "tool_call_id": call_id, "content": "found"}
-        return [{"role": "assistant", "content": None, "tool_calls": [call]}, result]
+    def step(call_ids):
+        calls = [{"id": each, "type": "function", "function": {"name": "find", "arguments": "{}"}} for each in call_ids]
+        results = [{"role": "tool", "tool_call_id": each, "content": "found"} for each in call_ids]
+        return [{"role": "assistant", "content": None, "tool_calls": calls}, *results]
 
-    for order in (("a", "a", "a~2"), ("a~2", "a", "a"), ("a", "a~2", "a", "a")):
-        messages = [{"role": "user", "content": "Go."}, *(each for call_id in order for each in step(call_id))]
+    orders = ([["a"], ["a"], ["a~2"]], [["a~2"], ["a"], ["a"]], [["a"], ["a~2"], ["a"], ["a"]])
+    for order in (*orders, [["a"], ["a~2", "a"]], [["a"], ["a", "a~2"]]):
+        messages = [{"role": "user", "content": "Go."}, *(each for call_ids in order for each in step(call_ids))]
         assert problems("anthropic", {"messages": write("anthropic", messages)}) == []

@@ -11,6 +11,7 @@ import json
 from chat_model import Message, cost, count
 from hypothesis.stateful import RuleBasedStateMachine
 
+from memci.chapters.toolgroups import late_result
 from memci.errors import BudgetExceeded, Erased, InvalidSetting, Undone
 
 SMALLEST = 200
@@ -53,7 +54,10 @@ class Costs(RuleBasedStateMachine):
         """Return what *messages* cost at most; *clipped*: results as small as they get."""
         total = 0
         for message in messages:
-            tokens = max(cost([message], [], self.options.get("model")), self.count(json.dumps(message)))
+            model = self.options.get("model")
+            tokens = max(cost([message], [], model), self.count(json.dumps(message)))
+            if message["role"] == "tool" and not clipped:  # nobody may wait for it any more: it is shown in a frame
+                tokens = max(tokens, cost([late_result(message, self.nonce)], [], model))
             tokens += 20 + 90 * json.dumps(message).count("image_url") + 24 * len(message.get("tool_calls") or [])
             total += min(tokens, SMALLEST) if clipped and message["role"] == "tool" else tokens
         return total

@@ -113,8 +113,7 @@ class Renderer:
         if strict and active.missing:
             raise OpenToolGroup(active.missing)
         self._weigh(tools)
-        self._after_gap()
-        self._catch_up()
+        self._catch_up(final=True)
         if window.tokens > window.limits.budget:
             self.compaction(Goal(low=self._low))
             check(window.occupancy(), window.limits)
@@ -130,7 +129,7 @@ class Renderer:
         if strict and missing:
             raise OpenToolGroup(missing)
         self._weigh(tools)
-        if self._after_gap() or self._catch_up():
+        if self._catch_up(final=False):
             shown, missing, units = window.aside(drafted())
         added = sum(unit.tokens for unit in units)
         if window.tokens + added > window.limits.budget:
@@ -210,19 +209,22 @@ class Renderer:
         self.cold = False
         return True
 
-    def _catch_up(self) -> bool:
-        """Start the compaction that failed after an append; return whether there was one.
+    def _catch_up(self, *, final: bool) -> bool:
+        """Start the compaction that a gap makes nearly free, or that failed after an append; return whether it was.
 
-        One that can't fit (pages that are pinned do not fit beside the others) is no reason not to show what fits.
+        One that can't fit (pages that are pinned do not fit beside the others) is no reason not to show what fits. If
+        it is not *final*, messages follow that may end a group: the compaction for them is tried as well.
         """
-        if not self._postponed:
-            return False
         try:
-            self.compaction(Goal(low=self._low))
+            if self._after_gap():
+                return True
+            if self._postponed:
+                self.compaction(Goal(low=self._low))
+                return True
         except BudgetExceeded:
-            if self._window.tokens > self._window.limits.budget:
+            if final and self._window.tokens > self._window.limits.budget:
                 raise
-        return True
+        return False
 
     @property
     def _low(self) -> int:

@@ -348,3 +348,16 @@ def test_pinned_pages_that_can_not_come_back_do_not_stop_what_fits():
         with again(storage) as other:
             assert other.render() == shown
             assert other.render("And now?") == pending
+
+
+def test_a_group_that_the_pending_message_ends_is_no_reason_to_refuse_it():
+    """Calls and results that do not fit beside a pinned page may be split off once the next message ends them."""
+    names = [f"call{number}" for number in range(10)]
+    with opened(window=1_500) as context:
+        context.append_turn(*turn(1, 200))
+        context.append_turn({"role": "user", "content": "next"})
+        context.pin(1)
+        context.append_turn(calling(*names), *(result(name, "word " * 60) for name in names))
+        with pytest.raises(BudgetExceeded):
+            context.render()
+        assert context.render("And now?")[-1] == {"role": "user", "content": "And now?"}

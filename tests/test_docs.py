@@ -43,6 +43,8 @@ KINDS = {"python", "text", "pyi", "console"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
 OPTIONAL = {"fastembed", "tokenizers", "faiss", "starlette"}
+OPTIONAL |= {"agent_framework", "agents", "google", "haystack", "langchain", "langchain_core", "litellm", "llama_index"}
+OPTIONAL |= {"pydantic_ai", "smolagents", "strands"}  # the frameworks of memci.adapters: `make adapters`
 
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -272,7 +274,9 @@ def exists(dotted: str) -> bool:
     for length in range(len(parts), 0, -1):
         try:
             value: object = importlib.import_module(".".join(parts[:length]))
-        except ModuleNotFoundError:
+        except ModuleNotFoundError as error:
+            if error.name in OPTIONAL:
+                return True
             continue
         for part in parts[length:]:
             if not hasattr(value, part):

@@ -541,6 +541,7 @@ class Context:
         messages: Iterable[MessageLike],
         *,
         format: str | None = None,  # noqa: A002
+        whole: bool = True,
         usage: object = None,
         at: datetime | str | None = None,
     ) -> builtins.list[Message]:
@@ -554,6 +555,8 @@ class Context:
             messages: All messages so far, oldest first.
             format: The format of what several formats write alike, one of `memci.formats.FORMATS`; default: the
                 context's. A list keeps the format that it was stored in.
+            whole: Whether the list begins with the conversation's first message. If not, it may hold its end only: it
+                goes on where its beginning is the end of what is stored, else behind all that is stored.
             usage: As in `append_turn`.
             at: As in `append_turn`.
 
@@ -569,7 +572,7 @@ class Context:
             read = formats.read(messages, window.settings.format if format is None else format)
             for position, message in enumerate(read):
                 check(message, f"messages[{position}]")
-            new = self._sync_log.new(read, window, self._parts.reader)
+            new = self._sync_log.new(read, window, self._parts.reader, whole=whole)
             self.append_turn(*new[:BATCH], usage=usage, at=at)
             for start in range(BATCH, len(new), BATCH):
                 self.append_turn(*new[start : start + BATCH], at=at)

@@ -1,8 +1,8 @@
 """Sync: what of a framework's list of messages is not stored yet.
 
-    stored   u1 a1 u2            stored   u1 a1 u2
-    list     u1 a1 u2 a2 u3      list     u1 a1 u4 a4
-             ──▶  a2 u3                   ──▶  Diverged(position=2, turn=0)
+    stored   u1 a1 u2            stored   u1 a1 u2                      stored   u1 a1 u2
+    list     u1 a1 u2 a2 u3      list     u1 a1 u4 a4                   list     u2 a2 u3
+             ──▶  a2 u3                   ──▶  Diverged(position=2, turn=0)  not whole ──▶  a2 u3
 
 Messages are compared by the digests of their bytes. Those that are stored are read once, and then only what is new;
 what was erased counts as equal. This module knows nothing of who keeps the list.
@@ -24,13 +24,13 @@ class SyncLog:
     def __init__(self) -> None:
         self._seqs: list[int] = []
         self._digests: list[bytes | None] = []
-        self._read: tuple[str, int, int] = ("", 0, 0)
-        """the context, how many pages of it were taken back or erased, and its next seq"""
+        self._read: tuple[str, tuple[int, ...], int] = ("", (), 0)
+        """the context, how many pages of it were taken back or erased and when, and its next seq"""
 
     def follow(self, window: Window, reader: Reader) -> None:
         """Read what was appended since it was read last; all of it if something was taken back. O(new messages)."""
         record, state = window.record, window.state
-        known = (record.id, state.undone + state.erased, record.head)
+        known = (record.id, (state.undone, state.erased, state.since), record.head)
         start = self._read[2]
         if known[:2] != self._read[:2] or known[2] < start:
             self._seqs, self._digests, start = [], [], 0
@@ -39,8 +39,10 @@ class SyncLog:
             self._digests.append(None if entry.codec == ERASED else entry.digest)
         self._read = known
 
-    def new(self, messages: Sequence[Message], window: Window, reader: Reader) -> Sequence[Message]:
-        """Return those of *messages* that are not stored yet. O(messages).
+    def new(
+        self, messages: Sequence[Message], window: Window, reader: Reader, *, whole: bool = True
+    ) -> Sequence[Message]:
+        """Return those of *messages* that are not stored yet. O(messages), and O(stored messages) if not *whole*.
 
         What differs is read again before it is refused: it may have been erased since.
 
@@ -51,20 +53,37 @@ class SyncLog:
         first = messages[0] if messages else {}
         front = first.get("role") in {"system", "developer"} and text_of(first) == window.system.prompt
         messages = messages[front:]
-        if self._differs(messages) is not None:
-            self._read = ("", 0, 0)
+        digests = [digest(*encode(message)[:2]) for message in messages]
+        start = 0 if whole else self._start(digests)
+        if start == 0 and self._differs(digests) is not None:
+            self._read = ("", (), 0)
             self.follow(window, reader)
-        if (at := self._differs(messages)) is not None:
+            start = 0 if whole else self._start(digests)
+        if start == 0 and (at := self._differs(digests)) is not None:
             row = reader.page_of(self._seqs[at], window.record)
             raise Diverged(front + _position(messages[:at]), row.turn - 1 if row.turn else None)
-        return messages[len(self._digests) :]
+        return messages[len(self._digests) - start :]
 
-    def _differs(self, messages: Sequence[Message]) -> int | None:
-        """Return the place of the first of *messages* that is not what was read there, or None."""
-        for at, stored in enumerate(self._digests):
-            if at >= len(messages) or (stored is not None and stored != digest(*encode(messages[at])[:2])):
+    def _differs(self, digests: Sequence[bytes], start: int = 0) -> int | None:
+        """Return the place of the first of *digests* that is not what was read there, from *start* on, or None."""
+        for at, stored in enumerate(self._digests[start:]):
+            if at >= len(digests) or (stored is not None and stored != digests[at]):
                 return at
         return None
+
+    def _start(self, digests: Sequence[bytes]) -> int:
+        """Return how many stored messages stand before a list that may hold the end of the conversation only.
+
+        It begins where its beginning is the end of what is stored, not all of it erased. A list of one message, and one
+        that shares nothing, follows all that is stored; one that begins as the conversation does is the whole of it,
+        and may have diverged.
+        """
+        stored = self._digests
+        if digests and self._differs(digests) is None:
+            return 0
+        ends = range(max(0, len(stored) - len(digests)), len(stored))
+        found = next((at for at in ends if self._differs(digests, at) is None and any(stored[at:])), len(stored))
+        return 0 if found == len(stored) and len(digests) > 1 and stored[:1] == digests[:1] else found
 
 
 def _position(before: Sequence[Message]) -> int:

@@ -175,3 +175,38 @@ def test_a_long_list_is_stored_in_parts_and_goes_on_where_it_stopped():
         assert context.sync(messages) == messages[10_000:]
         assert context.sync(messages) == []
         assert context.render()[-3:] == messages[-3:]
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans()), max_size=6), st.booleans())
+def test_a_list_that_holds_the_end_only_goes_on_behind_what_is_stored(runs, erases):
+    """A framework keeps one run, and perhaps some turns before it: each message is stored once, whatever it kept."""
+    everything = []
+    with opened() as context:
+        for number, (steps, kept, restarted) in enumerate(runs):
+            kept_messages = everything[-2 * kept :] if kept else []
+            run = [message for step in range(steps) for message in turn(10 * number + step)]
+            for end in range(1, len(run) + 1):
+                context.sync([*kept_messages, *run[:end]], whole=False)
+                if restarted:
+                    context.refresh()
+            everything += run
+            assert context.sync(run, whole=False) == []
+            if erases:
+                context.erase(number + 1, 1)
+        stored = [message["content"] for message in context.messages()]
+        assert len(stored) == len(everything)
+        assert all(text in ("[erased]", message["content"]) for text, message in zip(stored, everything, strict=True))
+
+
+def test_a_list_that_begins_as_the_conversation_does_is_the_whole_of_it():
+    """One message follows, also one that was there before; more of them that differ have diverged."""
+    hello, again = turn(0), [{"role": "user", "content": "question 0"}]
+    with opened() as context:
+        context.sync([*hello, *turn(1)], whole=False)
+        assert context.sync([], whole=False) == []
+        with pytest.raises(Diverged) as caught:
+            context.sync([*hello, *turn(2)], whole=False)
+        assert caught.value.position == 2
+        assert context.sync(again, whole=False) == again
+        assert context.sync([*again, {"role": "assistant", "content": "Once more."}], whole=False)
+        assert len(list(context.messages())) == 6

@@ -250,7 +250,7 @@ def test_statement_that_is_put_together_is_noticed(source):
 
 def modules() -> Iterator[ModuleType]:
     for found in pkgutil.walk_packages(memci.__path__, "memci."):
-        if not found.name.endswith("__main__") and ".testing" not in found.name:
+        if not found.name.endswith("__main__") and ".testing" not in found.name and ".adapters." not in found.name:
             yield importlib.import_module(found.name)
 
 

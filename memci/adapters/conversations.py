@@ -1,0 +1,205 @@
+"""What all adapters share: a context for each conversation, between a framework's list and its model.
+
+    the framework's messages ──dump──▶ items ──sync──▶ context ──render──▶ items ──load──▶ the framework's messages
+
+Before each call of the model, an adapter gives its list and gets the view; afterwards it gives the reply. The list may
+hold the whole conversation or only what was said since the last run. A message that stands in the view as it came is
+the framework's own object. A list that was edited goes on in a fork. This module knows nothing of any framework.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, takewhile
+from operator import itemgetter
+from os import PathLike, fspath
+from threading import RLock
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from .. import formats
+from ..context.context import Context
+from ..errors import Diverged, InvalidSetting
+from ..formats.envelope import function_call
+from ..messages import text_of
+from ..storage.sqlite.store import SQLiteStorage
+from ..tools import recall_page, search_memory
+
+M = TypeVar("M")
+Item = dict[str, Any]
+
+TOOLS: tuple[Item, ...] = (recall_page.RECALL_PAGE, search_memory.SEARCH_MEMORY)
+"""the schemas of the tools that the model may call, in the form of Chat Completions"""
+OPEN = 64
+"""conversations that stay open"""
+
+
+class View(NamedTuple, Generic[M]):
+    """What the model is to see."""
+
+    system: str
+    """the framework's system prompt, then memci's notice"""
+    messages: list[M]
+
+
+class Conversations(Generic[M]):
+    """The contexts of one adapter, by the names of their conversations; safe for threads."""
+
+    def __init__(
+        self,
+        store: Any,
+        *,
+        dump: Callable[[M], Iterable[Item]],
+        load: Callable[[Sequence[Item]], Iterable[M]],
+        format: str = "openai_chat",  # noqa: A002 -- the name that is used everywhere
+        owner: str | Callable[[str], str] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Begin; nothing is opened before the first conversation.
+
+        Args:
+            store: A path, or a store; the same one as for `Context.open`.
+            dump: Writes a message of the framework as items of *format*: the same items each time.
+            load: Reads items as messages of the framework.
+            format: One of `memci.formats.FORMATS`.
+            owner: Whose memory it is, or a function of the conversation's name that says so.
+            settings: Of `Context.open`: `window`, `model`, `reply`, `policy`, `memory`, `chat`, …
+        """
+        if "system" in settings:
+            raise InvalidSetting("system", "the system prompt is the framework's: give it to the agent")
+        self._store = SQLiteStorage(fspath(store)) if isinstance(store, (str, PathLike)) else store
+        self._owns_store = self._store is not store
+        self._dump, self._load, self._format = dump, load, format
+        self._owner, self._settings = owner, settings
+        self._open: OrderedDict[str, Context] = OrderedDict()
+        self._lock = RLock()
+
+    def view(
+        self, name: str, messages: Iterable[M], *, system: str | None = None, tools: Iterable[Any] = ()
+    ) -> View[M]:
+        """Store what is new of *messages*, and return what the model is to see. O(the list, and the window).
+
+        Args:
+            name: The conversation's.
+            messages: The framework's list, without its system prompt.
+            system: Its system prompt.
+            tools: The schemas of its tools, which count against the budget; memci's own among them or not.
+        """
+        with self._lock:
+            dumped = [(message, list(self._dump(message))) for message in messages]
+            context = self._follow(name, [item for _, items in dumped for item in items], system=system or None)
+            shown = context.render(tools=tools, format=self._format)
+            first = context.render(tools=tools, format="openai_chat")[:1] if context.system or context.tools else []
+            if first and self._format == "openai_chat":
+                shown = shown[1:]
+            return View(text_of(first[0]) if first else "", self._loaded(shown, dumped))
+
+    def add(self, name: str, messages: Iterable[M], usage: object = None) -> None:
+        """Store what is new of *messages*, and what the last call cost. O(the list).
+
+        Args:
+            name: The conversation's.
+            messages: The list with the reply, or the reply only.
+            usage: What the provider reported, in the form of any format.
+        """
+        with self._lock:
+            self._follow(name, [item for message in messages for item in self._dump(message)], usage=usage)
+
+    def answer(self, name: str, tool: str, arguments: object) -> str:
+        """Return what the tool *tool* of memci answers in the conversation *name*; a model's mistake is answered, too.
+
+        *arguments* are a dict, or JSON.
+        """
+        with self._lock:
+            return text_of(self.context(name).answer(function_call("call", tool, arguments)))
+
+    def messages(self, name: str) -> list[M]:
+        """Return all messages of the conversation *name* as the framework has them. O(messages)."""
+        with self._lock:
+            return [*self._load(formats.write(self._format, [*self.context(name).messages()]))]
+
+    def context(self, name: str) -> Context:
+        """Return the context of the conversation *name*; after an edit of its past, the fork that goes on."""
+        with self._lock:
+            return self._open.get(name) or self._opened(name, self._versions(name)[-1])
+
+    def close(self) -> None:
+        """Close all contexts, and the store if it was given as a path."""
+        with self._lock:
+            while self._open:
+                self._open.popitem()[1].close()
+            if self._owns_store:
+                self._store.close()
+
+    def _follow(self, name: str, items: list[Item], *, system: str | None = None, usage: object = None) -> Context:
+        """Bring the conversation *name* to what *items* say, in a fork if they are not what is stored; return it."""
+        shared: tuple[int, int | None, str] = -1, None, ""
+        for version in self._candidates(name):
+            context = self._opened(name, version, system=system)
+            try:
+                context.sync(items, format=self._format, whole=False, usage=usage)
+            except Diverged as error:
+                shared = max(shared, (error.position, error.turn, version), key=itemgetter(0))
+            else:
+                return context
+        _, turn, version = shared
+        after = f"{name}~{len(self._versions(name))}"
+        if turn is not None:
+            self._opened(name, version).fork(after, at=turn).close()
+        context = self._opened(name, after, system=system)
+        context.sync(items, format=self._format, usage=usage)
+        return context
+
+    def _candidates(self, name: str) -> Iterator[str]:
+        """Yield the ids of the contexts that the conversation *name* may go on in: the open one, then newest first."""
+        context = self._open.get(name)
+        last = context.id if context is not None else None
+        if last is not None:
+            yield last
+        yield from (each for each in reversed(self._versions(name)) if each != last)
+
+    def _versions(self, name: str) -> list[str]:
+        """Return the ids of the contexts of the conversation *name*, oldest first: its own, and those of its forks."""
+        forks = (f"{name}~{number}" for number in count(1))
+        return [name, *takewhile(lambda each: self._store.load(each) is not None, forks)]
+
+    def _opened(self, name: str, version: str, *, system: str | None = None) -> Context:
+        """Return the context *version* of the conversation *name*, opened with *system*."""
+        context = self._open.pop(name, None)
+        if context is not None and (context.id != version or (system is not None and context.system != system)):
+            context.close()
+            context = None
+        if context is None:
+            owner = self._owner(name) if callable(self._owner) else self._owner
+            context = Context.open(
+                self._store, version, system=system, owner=owner, format=self._format, **self._settings
+            )
+        self._open[name] = context
+        while len(self._open) > OPEN:
+            self._open.popitem(last=False)[1].close()
+        return context
+
+    def _loaded(self, items: Sequence[Item], given: Iterable[tuple[M, list[Item]]]) -> list[M]:
+        """Return *items* as messages: those that are among the *given* ones, as they are."""
+        own: dict[str, list[tuple[M, list[Item]]]] = {}
+        for message, dumped in given:
+            if dumped:
+                own.setdefault(_key(dumped[0]), []).append((message, dumped))
+        messages: list[M] = []
+        made: list[Item] = []
+        at = 0
+        while at < len(items):
+            known = own.get(_key(items[at]), ())
+            found = next((each for each in known if list(items[at : at + len(each[1])]) == each[1]), None)
+            if found is None:
+                made.append(items[at])
+                at += 1
+                continue
+            messages += self._load(made) if made else []
+            made = []
+            messages.append(found[0])
+            at += len(found[1])
+        return [*messages, *self._load(made)] if made else messages
+
+
+def _key(item: Item) -> str:
+    return json.dumps(item, sort_keys=True, default=str)

@@ -1,0 +1,100 @@
+"""A driver runs one framework with memci in it; the model plays what the user's text asks for.
+
+    "look up a, b"        calls the tool `lookup` for each key, in one message, then answers
+    "step 12 x"           calls it twelve times, one after the other, for x1 to x12
+    "recall 3"            calls recall_page(3)
+    "search zebra"        calls search_memory("zebra")
+    anything else         is answered at once
+
+This module knows nothing of what is tested.
+"""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ...context.context import Context
+from ...messages import Message, text_of
+from ..llm.server import Request
+
+PROMPT = "You are the agent of a test."
+"""the framework's system prompt"""
+_WORDS = 120
+
+
+def lookup(key: str) -> str:
+    """Return what is known of *key*: a long text that is the same each time."""
+    return f"{key}: " + " ".join(f"{key}{number % 17}" for number in range(_WORDS))
+
+
+class Driver(ABC):
+    """One framework with memci in it, with one agent: the system prompt `PROMPT`, the tool `lookup` and memci's tools.
+
+    Its model calls go to the server at *url*, in the form of Chat Completions. All conversations live in *store*.
+    """
+
+    lacks: ClassVar[Mapping[str, str]] = {}
+    """what the framework can't do, by the name of the check without `test_`, and why"""
+
+    def __init__(self, store: Path, url: str, window: int) -> None:
+        self.store, self.url, self.window = store, url, window
+
+    @abstractmethod
+    async def say(self, conversation: str, text: str) -> str:
+        """Run the agent for the user's *text*, and return its final answer."""
+
+    @abstractmethod
+    def say_sync(self, conversation: str, text: str) -> str:
+        """Do the same by the framework's blocking calls."""
+
+    @abstractmethod
+    async def stream(self, conversation: str, text: str) -> str:
+        """Do the same with streamed answers of the model."""
+
+    @abstractmethod
+    def context(self, conversation: str) -> Context:
+        """Return the context of a conversation."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the contexts."""
+
+
+def played(request: Request) -> Message:
+    """Return what the scripted model answers to *request*."""
+    messages = request.messages
+    at = max(at for at, message in enumerate(messages) if message["role"] == "user" and _command(message))
+    command, rest = _command(messages[at]).split(" ", 1)
+    results = [text_of(message) for message in messages[at:] if message["role"] == "tool"]
+    done = len(results)
+    calls: list[tuple[str, dict[str, Any]]] = []
+    if command == "step":
+        many, name = rest.split()
+        done = int(results[-1].split(":")[0].removeprefix(name)) if results else 0
+        calls = [("lookup", {"key": f"{name}{done + 1}"})] if done < int(many) else []
+    elif command == "look" and not done:
+        calls = [("lookup", {"key": key}) for key in rest.removeprefix("up ").split(", ")]
+    elif command == "recall" and not done:
+        calls = [("recall_page", {"index": int(rest), "entry": None, "offset": None})]
+    elif command == "search" and not done:
+        calls = [("search_memory", {"query": rest, "since": None, "until": None})]
+    if not calls:
+        return {"role": "assistant", "content": f"Answer to {command} {rest}."}
+    first = sum(len(message.get("tool_calls") or ()) for message in messages)
+    made = [
+        {
+            "id": f"call_{abs(hash((command, rest))) % 10**6}_{first + number}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def _command(message: Message) -> str:
+    """Return the last line of *message* if the user asks something in it, else ""."""
+    line = text_of(message).strip().rsplit("\n", 1)[-1]
+    return line if line.split(" ", 1)[0] in {"look", "step", "recall", "search", "say"} and " " in line else ""

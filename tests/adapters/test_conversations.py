@@ -1,0 +1,103 @@
+"""Conversations: what all adapters share, with a framework that keeps messages as tuples."""
+
+import pytest
+
+from memci import Context, EphemeralStorage
+from memci.adapters.conversations import Conversations
+from memci.errors import InvalidSetting
+
+
+def dump(message):
+    yield {"role": message[0], "content": message[1]}
+
+
+def load(items):
+    return [(item["role"], item["content"]) for item in items]
+
+
+def talk(count, of="a"):
+    return [each for number in range(count) for each in (("user", f"{of}{number} ?"), ("assistant", f"{of}{number} !"))]
+
+
+@pytest.fixture
+def store():
+    return EphemeralStorage()
+
+
+@pytest.fixture
+def conversations(store):
+    conversations = Conversations(store, dump=dump, load=load, window=2_000)
+    yield conversations
+    conversations.close()
+
+
+def test_what_stands_as_it_came_is_the_frameworks_own(conversations):
+    """Its objects come back; what memci writes is made new, and the prompt leads the notice."""
+    given = [("user", f"question {number} " + "word " * 40) for number in range(40)]
+    view = conversations.view("alice", given, system="Be brief.")
+    assert view.system.startswith("Be brief.\n\n# Earlier parts")
+    assert "<memci:contents" in view.messages[0][1]
+    shown = view.messages[-5:]
+    assert shown == given[-len(shown) :]
+    assert all(one is other for one, other in zip(shown, given[-len(shown) :], strict=True))
+    assert conversations.messages("alice") == given
+
+
+def test_a_list_may_hold_everything_or_the_newest_only(conversations):
+    """Both give the same view; nothing is stored twice."""
+    for number in range(4):
+        conversations.view("whole", talk(4)[: 2 * number + 1])
+        conversations.view("newest", talk(4)[2 * number : 2 * number + 1])
+        conversations.add("whole", talk(4)[: 2 * number + 2])
+        conversations.add("newest", talk(4)[2 * number : 2 * number + 2])
+    assert conversations.messages("whole") == conversations.messages("newest") == talk(4)
+
+
+def test_an_edited_list_goes_on_in_a_fork_and_back_again(store, conversations):
+    """Each version of the past is kept, found again, also by a new process, and shares what it shares."""
+    first, edited = talk(3), [*talk(2), *talk(1, "b")]
+    conversations.add("alice", first)
+    conversations.add("alice", edited)
+    assert conversations.context("alice").id == "alice~1"
+    conversations.add("alice", [*first, ("user", "on")])
+    assert conversations.context("alice").id == "alice"
+    conversations.close()
+
+    again = Conversations(store, dump=dump, load=load, window=2_000)
+    again.add("alice", [*edited, ("user", "further")])
+    assert again.messages("alice") == [*edited, ("user", "further")]
+    again.add("alice", talk(2, "c"))
+    assert again.messages("alice") == [*edited, ("user", "further"), *talk(2, "c")]
+    again.close()
+    assert [each.id for each in Context.list(store)] == ["alice", "alice~1"]
+
+
+def test_a_new_prompt_takes_the_place_of_the_old_one(conversations):
+    """A framework may say something else each time."""
+    conversations.view("alice", talk(1), system="Be brief.")
+    view = conversations.view("alice", talk(1), system="Be kind.")
+    assert view.system.startswith("Be kind.")
+    with pytest.raises(InvalidSetting, match="system"):
+        Conversations(EphemeralStorage(), dump=dump, load=load, system="Be brief.")
+
+
+def test_each_conversation_has_its_owner_and_answers(store):
+    """The owner follows from the name; the tools answer in the conversation that asks."""
+    both = Conversations(store, dump=dump, load=load, window=2_000, owner=lambda name: name.split("/")[0])
+    both.add("ann/1", [("user", "the password is zebra")])
+    both.add("bob/1", [("user", "nothing to see")])
+    assert both.context("ann/1").owner == "ann"
+    assert "page #1 is shown in full" in both.answer("ann/1", "recall_page", {"index": 1})
+    assert "no page 7" in both.answer("bob/1", "recall_page", '{"index": 7}')
+    both.close()
+
+
+def test_the_least_used_conversation_is_closed(conversations, monkeypatch):
+    """A server of many conversations keeps few of them open."""
+    monkeypatch.setattr("memci.adapters.conversations.OPEN", 2)
+    contexts = []
+    for name in "abca":
+        conversations.add(name, [("user", f"{name} {len(contexts)}")])
+        contexts.append(conversations.context(name))
+    assert contexts[0] is not contexts[3]
+    assert conversations.messages("a") == [("user", "a 0"), ("user", "a 3")]

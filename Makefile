@@ -22,8 +22,11 @@ local-model: .venv-local-model/ready  ## all steps with a small model over a rea
 adapters: $(ADAPTERS:%=adapter-%) .venv/ready   ## each adapter against its real framework, in an environment of its own
 	@$(BIN)/python -m tests.adapters.matrix
 
+# what frameworks leave open is theirs
+LEAKS := -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
+
 adapter-%: .venv-adapters/%/ready
-	@.venv-adapters/$*/bin/python -m pytest tests/adapters/adapter_$(subst -,_,$*).py
+	@.venv-adapters/$*/bin/python -m pytest $(LEAKS) tests/adapters/adapter_$(subst -,_,$*).py
 
 faults: .venv/ready        ## break things on purpose, for two minutes at most
 	@$(BIN)/python -m tests.faults

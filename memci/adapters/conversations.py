@@ -20,6 +20,7 @@ from .. import formats
 from ..context.context import Context
 from ..errors import Diverged, InvalidSetting
 from ..formats.envelope import function_call
+from ..history.erase import erase
 from ..messages import text_of
 from ..storage.sqlite.store import SQLiteStorage
 from ..tools import recall_page, search_memory
@@ -121,6 +122,19 @@ class Conversations(Generic[M]):
         """Return the context of the conversation *name*; after an edit of its past, the fork that goes on."""
         with self._lock:
             return self._open.get(name) or self._opened(name, self._versions(name)[-1])
+
+    def erase(self, name: str) -> None:
+        """Erase the conversation *name* for good, with all versions of its past, from the store and its memory.
+
+        Raises:
+            InvalidSetting: If a fork that was made by hand shares its messages.
+        """
+        with self._lock:
+            if (context := self._open.pop(name, None)) is not None:
+                context.close()
+            for version in reversed(self._versions(name)):
+                if self._store.load(version) is not None:
+                    erase(self._store, context=version)
 
     def close(self) -> None:
         """Close all contexts, and the store if it was given as a path."""

@@ -9,13 +9,14 @@
 This module knows nothing of what is tested.
 """
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ...context.context import Context
+from ...formats.envelope import function_call
 from ...messages import Message, text_of
 from ..llm.server import Request
 
@@ -82,14 +83,11 @@ def played(request: Request) -> Message:
         calls = [("search_memory", {"query": rest, "since": None, "until": None})]
     if not calls:
         return {"role": "assistant", "content": f"Answer to {command} {rest}."}
-    first = sum(len(message.get("tool_calls") or ()) for message in messages)
     made = [
-        {
-            "id": f"call_{abs(hash((command, rest))) % 10**6}_{first + number}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps(arguments)},
-        }
-        for number, (name, arguments) in enumerate(calls)
+        function_call(
+            "call_" + sha256(f"{command} {rest} {name} {arguments}".encode()).hexdigest()[:20], name, arguments
+        )
+        for name, arguments in calls
     ]
     return {"role": "assistant", "content": None, "tool_calls": made}
 

@@ -1,0 +1,120 @@
+"""OpenAI Agents SDK: a session that shows the model a bounded window of the conversation.
+
+    memci = Memci("agent.db", window=32_000)
+    session = memci.session("alice")
+    agent = Agent(name="agent", instructions="Be brief.", tools=[*tools, *session.tools])
+    await Runner.run(agent, "Hi", session=session, run_config=session.run_config, hooks=session.hooks)
+
+The runner reads no history from the session: before each call of the model, also within a loop of tools, the filter of
+the run stores what is new and puts the window in its place. Items are stored as they are. This module knows nothing of
+models.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from agents import Agent, FunctionTool, ModelResponse, RunConfig, RunContextWrapper, RunHooks
+from agents.memory import SessionABC, SessionSettings
+from agents.run_config import CallModelData, ModelInputData
+from agents.tool_context import ToolContext
+
+from .. import formats
+from .conversations import TOOLS, Conversations, Item
+
+_FORM = "openai_responses"
+
+
+class Memci:
+    """The sessions of one store; safe for threads."""
+
+    def __init__(self, store: Any, **settings: Any) -> None:
+        """Begin with the *settings* of `Conversations`: `window`, `model`, `owner`, `policy` and others."""
+        self.conversations = Conversations[Item](
+            store, dump=lambda item: [item], load=lambda items: items, format=_FORM, **settings
+        )
+
+    def session(self, session_id: str) -> "MemciSession":
+        """Return the session *session_id*; it is made when it is first used."""
+        return MemciSession(session_id, self.conversations)
+
+    def close(self) -> None:
+        """Close all contexts."""
+        self.conversations.close()
+
+
+class MemciSession(SessionABC):
+    """One conversation: give it to the run with its `run_config` and its `hooks`, and its `tools` to the agent."""
+
+    def __init__(self, session_id: str, conversations: Conversations[Item]) -> None:
+        self.session_id = session_id
+        self.session_settings = SessionSettings(limit=0)  # the runner gets the history from the filter
+        self.conversations = conversations
+        self.tools = [self._tool(each["function"]) for each in TOOLS]
+        self.hooks = _Usage(self)
+
+    @property
+    def run_config(self) -> RunConfig:
+        """A configuration with the filter; in one of your own, set `call_model_input_filter=session.filter`."""
+        return RunConfig(call_model_input_filter=self.filter)
+
+    async def filter(self, data: CallModelData[Any]) -> ModelInputData:
+        """Return the window in place of the list that the runner has."""
+        given = data.model_data
+        tools = [_schema(each) for each in data.agent.tools if isinstance(each, FunctionTool)]
+        view = await asyncio.to_thread(
+            self.conversations.view, self.session_id, given.input, system=given.instructions, tools=tools
+        )
+        return ModelInputData(input=view.messages, instructions=view.system or None)
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the newest *limit* items, or all, as they were stored. O(items of the conversation)."""
+        if limit == 0:
+            return []
+        items = await asyncio.to_thread(self.conversations.messages, self.session_id)
+        return items if limit is None else items[-limit:]
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Store what is new of *items*."""
+        await asyncio.to_thread(self.conversations.add, self.session_id, items)
+
+    async def pop_item(self) -> Any:
+        """Take the newest item back, and return it; None if there is none."""
+        return await asyncio.to_thread(self._pop)
+
+    async def clear_session(self) -> None:
+        """Erase the conversation for good, and begin again."""
+        await asyncio.to_thread(self.conversations.erase, self.session_id)
+
+    def _pop(self) -> Item | None:
+        context = self.conversations.context(self.session_id)
+        if next(context.messages(), None) is None:
+            return None
+        *rest, last = formats.write(_FORM, [context.pop()])
+        if rest:  # of a message with several items, the others stay
+            context.append_turn(*rest, opens_page=False)
+        return last
+
+    def _tool(self, schema: Item) -> FunctionTool:
+        async def run(_: ToolContext[Any], arguments: str) -> str:
+            return await asyncio.to_thread(self.conversations.answer, self.session_id, schema["name"], arguments)
+
+        return FunctionTool(schema["name"], schema["description"], schema["parameters"], run, strict_json_schema=False)
+
+
+class _Usage(RunHooks[Any]):
+    """Stores each reply of the model with what it cost."""
+
+    def __init__(self, session: MemciSession) -> None:
+        self._session = session
+
+    async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
+        """Store the reply."""
+        del context, agent
+        session, items = self._session, response.to_input_items()
+        await asyncio.to_thread(session.conversations.add, session.session_id, items, response.usage)
+
+
+def _schema(tool: FunctionTool) -> Item:
+    body = {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
+    return {"type": "function", "function": body}

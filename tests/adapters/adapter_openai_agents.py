@@ -1,0 +1,111 @@
+"""The OpenAI Agents SDK keeps memci's promises, and its sessions do what a session does."""
+
+import asyncio
+
+import pytest
+from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+from openai import AsyncOpenAI
+
+from memci.adapters.openai_agents import Memci
+from memci.testing.adapters import AdapterConformance, Driver, lookup
+from memci.testing.adapters.driver import PROMPT
+from tests.adapters.examples import run_example
+
+set_tracing_disabled(disabled=True)
+
+
+class OpenAIAgentsDriver(Driver):
+    def __init__(self, store, url, window):
+        super().__init__(store, url, window)
+        self.memci = Memci(store, window=window, model="gpt-4o")
+
+    def given(self, conversation, text):
+        session = self.memci.session(conversation)
+        client = AsyncOpenAI(base_url=self.url, api_key="key", max_retries=0)
+        model = OpenAIChatCompletionsModel("gpt-4o", client)
+        tools = [function_tool(lookup), *session.tools]
+        agent = Agent(name="agent", instructions=PROMPT, tools=tools, model=model)
+        return (
+            agent,
+            text,
+            {
+                "session": session,
+                "run_config": session.run_config,
+                "hooks": session.hooks,
+                "max_turns": 50,
+            },
+        )
+
+    async def say(self, conversation, text):
+        agent, text, more = self.given(conversation, text)
+        return (await Runner.run(agent, text, **more)).final_output
+
+    def say_sync(self, conversation, text):
+        agent, text, more = self.given(conversation, text)
+        return Runner.run_sync(agent, text, **more).final_output
+
+    async def stream(self, conversation, text):
+        agent, text, more = self.given(conversation, text)
+        result = Runner.run_streamed(agent, text, **more)
+        deltas = [
+            event.data.delta
+            async for event in result.stream_events()
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
+        ]
+        assert len(deltas) > 1
+        return "".join(deltas)
+
+    def context(self, conversation):
+        return self.memci.conversations.context(conversation)
+
+    def close(self):
+        self.memci.close()
+
+
+class TestOpenAIAgents(AdapterConformance):
+    driver = OpenAIAgentsDriver
+
+
+@pytest.fixture
+def session(tmp_path):
+    memci = Memci(tmp_path / "agent.db", window=4_000)
+    yield memci.session("a")
+    memci.close()
+
+
+def test_a_session_gives_back_what_it_was_given(session):
+    """Items come back as they were added: the newest of them, or all; they can be taken back one by one."""
+    call = {"type": "function_call", "name": "lookup", "arguments": "{}"}
+    items = [
+        {"role": "user", "content": "hello"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Hi.", "annotations": []}],
+        },
+        {"role": "user", "content": "look"},
+        {**call, "call_id": "one"},
+        {**call, "call_id": "two"},
+    ]
+
+    async def steps():
+        assert await session.get_items() == []
+        assert await session.pop_item() is None
+        await session.add_items(items[:2])
+        await session.add_items(items[2:])
+        assert await session.get_items() == items
+        assert await session.get_items(2) == items[-2:]
+        assert await session.get_items(0) == []
+        assert [await session.pop_item() for _ in items] == items[::-1]
+        assert await session.get_items() == []
+        await session.add_items(items[:2])
+        await session.clear_session()
+        assert await session.get_items() == []
+        await session.add_items(items[:1])
+        assert await session.get_items() == items[:1]
+
+    asyncio.run(steps())
+
+
+def test_the_example_runs(tmp_path):
+    assert "agent: You asked: And which city did I ask about?" in run_example("openai_agents_agent.py", tmp_path)

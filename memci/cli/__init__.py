@@ -28,6 +28,7 @@ COMMANDS = {
     "consolidate": "memory.consolidate",
     "verify": "inspect",
     "doctor": "doctor",
+    "files": "files",
     "export": "transfer",
     "import": "transfer",
     "erase": "erase",

@@ -209,7 +209,7 @@ def quotable(message: Message) -> tuple[str, bool]:
     content = message.get("content")
     if isinstance(content, str) and _TEXTUAL.issuperset(message):
         return content, False
-    return json.dumps(_without_media(message), ensure_ascii=False, separators=(",", ":")), True
+    return json.dumps(without_media(message), ensure_ascii=False, separators=(",", ":")), True
 
 
 def _quotation(
@@ -285,13 +285,13 @@ def _said(value: object) -> str:
         return type(value).__name__
 
 
-def _without_media(value: Any, *, inside: bool = False) -> Any:
+def without_media(value: Any, *, inside: bool = False) -> Any:
     """Return *value* with the media in its parts (data URLs, base64) replaced by a placeholder; all text stays."""
     if isinstance(value, dict):
         inside = inside or (isinstance(kind := value.get("type"), str) and kind in _MEDIA)
-        return {key: _without_media(each, inside=inside) for key, each in value.items()}
+        return {key: without_media(each, inside=inside) for key, each in value.items()}
     if isinstance(value, list) and not inside:
-        return [_without_media(each) for each in value]
+        return [without_media(each) for each in value]
     if isinstance(value, str) and inside and len(value) > 256:
         return f"[{len(value):,} characters of media, kept in the archive]"
     return value

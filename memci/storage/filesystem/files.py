@@ -120,8 +120,8 @@ class Files:
             return True
         return False
 
-    def write(self, path: str, content: bytes) -> None:
-        """Put *content* under *path*: whole, synced, named; `sync` of its folder makes the name last. O(bytes)."""
+    def write(self, path: str, content: bytes, *, lasts: bool = True) -> None:
+        """Put *content* under *path*, whole; synced unless *lasts* is false. `sync` makes the name last. O(bytes)."""
         with self._above(path) as (folder, name):
             tmp = f".{name}.tmp"
             with suppress(FileNotFoundError):
@@ -132,7 +132,8 @@ class Files:
                     left = memoryview(content)
                     while left:
                         left = left[os.write(file, left) :]
-                    self._sync(file, path)
+                    if lasts:
+                        self._sync(file, path)
                 finally:
                     os.close(file)
                 os.rename(tmp, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -71,10 +71,10 @@ class Locks:
 
 @contextmanager
 def locked_whole(path: str, seconds: float) -> Iterator[None]:
-    """Hold the folder itself, which needs no file in it: while it is made a store."""
+    """Hold the folder itself, which needs no file in it."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _wait(file, seconds, f"another process makes {path!r} a store: try again later")
+        _wait(file, seconds, f"another process writes in {path!r}: try again later")
         yield
     finally:
         with suppress(OSError):

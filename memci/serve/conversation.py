@@ -1,0 +1,209 @@
+"""The conversation of one request: found by its list, brought up to date, and shown to the provider.
+
+    the client's list                        the context that has it
+    u1 a1 u2                                 key-1f9a…:digest(u1)
+    u1 a1 u2 a2 u3                           the same: it grows
+    u1 a1 u4                                 key-1f9a…:digest(…, u4): a fork that shares u1 a1
+
+Where lists part, the way is found again from their messages alone, so that every worker finds it, and after a restart.
+What one credential sends is never found by another. This module knows nothing of HTTP.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from .. import formats
+from ..chapters.system import notice
+from ..context.context import Context
+from ..errors import Diverged, InvalidSetting, StorageBusy, WriteConflict
+from ..messages import Enveloped, Message, call_name
+from ..model_catalog import known_window
+from ..settings import Policy
+from ..storage import Storage
+from ..storage.codec import digest, encode
+from .hidden import woven
+from .wire import ClientRequest
+
+_ATTEMPTS = 8
+"""how often a request starts again because another one changed its conversation meanwhile"""
+_FORKS = 256
+"""times that a list may part from others on its way to its own context"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose conversation it is."""
+
+    key: str
+    """what its names begin with: a digest of the credential that no other one has"""
+    owner: str
+    name: str | None = None
+    """the client's own name of the conversation; None: it is found by its first message"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How windows are kept."""
+
+    window: int | None = None
+    """tokens; None: what is known of the model"""
+    model: str | None = None
+    """whose rules tokens are counted by; None: the model of the request"""
+    policy: Policy | None = None
+
+
+class Conversation:
+    """The context of one request while it is answered. Its calls read and write the store: use it in a thread."""
+
+    def __init__(self, storage: Storage, scope: Scope, options: Options, request: ClientRequest) -> None:
+        """Find the context of *request*, or make it, and store what is new of the list. O(the list).
+
+        Raises:
+            BudgetExceeded: If the window can't hold the system prompt and a quarter for the open page.
+            InvalidMessage: If a message of the list is none of its format.
+            InvalidSetting: If no window is known for the model.
+            StorageError: If the store can't be read or written.
+        """
+        self.request = request
+        self.forks = 0
+        """times that the list parted from another one, and a fork was made"""
+        self._storage, self._scope = storage, scope
+        self._opening = self._arguments(options)
+        self._messages = formats.read(request.items, request.format)
+        self.own: frozenset[str] = frozenset()
+        """the names of memci's tools that the model may call: none until something is archived, and none if the client
+        has tools of these names itself"""
+        for _ in range(_ATTEMPTS):
+            self.context = self._located()
+            try:
+                self.sent = self._first_body()
+                """the body for the provider: the client's own until something is archived"""
+            except WriteConflict:
+                self.context.close()
+            except BaseException:
+                self.context.close()
+                raise
+            else:
+                return
+        raise StorageBusy("other requests change this conversation faster than it can be read: try again")
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether the provider gets another body than the client sent."""
+        return self.sent is not self.request.raw
+
+    def _first_body(self) -> bytes:
+        context, request = self.context, self.request
+        context.render(tools=request.tools, strict=False, format="openai_chat")
+        report = context.report()
+        if not (report.compactions or report.clipped):
+            return request.raw
+        own = {call_name(tool) for tool in context.tools}
+        self.own = frozenset() if own & request.tool_names else frozenset(own)
+        return self.body()
+
+    def body(self, *, last: bool = False) -> bytes:
+        """Return the body with what memci shows of the list, its notice and its tools. O(the window).
+
+        Args:
+            last: Whether the model must answer without a tool.
+
+        Raises:
+            BudgetExceeded: If what can't be archived does not fit.
+            WriteConflict: If another request has changed the conversation.
+        """
+        request, context = self.request, self.context
+        made = context.request(tools=request.tools, strict=False, format=request.format)
+        view = made["input" if request.format == "openai_responses" else "messages"]
+        if request.format == "openai_chat":
+            view = view[1:]
+        tools = context.tools_for(request.format) if self.own else []
+        told = notice(searchable=len(tools) > 1, first=False) if self.own else ""
+        return request.with_view(view, notice=told, tools=tools, last=last)
+
+    def answered(self, reply: Mapping[str, Any]) -> list[str]:
+        """Answer the calls of memci's tools in *reply*, store both, and return the names of the tools. O(the window).
+
+        Raises:
+            WriteConflict: If another request has changed the conversation.
+        """
+        _, calls = formats.calls(reply, self.request.format)
+        names = [call_name(call) for call in calls if call_name(call) in self.own]
+        self.context.append_turn(reply, *self.context.answers(reply))
+        return names
+
+    def cost(self, usage: object) -> None:
+        """Note what the provider reported for the last request, as far as it says so."""
+        if usage:
+            with suppress(InvalidSetting, WriteConflict):
+                self.context.append_turn(usage=usage)
+
+    def close(self) -> None:
+        """Close the context; its pages are handed over to the memory."""
+        self.context.close()
+
+    def _arguments(self, options: Options) -> dict[str, Any]:
+        request, model = self.request, options.model or self.request.model
+        known = known_window(model)
+        window = min(filter(None, (options.window, known)), default=None)
+        if window is None:
+            raise InvalidSetting(
+                "window", f"none is known for the model {model!r:.60}: start memci serve with --window"
+            )
+        reply = min(request.reply, window // 2) or None
+        fields = {"system": request.system, "model": model, "window": window, "reply": reply, "policy": options.policy}
+        return {**fields, "owner": self._scope.owner, "format": request.format}
+
+    def _located(self) -> Context:
+        first = self._scope.name or _digest("", self._messages[:1])
+        name = f"{self._scope.key}:{first}"
+        for _ in range(_FORKS):
+            context = Context.open(self._storage, name, **self._opening)
+            try:
+                return self._synced(context)
+            except WriteConflict:
+                context.close()
+            except Diverged as parted:
+                name = f"{self._scope.key}:{_digest(name, self._shared(parted.position))}"
+                if parted.turn is not None:
+                    with suppress(InvalidSetting):  # it is there already
+                        context.fork(name, at=parted.turn).close()
+                        self.forks += 1
+                context.close()
+            except BaseException:
+                context.close()
+                raise
+        raise StorageBusy(f"the list has parted from others, or met changes of them, {_FORKS} times: try again")
+
+    def _synced(self, context: Context) -> Context:
+        """Store what is new of the list in *context*, and return it.
+
+        Raises:
+            Diverged: If the list is not the one that is stored, also with the hidden messages in it.
+        """
+        self._list = self._messages
+        try:
+            context.sync(self._list, format=self.request.format)
+        except Diverged:
+            own = {call_name(tool) for tool in context.tools}
+            self._list = woven(self.request.format, self._messages, [*context.messages()], own)
+            context.sync(self._list, format=self.request.format)
+        return context
+
+    def _shared(self, position: int) -> list[Message]:
+        """Return the messages of the list up to that of the item *position*, which differs."""
+        items = 0
+        for count, message in enumerate(self._list, 1):
+            items += len(message.native.items) - message.native.joins if isinstance(message, Enveloped) else 1
+            if items > position:
+                return self._list[:count]
+        return [*self._list]
+
+
+def _digest(before: str, messages: list[Message]) -> str:
+    """Return a name for what *messages* are, behind *before*."""
+    whole = b"".join(digest(*encode(message)[:2]) for message in messages)
+    return blake2b(before.encode() + b"\0" + whole, digest_size=12).hexdigest()

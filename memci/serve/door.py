@@ -1,0 +1,91 @@
+"""The door of the gateway: who may come in, and whose conversations a request is about.
+
+    Host, Origin      names of this machine, or those that were allowed: no web page can reach the gateway by a name
+    x-memci-token     where a token was set
+    the credential    of the provider; only a keyed digest of it is kept, which names its conversations
+
+This module knows nothing of what is asked for.
+"""
+
+import hmac
+import os
+import secrets
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from ..errors import InvalidSetting
+from .conversation import Scope
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_CREDENTIALS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+TOKEN, CONVERSATION, OWNER = "x-memci-token", "x-memci-conversation", "x-memci-owner"
+
+
+class Door:
+    """Decides who may come in."""
+
+    def __init__(self, key: bytes, *, token: str | None, hosts: Collection[str]) -> None:
+        """Set the rules.
+
+        Args:
+            key: Of the digests of credentials; secret, the same for all workers.
+            token: What clients send as `x-memci-token`; None: nothing.
+            hosts: Names by which the gateway may be called, besides those of this machine.
+        """
+        self._key = key
+        self._token = token
+        self._hosts = LOOPBACK | {host.lower() for host in hosts}
+
+    def refusal(self, headers: Mapping[str, str], *, needs_token: bool = True) -> tuple[int, str] | None:
+        """Return the status and the reason why a request with *headers* may not come in, None if it may."""
+        if _name(f"//{headers.get('host', '')}") not in self._hosts:
+            return 403, "the Host of this request is none of this gateway: start memci serve with --allow-host"
+        origin = headers.get("origin")
+        if origin is not None and _name(origin) not in self._hosts:
+            return 403, "a web page of another origin may not use this gateway"
+        given = headers.get(TOKEN, "")
+        if needs_token and self._token is not None and not hmac.compare_digest(given.encode(), self._token.encode()):
+            return 401, f"this gateway wants its token in the header {TOKEN}"
+        return None
+
+    def scope(self, headers: Mapping[str, str]) -> Scope:
+        """Return whose conversations a request with *headers* is about."""
+        credential = [headers.get(name, "") for name in _CREDENTIALS]
+        owner = headers.get(OWNER)
+        whose = "key-" + self._digest("\0".join(credential))
+        scope = "key-" + self._digest("\0".join([*credential, owner])) if owner else whose
+        return Scope(scope, owner or whose, headers.get(CONVERSATION) or None)
+
+    def _digest(self, text: str) -> str:
+        return blake2b(text.encode(), key=self._key, digest_size=16).hexdigest()
+
+
+def key_beside(store: str | os.PathLike[str]) -> bytes:
+    """Return the secret of the store at this path; it is made if there is none, in a file beside it.
+
+    Raises:
+        InvalidSetting: If the file can't be made or read, or holds no key.
+    """
+    path = Path(f"{str(store).rstrip('/')}.gateway-key")
+    made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        if not path.exists():
+            with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(secrets.token_hex(32))
+            with suppress(FileExistsError):  # another worker was faster
+                os.link(made, path)
+            made.unlink()
+        return bytes.fromhex(path.read_text("ascii"))
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(str(path), f"the gateway's key can't be made or read: {error}") from None
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,265 @@
+"""The gateway: a server between a client and its provider, which keeps the client's window.
+
+    from memci.serve.gateway import app
+    application = app("agents.db", upstream="https://api.anthropic.com", window=100_000)   # uvicorn module:application
+
+    POST /v1/chat/completions, /v1/responses, /v1/messages     read; sent as they came until something is archived
+    GET  /healthz, /metrics                                    the gateway's own
+    everything else                                            passed on, both ways, as it comes
+
+Any number of workers may share one store. This module knows nothing of the formats, nor of how a window is kept.
+"""
+
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import anyio
+import httpx2
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from ..context.async_context import in_thread
+from ..context.memory_client import load_numpy
+from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
+from ..settings import Policy
+from ..storage import FilesystemStorage, SQLiteStorage, Storage
+from .answer import Answer
+from .conversation import Conversation, Options
+from .door import Door, key_beside
+from .metrics import Metrics
+from .wire import PATHS, ClientRequest, error_body
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+ENVIRONMENT: Final = "MEMCI_GATEWAY"
+"""the variable from which workers that were started by name take the arguments of `app`, as JSON"""
+MAX_BODY: Final = 64 * 2**20
+"""bytes that a request may have which memci reads"""
+_SILENCE_SECONDS: Final = 600.0
+"""how long the provider may send nothing"""
+_HOP: Final = frozenset(
+    {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"}
+    | {"transfer-encoding", "upgrade", "host", "expect"}
+)
+"""headers of one connection: they are not sent on"""
+_LOG = logging.getLogger(__name__)
+
+
+def app(
+    store: str | os.PathLike[str],
+    *,
+    upstream: str,
+    window: int | None = None,
+    model: str | None = None,
+    token: str | None = None,
+    hosts: Iterable[str] = (),
+    formats: Iterable[str] = tuple(PATHS.values()),
+    policy: Policy | None = None,
+    max_body: int = MAX_BODY,
+) -> Starlette:
+    """Return the application that serves one store; each process that runs it opens the store for itself.
+
+    Args:
+        store: A path: a SQLite file for all conversations, or a folder.
+        upstream: The provider's base URL, as the client had it.
+        window: The context length in tokens; default: that of the model, which must be a known one then.
+        model: Whose vocabulary and rules count tokens; default: the model of each request.
+        token: What clients must send in the header `x-memci-token`; default: nothing.
+        hosts: Names by which clients may call the gateway, besides those of this machine.
+        formats: Which endpoints are read; the others are passed on.
+        policy: How windows are used, for new and known conversations.
+        max_body: Bytes that a request may have which memci reads.
+
+    Raises:
+        InvalidSetting: If an argument makes no sense, or the key beside the store can't be made.
+    """
+    url = httpx2.URL(upstream)
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise InvalidSetting("upstream", f"expected the base URL of a provider, got {upstream!r:.60}")
+    if unknown := {*formats} - {*PATHS.values()}:
+        raise InvalidSetting("formats", f"expected some of {', '.join(PATHS.values())}, got {', '.join(unknown)}")
+    door = Door(key_beside(store), token=token, hosts=tuple(hosts))
+    metrics = Metrics()
+    paths = {ending: form for ending, form in PATHS.items() if form in formats}
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[dict[str, Any]]:
+        load_numpy(None, read_only=False)
+        timeout = httpx2.Timeout(_SILENCE_SECONDS, connect=10.0, pool=None)
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+        storage = opened(store)
+        try:
+            async with httpx2.AsyncClient(timeout=timeout, limits=limits) as client:
+                yield {"storage": storage, "client": client}
+        finally:
+            storage.close()
+
+    def own(text: Callable[[], str], *, needs_token: bool) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            refused = door.refusal(request.headers, needs_token=needs_token)
+            if refused is not None:
+                return JSONResponse(error_body(None, *refused), refused[0])
+            return PlainTextResponse(text())
+
+        return answer
+
+    gateway = Gateway(url, door, metrics, paths, Options(window, model, policy), max_body)
+    health = own(lambda: "ok\n", needs_token=False)
+    routes = [Route("/healthz", health), Route("/metrics", own(metrics.text, needs_token=True)), Mount("/", gateway)]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+def from_environment() -> Starlette:
+    """Return the application whose arguments the variable MEMCI_GATEWAY holds: for workers, which are new processes."""
+    arguments = json.loads(os.environ[ENVIRONMENT])
+    preset = arguments.pop("preset", None)
+    return app(policy=Policy(preset=preset) if preset else None, **arguments)
+
+
+def opened(store: str | os.PathLike[str]) -> Storage:
+    """Return the store at this path; it is made if there is none."""
+    folder = Path(store).is_dir() or str(store).endswith(("/", os.sep))
+    return FilesystemStorage(store) if folder else SQLiteStorage(store)
+
+
+class Gateway:
+    """Answers requests with what the provider answers."""
+
+    def __init__(
+        self,
+        upstream: httpx2.URL,
+        door: Door,
+        metrics: Metrics,
+        paths: Mapping[str, str],
+        options: Options,
+        max_body: int,
+    ) -> None:
+        prefix = upstream.raw_path.rstrip(b"/")
+        self._prefix = prefix.removesuffix(b"/v1")  # the paths of the clients have it
+        self._upstream = upstream
+        self._door = door
+        self._metrics = metrics
+        self._paths = paths
+        self._options = options
+        self._max_body = max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1003, "reason": "memci reads requests over HTTP"})
+            return
+        headers = Headers(scope=scope)
+        path = scope["path"]
+        form = next(
+            (form for end, form in self._paths.items() if scope["method"] == "POST" and path.endswith(end)), None
+        )
+        shape = form or ("anthropic" if "anthropic-version" in headers else None)
+        answer = Answer(send, shape, self._metrics)
+        if (refused := self._door.refusal(headers)) is not None:
+            await answer.refuse(*refused)
+        elif form is None:
+            body = _streamed(receive) if {"content-length", "transfer-encoding"} & set(headers) else None
+            await answer.relay(scope["state"]["client"], self._request(scope, headers, body))
+        elif (raw := await self._read(receive)) is None:
+            await answer.refuse(413, f"the request is larger than {self._max_body:,} bytes")
+        else:
+            async with _until_disconnect(receive):
+                await self._managed(form, scope, headers, raw, answer)
+
+    async def _managed(self, form: str, scope: Scope, headers: Headers, raw: bytes, answer: Answer) -> None:
+        """Answer a request whose list memci reads."""
+        storage, client = scope["state"]["storage"], scope["state"]["client"]
+        began = perf_counter()
+        try:
+            request = ClientRequest(form, raw)
+            making = partial(Conversation, storage, self._door.scope(headers), self._options, request)
+            conversation = await in_thread(making, Conversation.close)
+        except (InvalidMessage, LimitExceeded) as error:
+            _LOG.warning("a request was passed on as it came, memci can't read it: %s", type(error).__name__)
+            self._metrics.count("requests", format=form, view="passed")
+            await answer.relay(client, self._request(scope, headers, raw), view="passed")
+            return
+        except (BudgetExceeded, InvalidSetting) as error:
+            await answer.refuse(400, str(error))
+            return
+        except StorageError as error:
+            _LOG.error("a request was refused: %s", error)
+            await answer.refuse(503, str(error))
+            return
+        self._metrics.added(perf_counter() - began)
+        self._metrics.count("requests", format=form, view="rewritten" if conversation.rewritten else "untouched")
+        self._metrics.count("forks", conversation.forks)
+        try:
+            made = partial(self._request, scope, headers, plain=True)
+            if conversation.rewritten:
+                await answer.rounds(client, made, conversation)
+            else:
+                await answer.relay(client, made(raw), view="untouched", conversation=conversation)
+        except MemciError as error:
+            await answer.refuse(503 if isinstance(error, StorageError) else 400, str(error))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await in_thread(conversation.close)
+
+    def _request(
+        self, scope: Scope, headers: Headers, body: bytes | AsyncIterator[bytes] | None, *, plain: bool = False
+    ) -> httpx2.Request:
+        """Return the request to the provider; *plain*: its answer is to be read, so it comes uncompressed."""
+        dropped = (
+            _HOP
+            | ({"accept-encoding"} if plain else set())
+            | ({"content-length"} if isinstance(body, bytes) else set())
+        )
+        kept = [(name, value) for name, value in headers.raw if name.decode("latin-1") not in dropped]
+        kept = [each for each in kept if not each[0].startswith(b"x-memci-")]
+        if plain:
+            kept.append((b"accept-encoding", b"identity"))
+        query = scope["query_string"]
+        path = self._prefix + (scope.get("raw_path") or scope["path"].encode()) + (b"?" + query if query else b"")
+        return httpx2.Request(scope["method"], self._upstream.copy_with(raw_path=path), headers=kept, content=body)
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """Return the body of a request, None if it is too large."""
+        body = bytearray()
+        async for chunk in _streamed(receive):
+            body += chunk
+            if len(body) > self._max_body:
+                return None
+        return bytes(body)
+
+
+async def _streamed(receive: Receive) -> AsyncIterator[bytes]:
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError("the client has gone")
+        yield message.get("body", b"")
+        more = message.get("more_body", False)
+
+
+@asynccontextmanager
+async def _until_disconnect(receive: Receive) -> AsyncIterator[None]:
+    """Cancel what is in the block when the client goes away."""
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        yield
+        group.cancel_scope.cancel()

@@ -1,0 +1,104 @@
+"""Hidden rounds: what the model said to memci and memci to it, which stands in the log and not in the client's list.
+
+    log      user   assistant: recall_page   tool   assistant: text          hidden: the second and the third
+    client   user                                   assistant: text  user
+             ──▶  user   assistant: recall_page   tool   assistant: text   user
+
+The client's list is the truth, so the hidden messages are put into it where they were, before it is compared with the
+log. A client that was shown a text, and then another one behind hidden calls, sends both in one message: what was said
+before stands in the hidden one already. This module knows nothing of HTTP.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+
+from .. import formats
+from ..messages import Item, Message, call_name, tool_calls
+from ..storage.codec import digest, encode
+from .replies import message_of, pieces_of, visible
+
+
+def woven(format: str, client: Sequence[Message], log: Sequence[Message], own: Collection[str]) -> list[Message]:  # noqa: A002
+    """Return the messages of the *client* with what is hidden of the *log*, as far as they agree. O(messages).
+
+    *own* are the names of the tools whose calls are hidden.
+    """
+    made: list[Message] = []
+    shown: list[Item] = []
+    """what the client saw of the hidden messages since its last one"""
+    answered: set[str] = set()
+    at = 0
+    for kept in log:
+        each = client[at] if at < len(client) else None
+        calls = tool_calls(kept) if kept["role"] == "assistant" else []
+        mine = {call["id"] for call in calls if call_name(call) in own}
+        if kept["role"] == "tool" and kept["tool_call_id"] in answered:
+            made.append(kept)
+        elif each is not None and _bytes(each) == _bytes(kept):
+            made.append(kept)
+            shown = []
+            at += 1
+        elif mine and len(mine) == len(calls):
+            made.append(kept)
+            shown += visible(format, pieces_of(format, kept), own)
+        elif (mine or shown) and each is not None and each["role"] == "assistant":
+            seen = [*shown, *visible(format, pieces_of(format, kept), own)]
+            if _key(seen) != _key(pieces_of(format, each)):
+                break
+            made.append(kept)
+            shown = []
+            at += 1
+        else:
+            break
+        answered |= mine
+    rest = [*client[at:]]
+    if shown and rest and rest[0]["role"] == "assistant":
+        rest[:1] = _behind(format, rest[0], shown)
+    return made + rest
+
+
+def _behind(format: str, message: Message, shown: Sequence[Item]) -> list[Message]:  # noqa: A002
+    """Return *message* without *shown* in front of it; as it is if it does not begin so."""
+    pieces = pieces_of(format, message)
+    if format == "openai_chat" and len(pieces) and pieces[0].get("type") == "text":
+        before = "".join(str(piece.get("text", "")) for piece in shown)
+        text = str(pieces[0].get("text", ""))
+        if not text.startswith(before):
+            return [message]
+        left = [{"type": "text", "text": text[len(before) :]}] if text != before else []
+        pieces = [*left, *pieces[1:]]
+    elif _key(pieces[: len(shown)]) == _key(shown):
+        pieces = pieces[len(shown) :]
+    if not pieces:
+        return []
+    values = pieces if format == "openai_responses" else [message_of(format, pieces, message, ())]
+    return formats.read(values, format)
+
+
+def _key(pieces: Sequence[Item]) -> list[str]:
+    """Return what *pieces* say; texts that follow one another are one, and what a client may leave out is left out."""
+    found: list[list[str]] = []
+    for piece in pieces:
+        match piece:
+            case {"text": str(text)} | {"thinking": str(text)}:
+                kind = str(piece["type"])
+            case {"role": "assistant", "content": list(parts)}:
+                kind, text = "text", "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+            case {"role": "assistant", "content": str(text)}:
+                kind = "text"
+            case _:
+                kind, text = "", _words(piece)
+        if found and kind == "text" and found[-1][0] == "text":
+            found[-1][1] += text
+        elif text:
+            found.append([kind, text])
+    return [text for _, text in found]
+
+
+def _words(piece: Item) -> str:
+    left = {"id", "status"} if "call_id" in piece or piece.get("type") == "reasoning" else {"status"}
+    return json.dumps({key: piece[key] for key in sorted(piece) if key not in left and piece[key] is not None})
+
+
+def _bytes(message: Message) -> bytes:
+    return digest(*encode(message)[:2])

@@ -1,0 +1,55 @@
+"""What the gateway did, as Prometheus reads it: counters of one process since it began.
+
+    memci_gateway_requests_total{format="anthropic",view="rewritten"} 41
+
+No text of a conversation, no name and no key is among them. This module knows nothing of HTTP.
+"""
+
+from collections import Counter
+from typing import Final
+
+_HELP: Final = {
+    "requests": "Requests by format; view: untouched, rewritten, or passed (memci did not read it).",
+    "upstream": "Answers of the provider, by status.",
+    "refused": "Requests that were not sent on, by status.",
+    "tool_calls": "Calls of memci's tools that were answered inside.",
+    "forks": "Lists that parted from one that is stored, and got a context of their own.",
+    "tokens": "Tokens that the provider reported, by kind.",
+}
+BUCKETS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""seconds"""
+
+
+class Metrics:
+    """Counts events of one process."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._added: Counter[float] = Counter()
+        self._seconds = 0.0
+        self._requests = 0
+
+    def count(self, name: str, by: int = 1, **labels: object) -> None:
+        """Add *by* to the counter *name* with these *labels*."""
+        self._counts[name, ",".join(f'{key}="{value}"' for key, value in labels.items())] += by
+
+    def added(self, seconds: float) -> None:
+        """Note that a request waited *seconds* for memci before it was sent."""
+        self._seconds += seconds
+        self._requests += 1
+        self._added.update(bound for bound in BUCKETS if seconds <= bound)
+
+    def text(self) -> str:
+        """Return all counters as text."""
+        lines = []
+        for name, about in _HELP.items():
+            lines += [f"# HELP memci_gateway_{name}_total {about}", f"# TYPE memci_gateway_{name}_total counter"]
+            found = sorted(each for each in self._counts if each[0] == name)
+            lines += [f"memci_gateway_{name}_total{{{labels}}} {self._counts[name, labels]}" for _, labels in found]
+        lines += ["# HELP memci_gateway_added_seconds What memci added before a request was sent."]
+        lines += ["# TYPE memci_gateway_added_seconds histogram"]
+        lines += [f'memci_gateway_added_seconds_bucket{{le="{bound}"}} {self._added[bound]}' for bound in BUCKETS]
+        lines += [f'memci_gateway_added_seconds_bucket{{le="+Inf"}} {self._requests}']
+        lines += [f"memci_gateway_added_seconds_sum {self._seconds:.6f}"]
+        lines += [f"memci_gateway_added_seconds_count {self._requests}"]
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,139 @@
+"""A client's request, as it came over the wire: where the list stands in it, and the same request with another list.
+
+    {"model": "…", "system": […], "messages": […], "tools": […], "thinking": {…}}
+        ──▶  items (the list, as it is compared), system (its text), tools, model, reply
+        ──▶  with_view(items, …)       the same body: another list, memci's notice and tools; the rest as it came
+
+Marks of the prompt cache move from request to request, so the list is compared without them; those that a message has
+now are put back (`memci.serve.marks`). This module knows nothing of contexts or HTTP.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import orjson
+
+from ..errors import InvalidMessage
+from ..messages import Item, text_of
+from . import marks
+
+PATHS = {"/chat/completions": "openai_chat", "/v1/responses": "openai_responses", "/v1/messages": "anthropic"}
+"""how the path of each format's endpoint ends"""
+_LISTS = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages"}
+_REPLY = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+_ELSEWHERE = ("previous_response_id", "conversation", "prompt", "background")
+"""fields of Responses with which the list is not in the request, or the answer not in the reply"""
+
+_KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large", 503: "overloaded_error"}
+"""types of Anthropic's errors by status, beside those for all others"""
+
+
+class ClientRequest:
+    """One request of a client to an endpoint of *format*.
+
+    Raises:
+        InvalidMessage: If the body is no request of this format whose whole list it holds.
+    """
+
+    def __init__(self, format: str, raw: bytes) -> None:  # noqa: A002 -- as in `Context.request`
+        self.format = format
+        self.raw = raw
+        """the body, byte for byte"""
+        self.body = _loads(raw)
+        listed = self.body.get(_LISTS[format])
+        if format == "openai_responses" and isinstance(listed, str):
+            listed = [{"role": "user", "content": listed}]
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed) or not listed:
+            raise InvalidMessage(_LISTS[format], "expected a list of objects that is not empty")
+        if format == "openai_responses" and any(self.body.get(key) for key in _ELSEWHERE):
+            raise InvalidMessage(_LISTS[format], f"with one of {', '.join(_ELSEWHERE)} the server has the list")
+        if self.body.get("n") not in {None, 1}:
+            raise InvalidMessage("n", "memci reads one answer")
+        self._front: list[Item] = []
+        """the system message in front of a list of Chat Completions"""
+        if format == "openai_chat" and listed[0].get("role") in {"system", "developer"}:
+            self._front, listed = listed[:1], listed[1:]
+        self._listed: list[Item] = listed
+        self.items = [marks.canonical(item) for item in listed]
+        """the list, without a system message in front and without marks of the prompt cache"""
+        tools = self.body.get("tools") or []
+        self.tools: list[Any] = tools if isinstance(tools, list) else []
+        self.model = self.body.get("model") if isinstance(self.body.get("model"), str) else None
+        sizes = [self.body[key] for key in _REPLY if type(self.body.get(key)) is int]
+        self.reply = max(sizes, default=0)
+        """tokens that the answer may have, 0 if the request does not say"""
+
+    @property
+    def system(self) -> str:
+        """The text of the system prompt, "" if there is none."""
+        if self.format == "openai_chat":
+            return text_of(self._front[0]) if self._front else ""
+        given = self.body.get("system" if self.format == "anthropic" else "instructions")
+        return text_of({"content": given})
+
+    @property
+    def tool_names(self) -> set[str]:
+        """The names of the client's own tools."""
+        bodies = [each.get("function") or each for each in self.tools if isinstance(each, dict)]
+        return {str(body.get("name")) for body in bodies if isinstance(body, dict)}
+
+    def with_view(self, view: Sequence[Item], *, notice: str, tools: Collection[Any], last: bool = False) -> bytes:
+        """Return the body with the list *view*, the *notice* behind the system prompt, and *tools* behind the others.
+
+        Args:
+            view: The items of a rendering; those that are the client's own are sent as it wrote them.
+            notice: "" for none.
+            tools: In this format.
+            last: Whether the model must answer without a tool.
+        """
+        fixed = marks.count([self.tools, self.body.get("system"), self._front]) + ("cache_control" in self.body)
+        items = marks.restored(self.format, view, self._listed, fixed)
+        body = {**self.body, **self._system(notice)}
+        body[_LISTS[self.format]] = body.pop("_front", []) + items
+        if tools:
+            body["tools"] = [*self.tools, *tools]
+        if last and body.get("tools"):
+            body["tool_choice"] = {"type": "none"} if self.format == "anthropic" else "none"
+        try:
+            return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair: it can be written as an escape only
+            return json.dumps(body).encode()
+
+    def _system(self, notice: str) -> dict[str, Any]:
+        """Return the fields with the client's system prompt and *notice* behind it."""
+        key = {"anthropic": "system", "openai_responses": "instructions"}.get(self.format, "_front")
+        if key == "_front":
+            front = self._front[0] if self._front else {"role": "system", "content": ""}
+            content = _behind(front.get("content"), notice)
+            return {key: [{**front, "content": content}] if content else []}
+        return {key: _behind(self.body.get(key), notice)} if notice else {}
+
+
+def error_body(format: str | None, status: int, message: str) -> dict[str, Any]:  # noqa: A002
+    """Return an error as the clients of *format* expect it; None: as OpenAI's do."""
+    if format == "anthropic":
+        kind = _KINDS.get(status, "invalid_request_error" if status < 500 else "api_error")
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": f"memci_{status}"}}
+
+
+def _behind(content: Any, text: str) -> Any:
+    """Return *content* (a text, a list of parts, or None) with *text* behind it."""
+    if isinstance(content, list):
+        return [*content, {"type": "text", "text": text}] if text else content
+    return "\n\n".join(part for part in (content, text) if part)
+
+
+def _loads(raw: bytes) -> dict[str, Any]:
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:  # large integers, halves of surrogate pairs
+        try:
+            body = json.loads(raw)
+        except (ValueError, RecursionError):
+            raise InvalidMessage("body", "it is no JSON") from None
+    if not isinstance(body, dict):
+        raise InvalidMessage("body", "expected an object")
+    return body

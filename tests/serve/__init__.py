@@ -1,0 +1,1 @@
+"""memci as a process."""

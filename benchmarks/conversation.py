@@ -105,6 +105,30 @@ def chats() -> Conversation | None:
     return _joined("chats", "You are a helpful assistant.", parts)
 
 
+def coding() -> Conversation | None:
+    """Return the traces of a coding agent, joined end to end; None if they are not here."""
+    path = folder()
+    if path is None or not (files := sorted(path.glob("swe_agent/*.traj"))):
+        return None
+    parts: list[list[Message]] = []
+    system = ""
+    for file in files:
+        history = json.loads(file.read_text(encoding="utf-8"))["history"]
+        system = system or history[0]["content"]
+        parts.append([_chat(each) for each in history if each["role"] != "system"])
+    return _joined("coding", system, parts)
+
+
+def _chat(entry: Message) -> Message:
+    """Return the *entry* of a trace as a chat message: what it says of itself besides is left out."""
+    message = {"role": entry["role"], "content": entry.get("content") or ""}
+    if entry.get("tool_calls"):
+        message["tool_calls"] = entry["tool_calls"]
+    if entry["role"] == "tool":
+        message["tool_call_id"] = (entry.get("tool_call_ids") or [entry.get("tool_call_id")])[0]
+    return message
+
+
 def _joined(name: str, system: str, parts: Sequence[Sequence[Message]]) -> Conversation:
     """Return *parts* end to end, each after a pause."""
     starts = accumulate((len(part) for part in parts), initial=0)

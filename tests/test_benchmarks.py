@@ -357,3 +357,76 @@ def test_servers_gives_slope_and_requests_per_second(monkeypatch, tmp_path):
         (kind, clients) for kind in ("threads", "tasks") for clients in (1, 2)
     }
     assert all(0 < each["p50_ms"] <= each["p99_ms"] for each in figures["load"])
+
+
+def test_peers_are_billed_beside_memci(conversation):
+    """Each manager is billed for its requests, and what it lacks is counted: over budget, orphans, evidence."""
+    replays, data, plain = load("peers.replay"), load("peers.data"), load("peers.frameworks.plain")
+    begins = [at for at, each in enumerate(conversation.messages) if (each["content"] or "").startswith("Hello, my")]
+    bounds = zip(begins, [*begins[1:], None], strict=True)
+    parts = tuple(data.Part((conversation.messages[begin:end],)) for begin, end in bounds)
+    replay = data._replay(conversation, parts)
+
+    played = {name: replays.play(replay, make, budget=4_000) for name, make in plain.PEERS.items()}
+    played["memci"] = replays.play(replay.rotated(1, 2), replays.memci("economy", 0.1), budget=4_000)
+
+    assert played["full history"]["stopped"]
+    for name in ("memci", "sliding window", "drop and forget, half"):
+        each = played[name]
+        assert (each["over"], each["stopped"]) == (0, False), name
+        assert each["verbatim"] + each["line"] + each["none"] == each["needed"] > 10
+        assert each["costs"]["0.1/warm"] < each["costs"]["0.1/expires"]
+        assert 0 < each["costs"]["0.1/warm"] < 1.25 * each["tokens"]
+    assert played["memci"]["costs"]["0.1/expires"] < played["sliding window"]["costs"]["0.1/expires"]
+
+
+def test_sight_knows_what_a_manager_wrote_itself():
+    """A message that was not said is the manager's own: what is needed stands on its line, half of the long words."""
+    module = load("peers.sight")
+    said = [{"role": "user", "content": text} for text in ("the blue kettle boils slowly", "old words", "nobody knows")]
+    sight = module.Sight("")
+    sight.take(said, paused=True)
+    view = [{"role": "user", "content": "Summary:\nkettle slowly, etc.\nwords"}, said[1]]
+
+    sight.asked(said, view, sight.own(view))
+
+    assert sight.own(view) == [0]
+    assert dict(sight.found) == {"verbatim": 1, "line": 1, "none": 1}
+    call = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}
+    result = {"role": "tool", "tool_call_id": "a", "content": ""}
+    assert [module.orphans(each) for each in ([call, result], [result], [call, said[0]], [call])] == [0, 1, 1, 0]
+
+
+def test_cells_compare_at_equal_evidence():
+    """memci is ahead where it costs less with no less evidence; a peer over its budget has no cell."""
+    compare = load("peers.compare")
+
+    def figure(system, cost, verbatim, over=0.0):
+        places = {"verbatim": verbatim, "line": 0, "none": 1000 - verbatim, "needed": 1000}
+        zeros = dict.fromkeys(compare._MEANS, 0)
+        where = {"conversation": "c", "window": 1, "phase": 0, "costs": {"0.1/warm": cost}}
+        return {"system": system, **where, **zeros, **places, "over": over}
+
+    figures = [figure("memci economy, r 0.1", 100, 500)]
+    figures += [figure("a", 120, 501), figure("b", 90, 400), figure("c", 120, 600), figure("d", 90, 600)]
+    found = compare.cells([*figures, figure("e", 120, 500, over=0.03)], "economy")
+
+    assert [(cell.peer, cell.verdict) for cell in found] == [
+        ("a", "ahead"),
+        ("b", "dearer"),
+        ("c", "less"),
+        ("d", "behind"),
+    ]
+
+
+def test_a_script_writes_no_more_than_a_summary():
+    """A scripted summary has about 600 tokens, or a fifth of its prompt; with names, the newest identifiers."""
+    module = load("peers.script")
+    prompt = " ".join(f"Sentence number {at} tells of parcel PX{at:05}." for at in range(2_000))
+
+    for names in (False, True):
+        script = module.Script(lambda text: len(text) // 4, names=names)
+        text = script.write(prompt)
+        assert 400 <= script.written <= 620
+        assert ("PX01999" in text and "PX01950" in text) is names
+        assert len(script.write(prompt[:1_000])) <= 1_000 // 5

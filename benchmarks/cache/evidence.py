@@ -37,7 +37,7 @@ class Evidence:
     def needed(self, call: Message, rendering: Sequence[Message], contents: int) -> None:
         """Count what *call* needs, where *rendering* was shown, the first *contents* messages of which are no pages."""
         parts: tuple[str, str] | None = None
-        for leaf in _leaves(call):
+        for leaf in leaves(call):
             if leaf in self.system or not any(leaf in text for text in self.run):
                 continue
             if parts is None:
@@ -57,7 +57,7 @@ def _joined(messages: Sequence[Message]) -> str:
     return "\n".join(text for message in messages for text in texts(message))
 
 
-def _leaves(call: Message) -> Iterator[str]:
+def leaves(call: Message) -> Iterator[str]:
     """Yield the texts and numbers among the arguments of the calls in *call*."""
     left: list[Any] = [json.loads(each["function"]["arguments"]) for each in call.get("tool_calls") or ()]
     while left:

@@ -63,18 +63,23 @@ class Prefixes:
     marks: list[int] = field(default_factory=list)
     """messages of the rendering before at which a stable part ended"""
 
-    def compare(self, rendering: Sequence[Message], *, forgotten: bool = False) -> tuple[int, int]:
+    def compare(
+        self, rendering: Sequence[Message], *, forgotten: bool = False, stable: int | None = None
+    ) -> tuple[int, int]:
         """Return the tokens of *rendering* that were kept, and all its tokens. O(messages).
 
-        *forgotten*: the cache has expired since the rendering before.
+        Args:
+            forgotten: The cache has expired since the rendering before.
+            stable: Where to mark: messages after which nothing is a summary. None: after memci's contents.
         """
         now = [orjson.dumps(message) for message in rendering]
         same = next((at for at, (a, b) in enumerate(zip(self.before, now, strict=False)) if a != b), None)
         shared = min(len(self.before), len(now)) if same is None else same
         if self.marked:
             shared = max((mark for mark in self.marks if mark <= shared), default=0)
-            parts = [at + 1 for at, raw in enumerate(now) if _CONTENTS in raw[:64]]
-            self.marks = [1, *parts[-1:], len(now)]
+            if stable is None:
+                stable = max((at + 1 for at, raw in enumerate(now) if _CONTENTS in raw[:64]), default=1)
+            self.marks = [1, stable, len(now)]
         self.before = now
         costs = [self._cost(raw, message) for raw, message in zip(now, rendering, strict=True)]
         return 0 if forgotten else sum(costs[:shared]), sum(costs)

@@ -1,0 +1,45 @@
+"""memci itself, driven like its peers: a context with a window, a preset, and the provider's prices.
+
+This module knows nothing of how its requests are billed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memci import CachePricing, Context, EphemeralStorage, Policy
+from memci.settings import Preset
+
+from ...cache.prefix import Billing
+from ...conversation import Message
+from .plain import Setting
+
+
+@dataclass(slots=True)
+class Memci:
+    """A context; `at` is the time of the next turn, None where the context is to know no time."""
+
+    setting: Setting
+    preset: Preset
+    billing: Billing
+    at: datetime | None = None
+    context: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        bill = self.billing
+        pricing = CachePricing(read=bill.read, write=bill.write, minimum=bill.minimum, granularity=bill.step)
+        self.context = Context.open(
+            EphemeralStorage(),
+            id="bench",
+            system=self.setting.system,
+            window=self.setting.budget,
+            policy=Policy(preset=self.preset, pricing=pricing),
+            reply=0,
+            clock=None,
+        )
+
+    def call(self, turn: Sequence[Message]) -> list[Message]:
+        """Take *turn*."""
+        self.context.append_turn(*turn, at=self.at)
+        return self.context.render(strict=False)[1:]  # type: ignore[no-any-return]

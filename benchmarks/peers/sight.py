@@ -1,0 +1,103 @@
+"""Sight: whether what is needed stands in a request, word for word, on a line of the manager's own, or not at all.
+
+    needed              an argument of the next call that was said before, a message that answers a question
+    verbatim            in a message that is sent as it was said
+    line                in what the manager wrote itself: a summary, a contents page, what is left of a clipped message
+    none                nowhere
+
+The rules are the same for all: what is not, message for message, what was said, is the manager's own. A message
+counts as on a line if half of its long words stand on one. This module knows nothing of managers.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ..cache.evidence import leaves
+from ..conversation import Message, texts
+
+_WORD = re.compile(r"\w{4,}")
+_HALF = 0.5
+
+
+def key(message: Message) -> str:
+    """Return what two messages have in common that say the same, however their arguments are spaced."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return f"{message['role']}|{message.get('content')}"
+    said = [(call["function"]["name"], _values(call["function"]["arguments"])) for call in calls]
+    return f"{message['role']}|{message.get('content') or ''}|{said}"
+
+
+@lru_cache(maxsize=10_000)
+def _values(arguments: str) -> str:
+    return json.dumps(json.loads(arguments), sort_keys=True)
+
+
+@dataclass(slots=True)
+class Sight:
+    """Counts where the needed stood."""
+
+    system: str
+    said: set[str] = field(default_factory=set)
+    """all messages, as they were said"""
+    run: list[str] = field(default_factory=list)
+    """the texts since the last pause"""
+    found: Counter[str] = field(default_factory=Counter)
+
+    def take(self, turn: Sequence[Message], *, paused: bool) -> None:
+        """Add *turn*."""
+        if paused:
+            self.run = []
+        self.said.update(map(key, turn))
+        self.run += (text for message in turn for text in texts(message))
+
+    def own(self, view: Sequence[Message]) -> list[int]:
+        """Return which messages of *view* the manager wrote itself."""
+        return [at for at, message in enumerate(view) if key(message) not in self.said]
+
+    def called(self, call: Message, view: Sequence[Message], own: Sequence[int]) -> None:
+        """Count the arguments of *call* that were said in this run, where *view* is what the model had."""
+        needed = [leaf for leaf in leaves(call) if leaf not in self.system and any(leaf in text for text in self.run)]
+        if needed:
+            whole, lines = _parts(view, own)
+            self.found.update("verbatim" if leaf in whole else "line" if leaf in lines else "none" for leaf in needed)
+
+    def asked(self, evidence: Sequence[Message], view: Sequence[Message], own: Sequence[int]) -> None:
+        """Count which messages of *evidence* a question would find in *view*."""
+        mine = set(own)
+        whole = {key(message) for at, message in enumerate(view) if at not in mine}
+        lines = [set(_WORD.findall(line)) for line in _parts(view, own)[1].splitlines()]
+        for message in evidence:
+            words = set(_WORD.findall(message["content"] or ""))
+            if key(message) in whole:
+                self.found["verbatim"] += 1
+            elif words and any(len(words & line) >= _HALF * len(words) for line in lines):
+                self.found["line"] += 1
+            else:
+                self.found["none"] += 1
+
+
+def _parts(view: Sequence[Message], own: Sequence[int]) -> tuple[str, str]:
+    mine = set(own)
+    parts: tuple[list[str], list[str]] = [], []
+    for at, message in enumerate(view):
+        parts[at in mine].extend(texts(message))
+    return "\n".join(parts[0]), "\n".join(parts[1])
+
+
+def orphans(view: Sequence[Message]) -> int:
+    """Return how many results in *view* have no call before them, and calls before its last turn no result."""
+    open_calls: set[str] = set()
+    lost = 0
+    for message in view:
+        if message["role"] == "tool":
+            lost += message["tool_call_id"] not in open_calls
+            open_calls.discard(message["tool_call_id"])
+            continue
+        lost += len(open_calls)
+        open_calls = {call["id"] for call in message.get("tool_calls") or ()}
+    return lost

@@ -1,7 +1,7 @@
 """The plain clients of OpenAI, Anthropic and Google, in one form: how each is called, and what a stream of it comes to.
 
     openai_chat(OpenAI(), model="gpt-4o-mini")          anthropic(Anthropic(), model="…", max_tokens=4_096)
-    openai_responses(OpenAI(), model="gpt-4o-mini")     gemini(genai.Client().models, model="…")
+    openai_responses(OpenAI(), model="gpt-4o-mini")     gemini(genai.Client(), model="…")
 
 The other arguments go along with each call. Asynchronous clients are wrapped alike. This module knows nothing of
 contexts.
@@ -86,8 +86,8 @@ def anthropic(client: Any, **given: Any) -> Client:
     return Client("anthropic", create, given, partial(create, stream=True), piece, whole)
 
 
-def gemini(models: Any, **given: Any) -> Client:
-    """Wrap `client.models`, or `client.aio.models`, of Google's client; *given* needs `model`."""
+def gemini(client: Any, **given: Any) -> Client:
+    """Wrap a client of Google, or its `aio`; *given* goes along with each call, and needs `model`."""
 
     def whole(events: Sequence[Any]) -> Item:
         dumped = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in events]
@@ -100,7 +100,13 @@ def gemini(models: Any, **given: Any) -> Client:
         usage = {"usageMetadata": dumped[-1]["usageMetadata"]} if "usageMetadata" in dumped[-1] else {}
         return {"candidates": [{"content": {"role": "model", "parts": parts}}], **usage}
 
-    return Client("gemini", models.generate_content, given, models.generate_content_stream, lambda e: e.text, whole)
+    def create(**request: Any) -> Any:  # keeps the client: its models stop when it goes
+        return client.models.generate_content(**request)
+
+    def streamed(**request: Any) -> Any:
+        return client.models.generate_content_stream(**request)
+
+    return Client("gemini", create, given, streamed, lambda event: event.text, whole)
 
 
 def _grow(block: Item, delta: Item) -> None:

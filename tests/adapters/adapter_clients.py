@@ -1,13 +1,19 @@
-"""The loop over OpenAI's plain client keeps memci's promises."""
+"""The loop over the plain clients keeps memci's promises."""
 
+import asyncio
+import json
+
+import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from memci import Context
-from memci.adapters.clients import openai_chat
+from memci.adapters.clients import anthropic, gemini, openai_chat, openai_responses
 from memci.adapters.loop import Agent
-from memci.testing.adapters import AdapterConformance, Driver, lookup
+from memci.testing.adapters import AdapterConformance, Driver, lookup, played
+from memci.testing.adapters.conformance import plainly, talk
 from memci.testing.adapters.driver import PROMPT
 from tests.adapters.examples import run_example
+from tests.adapters.providers import Provider
 
 
 class ClientDriver(Driver):
@@ -71,3 +77,43 @@ def test_what_a_tool_raises_is_answered(tmp_path):
 
 def test_the_example_runs(tmp_path):
     assert "agent: You asked: And which city did I ask about?" in run_example("plain_client.py", tmp_path)
+
+
+def agents(form, context, url):
+    from anthropic import Anthropic, AsyncAnthropic
+    from google import genai
+
+    if form == "openai_responses":
+        clients = [kind(base_url=f"{url}/v1", api_key="key", max_retries=0) for kind in (OpenAI, AsyncOpenAI)]
+        made = [openai_responses(each, model="m") for each in clients]
+    elif form == "anthropic":
+        clients = [kind(base_url=url, api_key="key", max_retries=0) for kind in (Anthropic, AsyncAnthropic)]
+        made = [anthropic(each, model="m", max_tokens=100) for each in clients]
+    else:
+        client = genai.Client(api_key="key", http_options={"base_url": url})
+        made = [gemini(each, model="m") for each in (client, client.aio)]
+    return [Agent(each, context, [lookup]) for each in made]
+
+
+@pytest.mark.parametrize("form", ["openai_responses", "anthropic", "gemini"])
+def test_every_provider_has_the_loop(form, tmp_path):
+    """Blocking, asynchronous and streamed: parallel calls, a loop of tools within the budget, messages, usage."""
+    with Provider(played) as provider, Context.open(tmp_path / "agent.db", "a", system=PROMPT, window=4_000) as context:
+        blocking, asynchronous = agents(form, context, provider.url)
+
+        async def said():
+            assert await asynchronous.arun("look up kiwi, plum") == "Answer to look up kiwi, plum."
+            return "".join([piece async for piece in asynchronous.astream("look up fig, pear")])
+
+        assert blocking.run("look up apple, berry") == "Answer to look up apple, berry."
+        assert "".join(blocking.stream("look up nut, lime")) == "Answer to look up nut, lime."
+        assert asyncio.run(said()) == "Answer to look up fig, pear."
+        assert blocking.run("step 16 date") == "Answer to step 16 date."
+        assert provider.problems == []
+        assert max(context.count(json.dumps(body)) for body in provider.bodies) < 5_000
+        told = [plainly(message) for message in context.messages()]
+        asked = ("look up apple, berry", "look up nut, lime", "look up kiwi, plum", "look up fig, pear", "step 16 date")
+        assert told == [each for text in asked for each in talk(text)]
+        assert len(context.calls()) == len(provider.bodies) == 25
+        assert all(call.input == 50 for call in context.calls())
+        assert context.verify() == []

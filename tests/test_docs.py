@@ -42,7 +42,7 @@ PAIR = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 KINDS = {"python", "text", "pyi", "console"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
-OPTIONAL = {"fastembed", "tokenizers", "faiss", "starlette"}
+OPTIONAL = {"fastembed", "tokenizers", "faiss", "starlette", "httpx2"}
 OPTIONAL |= {"agent_framework", "agents", "google", "haystack", "langchain", "langchain_core", "litellm", "llama_index"}
 OPTIONAL |= {"pydantic_ai", "smolagents", "strands"}  # the frameworks of memci.adapters: `make adapters`
 

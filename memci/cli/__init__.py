@@ -32,6 +32,7 @@ COMMANDS = {
     "export": "transfer",
     "import": "transfer",
     "erase": "erase",
+    "serve": "serve",
 }
 """The module of each command."""
 

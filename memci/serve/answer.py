@@ -149,9 +149,16 @@ class Answer:
     ) -> bool:
         """Read one round, send the answer if it is the last one, and return whether another one follows."""
         form, raw = conversation.request.format, await response.aread()
-        reply = json.loads(raw)
+        try:
+            reply = stream.reply = json.loads(raw)
+            stream.calls  # noqa: B018 -- whether it can be read
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            _LOG.warning("an answer was passed on as it came, memci can't read it")
+            await self._start(200, _kept(response, _HOP | _SIZED), view="rewritten")
+            await self._part(raw, more=False)
+            return False
+        stream.ended = True
         replies.append(reply)
-        stream.reply, stream.ended = reply, True
         await self._store(stream, conversation)
         await in_thread(partial(self._cost, conversation, reply.get("usage")))
         if stream.goes_on:

@@ -137,8 +137,11 @@ class Conversation:
 
     def cost(self, usage: object) -> None:
         """Note what the provider reported for the last request, as far as it says so."""
-        if usage:
-            with suppress(InvalidSetting, WriteConflict):
+        with suppress(InvalidSetting, WriteConflict):
+            try:
+                self.context.append_turn(usage=usage or None)
+            except WriteConflict:  # the client was faster with its next request
+                self.context.refresh()
                 self.context.append_turn(usage=usage)
 
     def close(self) -> None:

@@ -97,7 +97,8 @@ def _key(pieces: Sequence[Item]) -> list[str]:
 
 def _words(piece: Item) -> str:
     left = {"id", "status"} if "call_id" in piece or piece.get("type") == "reasoning" else {"status"}
-    return json.dumps({key: piece[key] for key in sorted(piece) if key not in left and piece[key] is not None})
+    kept = {key: value for key, value in piece.items() if key not in left and value is not None}
+    return json.dumps(kept, sort_keys=True)
 
 
 def _bytes(message: Message) -> bytes:

@@ -313,6 +313,8 @@ class ResponsesStream(ReplyStream):
         self._numbers: dict[int, int] = {}
         self._next = 0
         self._sequence = 0
+        self._id: object = None
+        """of the first response: clients know the answer by it"""
         self._output: list[Item] = []
 
     def begin(self, *, final: bool) -> None:
@@ -344,6 +346,8 @@ class ResponsesStream(ReplyStream):
         response = data.get("response")
         if not isinstance(response, dict):
             return data
+        if self.rounds == 1:
+            self._id = response.get("id")
         if data["type"] in {"response.created", "response.in_progress", "response.queued"}:
             return {**data, "response": echoed(response, self._echo)} if self.rounds == 1 else None
         self.reply, self.ended = {**response, "object": "response"}, True
@@ -352,7 +356,8 @@ class ResponsesStream(ReplyStream):
             self._output += visible(self.format, response.get("output") or [], self.own)
             return None
         output = [*self._output, *visible(self.format, response.get("output") or [], self.own)]
-        return {**data, "response": echoed({**response, "output": output, "usage": usage}, self._echo)}
+        whole = {**response, "id": self._id, "output": output, "usage": usage}
+        return {**data, "response": echoed(whole, self._echo)}
 
 
 def echoed(response: dict[str, Any], echo: Mapping[str, Any]) -> dict[str, Any]:

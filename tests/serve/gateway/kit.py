@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import httpx2
 from anthropic import Anthropic
 from openai import OpenAI
 
@@ -22,9 +23,19 @@ class Talk:
     def __init__(self, form, url, *, key="key-1", stream=False, model="gpt-4o", marks=False, **headers):
         self.format, self.stream, self.model, self.marks = form, stream, model, marks
         kind, base = (Anthropic, url) if form == "anthropic" else (OpenAI, f"{url}/v1")
-        self.client = kind(api_key=key, base_url=base, max_retries=0, timeout=60, default_headers=headers)
+        http = httpx2.Client(verify=False)  # no certificates are read: it is faster
+        self.client = kind(
+            api_key=key, base_url=base, max_retries=0, timeout=60, default_headers=headers, http_client=http
+        )
+        self.tools = TOOLS[form]
         self.items: list[dict[str, Any]] = []
         self.reply: Any = None
+        self.sent: list[bytes] = []
+        self.client._client.event_hooks["request"].append(lambda request: self.sent.append(request.read()))
+
+    def moved(self, url):
+        """Go on with another server."""
+        self.client = self.client.copy(base_url=url if self.format == "anthropic" else f"{url}/v1")
 
     def __enter__(self):
         return self
@@ -77,7 +88,7 @@ class Talk:
         asked = {
             "model": self.model,
             "messages": [{"role": "system", "content": SYSTEM}, *self.items],
-            "tools": TOOLS[self.format],
+            "tools": self.tools,
         }
         if self.stream:
             with self.client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as stream:
@@ -96,7 +107,7 @@ class Talk:
             "model": self.model,
             "instructions": SYSTEM,
             "input": self.items,
-            "tools": TOOLS[self.format],
+            "tools": self.tools,
             "store": False,
         }
         if self.stream:
@@ -124,7 +135,7 @@ class Talk:
             "model": self.model,
             "system": system,
             "messages": listed,
-            "tools": TOOLS[self.format],
+            "tools": self.tools,
             "max_tokens": 512,
         }
         if self.stream:
@@ -138,3 +149,15 @@ class Talk:
         ]
         self.items.append({"role": "assistant", "content": blocks})
         return "".join(each.text for each in self.reply.content if each.type == "text")
+
+
+LONG = "The depot of line {0} opens at {0} and has {0} tracks. " * 12
+
+
+def filled(talk, turns=30):
+    """Give *talk* a past that is larger than a window of 6,000 tokens."""
+    for number in range(turns):
+        talk.items += [
+            {"role": "user", "content": f"Question {number}. " + LONG.format(number)},
+            {"role": "assistant", "content": f"Answer {number}."},
+        ]

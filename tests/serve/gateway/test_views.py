@@ -1,16 +1,15 @@
 """What the provider gets: the client's bytes until something is archived, then memci's view, within its window."""
 
 import json
+from threading import Event
 
 import pytest
 
 from memci import Context
 from memci.serve.gateway import app
 
-from .kit import FORMATS, SYSTEM, Talk
+from .kit import FORMATS, LONG, SYSTEM, Talk, filled
 from .upstream import Served
-
-LONG = "The depot of line {0} opens at {0} and has {0} tracks. " * 12
 
 
 def spoken(talk, turns, first=0):
@@ -22,21 +21,41 @@ def spoken(talk, turns, first=0):
 @pytest.mark.parametrize("form", FORMATS)
 def test_bytes_are_untouched_until_something_is_archived(provider, store, form, stream):
     """Each body arrives as the SDK wrote it; later ones fit the window, with memci's tools and notice, and stay so."""
-    sent = []
     with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk(form, url, stream=stream) as talk:
-        talk.client._client.event_hooks["request"].append(lambda request: sent.append(request.read()))
         spoken(talk, 32)
 
-    same = [seen.body == body for seen, body in zip(provider.seen, sent, strict=True)]
+    same = [seen.body == body for seen, body in zip(provider.seen, talk.sent, strict=True)]
     first = same.index(False)
     assert first > 4 and not any(same[first:])
     for seen in provider.seen[first:]:
         assert seen.tools == ["read", "recall_page", "search_memory"]
         assert len(seen.body) < 6_000 * 4.5
         assert "Earlier parts of this conversation" in json.dumps([seen.json.get("system"), seen.json])
-    assert seen.items[-1] == json.loads(sent[-1])["input" if form == "openai_responses" else "messages"][-1]
+    assert seen.items[-1] == json.loads(talk.sent[-1])["input" if form == "openai_responses" else "messages"][-1]
     (info,) = Context.list(store)
     with Context.view(store, info.id) as context:
         assert context.report().messages == 63
         assert context.system == SYSTEM
         assert context.report().cost.calls == 32
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_stream_comes_as_it_comes(provider, gateway, form, long):
+    """The client has the first event while the provider still holds back the second one."""
+    provider.hold = Event()
+    with Talk(form, gateway) as talk:
+        if long:
+            filled(talk)
+        listed = "input" if form == "openai_responses" else "messages"
+        talk.items.append({"role": "user", "content": "Hi"})
+        body = {"model": "gpt-4o", "stream": True, "max_tokens": 9, listed: talk.items}
+        path = {"openai_chat": "chat/completions", "openai_responses": "responses", "anthropic": "messages"}[form]
+        with talk.client._client.stream("POST", f"{gateway}/v1/{path}", json=body) as answer:
+            parts = answer.iter_raw()
+            first = next(parts)
+            assert first.endswith(b"\n\n") and not provider.hold.is_set()
+            provider.hold.set()
+            rest = b"".join(parts)
+    assert answer.headers["x-memci-view"] == ("rewritten" if long else "untouched")
+    assert rest.count(b"data: ") > 3

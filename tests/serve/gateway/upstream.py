@@ -12,6 +12,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from threading import Event, Thread
 from typing import Any
 
@@ -29,6 +30,9 @@ FORMATS = {
     "/v1/responses": "openai_responses",
     "/v1/messages": "anthropic",
 }
+
+IDS = count(1)
+"""of answers and their items: no two are equal"""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,22 @@ class Seen:
     def items(self) -> list[dict[str, Any]]:
         """The list of the request."""
         return self.json["input" if self.format == "openai_responses" else "messages"]
+
+    @property
+    def text(self) -> str:
+        """The text of the last item, "" if it has none."""
+        return text_of(self.items[-1].get("content"))
+
+    @property
+    def results(self) -> list[str]:
+        """The texts of the results at the end of the list."""
+        if self.format == "anthropic":
+            content = self.items[-1]["content"]
+            blocks = content if isinstance(content, list) else []
+            return [text_of(block["content"]) for block in blocks if block["type"] == "tool_result"]
+        key, kind = ("content", "tool") if self.format == "openai_chat" else ("output", "function_call_output")
+        found = takewhile(lambda item: kind in {item.get("role"), item.get("type")}, reversed(self.items))
+        return [text_of(item[key]) for item in found][::-1]
 
     @property
     def tools(self) -> list[str]:
@@ -141,6 +161,13 @@ class Served:
         self._socket.close()
 
 
+def text_of(content: Any) -> str:
+    """The text of a content, a list of parts or a str."""
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content)
+    return content or ""
+
+
 def as_list(given: Any) -> Any:
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
@@ -158,7 +185,7 @@ def chat(said: Said, model: str, usage: tuple[int, int]) -> dict[str, Any]:
     message = {"role": "assistant", "content": said.text or None, **({"tool_calls": calls} if calls else {})}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop", "logprobs": None}
     counted = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
-    made = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": model}
+    made = {"id": f"chatcmpl-{next(IDS)}", "object": "chat.completion", "created": 1_700_000_000, "model": model}
     return {**made, "choices": [choice], "usage": counted}
 
 
@@ -193,7 +220,7 @@ def messages(said: Said, model: str, usage: tuple[int, int]) -> dict[str, Any]:
     if said.text:
         blocks.append({"type": "text", "text": said.text})
     blocks += [{"type": "tool_use", "id": id_, "name": name, "input": given} for id_, name, given in said.calls]
-    made = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": blocks}
+    made = {"id": f"msg_{next(IDS)}", "type": "message", "role": "assistant", "model": model, "content": blocks}
     counted = {"input_tokens": usage[0], "cache_read_input_tokens": 0, "output_tokens": usage[1]}
     return {**made, "stop_reason": "tool_use" if said.calls else "end_turn", "stop_sequence": None, "usage": counted}
 
@@ -230,16 +257,24 @@ def messages_stream(whole: dict[str, Any]) -> Iterator[bytes]:
 def responses(said: Said, model: str, usage: tuple[int, int]) -> dict[str, Any]:
     items: list[dict[str, Any]] = []
     if said.thought:
-        items.append({"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": said.thought})
+        items.append({"id": f"rs_{next(IDS)}", "type": "reasoning", "summary": [], "encrypted_content": said.thought})
     if said.text:
         part = {"type": "output_text", "text": said.text, "annotations": []}
-        items.append({"id": "m_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]})
+        items.append(
+            {"id": f"m_{next(IDS)}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        )
     items += [
         {"id": f"fc_{id_}", "type": "function_call", "call_id": id_, "name": name, "arguments": json.dumps(given)}
         | {"status": "completed"}
         for id_, name, given in said.calls
     ]
-    made = {"id": "resp_1", "object": "response", "created_at": 1_700_000_000, "status": "completed", "model": model}
+    made = {
+        "id": f"resp_{next(IDS)}",
+        "object": "response",
+        "created_at": 1_700_000_000,
+        "status": "completed",
+        "model": model,
+    }
     counted = {
         "input_tokens": usage[0],
         "input_tokens_details": {"cached_tokens": 0},

@@ -1,0 +1,94 @@
+"""Which context a request finds: by its list, its credential and its headers; forks, restarts, many clients at once."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from memci import Context
+from memci.serve.gateway import app
+
+from .kit import FORMATS, Talk, filled
+from .upstream import Served
+
+
+def stored(store):
+    """The texts of each context in *store*, by its id."""
+    found = {}
+    for info in Context.list(store):
+        with Context.view(store, info.id) as context:
+            found[info.id] = [message["content"] for message in context.messages()]
+    return found
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_edited_history_forks_at_the_last_shared_turn(provider, store, form):
+    """The old branch stays as it was, the new one has the list as it is now, and each goes on in its own context."""
+    with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk(form, url) as talk:
+        for text in ("one", "two", "three"):
+            talk.say(text)
+        before = [*talk.items]
+        talk.items = talk.items[: len(talk.items) * 2 // 3]
+        talk.say("another")
+        talk.say("and on")
+        edited, talk.items = talk.items, before
+        talk.say("four")
+
+    branches = sorted(texts[::2] for texts in stored(store).values())
+    assert branches == [["one", "two", "another", "and on"], ["one", "two", "three", "four"]]
+    assert len(edited) == len(before)
+    with Context.view(store, next(info.id for info in Context.list(store) if info.parent)) as fork:
+        assert fork.report().turn == 3
+
+
+def test_equal_histories_of_two_credentials_never_meet(provider, store):
+    """Each has its own context and owner; a header names the owner, and another one the conversation."""
+    with Served(app(store, upstream=provider.url, window=6_000)) as url:
+        for key in ("key-1", "key-2"):
+            with Talk("openai_chat", url, key=key) as talk:
+                talk.say("The same.")
+                talk.say("Still the same.")
+        with Talk("openai_chat", url, **{"x-memci-owner": "ada", "x-memci-conversation": "trip"}) as talk:
+            talk.say("The same.")
+
+    found = Context.list(store)
+    assert len({info.id for info in found}) == len({info.owner for info in found}) == 3
+    (named,) = (info for info in found if info.id.endswith(":trip"))
+    assert named.owner == "ada"
+    raw = b"".join(path.read_bytes() for path in store.parent.iterdir())
+    assert b"key-1" not in raw.replace(b"key-1f", b"") or b"Bearer" not in raw
+    assert "x-memci-owner" not in {name for seen in provider.seen for name in seen.headers}
+    assert provider.seen[0].headers["authorization"] == "Bearer key-1"
+
+
+def test_marks_of_the_cache_move_and_are_no_change(provider, store):
+    """A mark on the newest message moves on with each request: the list is the same one, and at most four are sent."""
+    with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk("anthropic", url, marks=True) as talk:
+        filled(talk)
+        for number in range(4):
+            talk.say(f"Go on {number}.")
+
+    assert len(stored(store)) == 1
+    for seen in provider.seen:
+        assert "cache_control" in json.dumps(seen.items[-1])
+        assert 2 <= json.dumps(seen.json).count("cache_control") <= 4
+        assert seen.json["system"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_many_clients_at_once_and_a_restart(provider, store):
+    """32 clients talk at the same time, the gateway is restarted in the middle: each list is stored whole, once."""
+    talks = []
+    for turn in ("first", "second"):
+        with Served(app(store, upstream=provider.url, window=6_000)) as url, ThreadPoolExecutor(32) as clients:
+            talks = talks or [Talk(FORMATS[n % 3], url, stream=n % 2 == 0) for n in range(32)]
+
+            def speak(number, talk, url=url, turn=turn):
+                talk.moved(url)
+                return talk.say(f"client {number} says the {turn}")
+
+            assert list(clients.map(speak, range(32), talks)) == ["Hello!"] * 32
+    for talk in talks:
+        talk.client.close()
+
+    texts = sorted(each[::2] for each in stored(store).values())
+    assert texts == sorted([f"client {n} says the first", f"client {n} says the second"] for n in range(32))

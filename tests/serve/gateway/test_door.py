@@ -1,0 +1,138 @@
+"""Who may come in, what is passed on as it is, and how errors look to the client."""
+
+import http.client
+import json
+from operator import attrgetter
+
+import anthropic
+import openai
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from memci.errors import InvalidSetting
+from memci.serve.gateway import app
+
+from .kit import FORMATS, Talk, filled
+from .upstream import Served
+
+
+def asked(url, method, path, body=None, **headers):
+    """Return status, headers and body of one request."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+    connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    found = answer.status, dict(answer.getheaders()), answer.read()
+    connection.close()
+    return found
+
+
+def test_only_this_machine_comes_in(provider, gateway):
+    """A Host or an Origin of elsewhere is refused: no web page reaches the gateway by a name of its own."""
+    assert asked(gateway, "GET", "/v1/models")[0] == 200
+    assert asked(gateway, "GET", "/v1/models", host="evil.example")[0] == 403
+    assert asked(gateway, "GET", "/metrics", host="evil.example")[0] == 403
+    assert asked(gateway, "POST", "/v1/messages", b"{}", origin="https://evil.example")[0] == 403
+    assert asked(gateway, "GET", "/v1/models", origin="null")[0] == 403
+    assert asked(gateway, "GET", "/v1/models", origin="http://localhost:3000")[0] == 200
+    assert len(provider.seen) == 2
+
+
+def test_a_token_is_wanted_where_it_is_set(provider, store):
+    """Without it nothing but the health is answered; it is not passed on."""
+    with Served(app(store, upstream=provider.url, window=6_000, token="secret", hosts=["gate.example"])) as url:
+        with Talk("anthropic", url) as talk, pytest.raises(anthropic.AuthenticationError, match="x-memci-token"):
+            talk.say("Hi")
+        with Talk("openai_chat", url, **{"x-memci-token": "secret"}) as talk:
+            assert talk.say("Hi") == "Hello!"
+        assert asked(url, "GET", "/healthz")[0] == 200
+        assert asked(url, "GET", "/metrics", x_memci_token="wrong")[0] == 401
+        status, _, text = asked(url, "GET", "/metrics", x_memci_token="secret", host="gate.example:80")
+        assert status == 200
+        assert b'memci_gateway_requests_total{format="openai_chat",view="untouched"} 1' in text
+        assert b"memci_gateway_added_seconds_count 1" in text
+    assert [seen.headers.get("x-memci-token") for seen in provider.seen] == [None]
+
+
+def test_everything_else_is_passed_on_as_it_comes(provider, gateway):
+    """Path, query, method, body and headers, both ways; also lists that are elsewhere, or that memci can't read."""
+    status, headers, body = asked(
+        gateway, "POST", "/v1/files?purpose=x%2Fy", b"\0\1 bytes", anthropic_beta="new-1", x_unknown="1"
+    )
+    assert (status, body, headers["x-request-id"]) == (200, b"/v1/files \0\1 bytes", "r1")
+    assert (provider.seen[-1].headers["anthropic-beta"], provider.seen[-1].headers["x-unknown"]) == ("new-1", "1")
+    for body in (
+        b'{"input": "Hi", "previous_response_id": "resp_0"}',
+        b'{"input": [{"role": "user", "content": "Hi"}], "n": 2}',
+    ):
+        status, headers, _ = asked(gateway, "POST", "/v1/responses", body, content_type="application/json")
+        assert (status, headers["x-memci-view"], provider.seen[-1].body) == (200, "passed", body)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_unknown_fields_and_betas_stay_when_the_list_is_rewritten(provider, gateway, form):
+    """The rest of the body comes as the client sent it, and so do its headers."""
+    with Talk(form, gateway, **{"anthropic-beta": "context-1m"}) as talk:
+        filled(talk)
+        where = {"openai_chat": "chat.completions", "openai_responses": "responses", "anthropic": "messages"}
+        create = attrgetter(where[form])(talk.client).create
+        listed = "input" if form == "openai_responses" else "messages"
+        more = {"max_tokens": 100} if form == "anthropic" else {}
+        asked_ = {listed: [*talk.items, {"role": "user", "content": "Hi"}], "model": "gpt-4o"}
+        create(**asked_, **more, extra_body={"brand_new": {"a": [1.5, None, "ü"]}, "temperature": 0.125})
+
+    seen = provider.seen[-1]
+    assert seen.tools == ["recall_page", "search_memory"]
+    assert (seen.json["brand_new"], seen.json["temperature"]) == ({"a": [1.5, None, "ü"]}, 0.125)
+    assert seen.headers["anthropic-beta"] == "context-1m"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("long", [False, True])
+def test_errors_of_the_provider_come_as_they_came(provider, gateway, form, long):
+    """Status, body and headers: the SDK raises what it would raise without the gateway."""
+    body = {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}}
+    provider.script = lambda seen: JSONResponse(body, 429, {"retry-after": "7"})
+    library = anthropic if form == "anthropic" else openai
+    with Talk(form, gateway, stream=True) as talk, pytest.raises(library.RateLimitError) as caught:
+        if long:
+            filled(talk)
+        talk.say("Hi")
+    assert caught.value.response.headers["retry-after"] == "7"
+    assert json.loads(caught.value.response.content) == body
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_errors_of_the_gateway_have_the_form_of_the_format(provider, store, form):
+    """A provider that is not there, a body that is too large, a window that is not known."""
+    library = anthropic if form == "anthropic" else openai
+    with (
+        Served(app(store, upstream="http://127.0.0.1:1", window=6_000, max_body=20_000)) as url,
+        Talk(form, url) as talk,
+    ):
+        with pytest.raises(library.InternalServerError, match="can't be reached"):
+            talk.say("Hi")
+        with pytest.raises(library.APIStatusError, match="larger than 20,000") as caught:
+            talk.say("x" * 20_000)
+        assert caught.value.status_code == 413
+    with Served(app(store, upstream=provider.url)) as url:
+        with Talk(form, url, model="mystery") as talk, pytest.raises(library.BadRequestError, match="--window"):
+            talk.say("Hi")
+        with Talk(form, url, model="gpt-4o") as talk:
+            assert talk.say("Hi") == "Hello!"
+
+
+def test_what_makes_no_sense_is_said_at_the_start(store):
+    """An upstream that is none, a format that is none."""
+    for wrong in ({"upstream": "api.openai.com"}, {"upstream": "http://localhost", "formats": ["gemini"]}):
+        with pytest.raises(InvalidSetting):
+            app(store, **wrong)
+
+
+def test_a_broken_answer_is_broken_for_the_client(provider, gateway):
+    """What is no JSON or no event comes as it came."""
+    provider.script = lambda seen: Response("<html>", media_type="text/html")
+    raw = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}).encode()
+    assert asked(gateway, "POST", "/v1/chat/completions", raw)[2] == b"<html>"
+    long = [{"role": "user", "content": f"Question {n}. " + "words " * 300} for n in range(30)]
+    raw = json.dumps({"model": "gpt-4o", "messages": long}).encode()
+    assert asked(gateway, "POST", "/v1/chat/completions", raw)[2] == b"<html>"

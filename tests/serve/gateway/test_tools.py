@@ -1,0 +1,100 @@
+"""memci's tools: called by the model, answered inside, and never seen by the client."""
+
+import json
+
+import pytest
+
+from memci import Context
+from memci.serve.answer import MOST_ROUNDS
+from memci.serve.gateway import app
+
+from .kit import FORMATS, Talk, filled
+from .upstream import Said, Served
+
+RECALL = ("m1", "recall_page", {"index": 3})
+READ = ("c1", "read", {"path": "a"})
+each = pytest.mark.parametrize(("form", "stream"), [(form, stream) for form in FORMATS for stream in (False, True)])
+
+
+@each
+def test_a_recall_is_answered_inside(provider, gateway, store, form, stream):
+    """The client gets one answer: both texts, what both requests cost, no call; later requests extend the earlier."""
+
+    def script(seen):
+        if seen.results:
+            return Said("Question 2 was asked." if "Question 2." in seen.results[-1] else "Not found.")
+        return (
+            Said("Let me look. ", (RECALL,), "I must look.") if "What was" in seen.text else Said("Noted.", (), "Hm.")
+        )
+
+    with Talk(form, gateway, stream=stream) as talk:
+        filled(talk)
+        provider.script = script
+        before = len(provider.seen)
+        assert talk.say("What was my third question?") == "Let me look. Question 2 was asked."
+        assert talk.calls == []
+        asked, again = provider.seen[before:]
+        assert talk.usage[0] == sum(len(each.body) // 4 for each in (asked, again))
+        assert talk.say("Thanks.") == "Noted."
+
+    later = provider.seen[-1]
+    assert asked.items == again.items[: len(asked.items)]
+    assert again.items == later.items[: len(again.items)]
+    assert "Let me look" not in json.dumps(later.items[len(again.items) :])
+    roles = ["assistant", "user", "assistant", "tool", "assistant", "user"]
+    (info,) = Context.list(store)
+    with Context.view(store, info.id) as context:
+        assert [each["role"] for each in context.messages()][-6:] == roles
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("order", "stream"), [((RECALL, READ), True), ((READ, RECALL), True), ((READ, RECALL), False)])
+def test_calls_of_both_in_one_message(provider, store, form, stream, order):
+    """The client sees its own call only; the model gets both results together, also after a restart of the gateway."""
+    with Served(app(store, upstream=provider.url, window=6_000)) as url:
+        talk = Talk(form, url, stream=stream)
+        filled(talk)
+        provider.script = lambda seen: Said("Both: ", order, "Two.") if "Read the" in seen.text else Said("Done.")
+        assert talk.say("Read the file, and what was my third question?") == "Both: "
+        assert [name for _, name in talk.calls] == ["read"]
+        provider.split = 7
+    with Served(app(store, upstream=provider.url, window=6_000)) as url:
+        talk.moved(url)
+        assert talk.give("c1", "the file") == "Done."
+        results = provider.seen[-1].results
+        assert len(results) == 2 and any("Question 2." in text for text in results) and "the file" in results
+        assert talk.say("Go on.") == "Done."
+        talk.client.close()
+    names = json.dumps(provider.seen[-1].items)
+    assert names.count('"recall_page"') == 1 and names.count('"read"') == 1
+    assert len(Context.list(store)) == 1
+
+
+@pytest.mark.parametrize(("form", "stream"), [(FORMATS[0], True), (FORMATS[1], False), (FORMATS[2], True)])
+def test_the_model_may_not_recall_for_ever(provider, gateway, form, stream):
+    """After seven rounds the model must answer; if it calls again, the client sees what it said."""
+    with Talk(form, gateway, stream=stream) as talk:
+        filled(talk)
+        provider.script = lambda seen: Said(".", ((f"m{len(provider.seen)}", "recall_page", {"index": 3}),))
+        before = len(provider.seen)
+        assert talk.say("What was my third question?") == "." * MOST_ROUNDS
+        assert talk.calls == []
+        rounds = provider.seen[before:]
+        assert len(rounds) == MOST_ROUNDS
+        assert ["tool_choice" in each.json for each in rounds] == [False] * (MOST_ROUNDS - 1) + [True]
+        provider.script = lambda seen: Said("Fine.")
+        assert talk.say("Enough.") == "Fine."
+
+
+def test_a_client_with_a_tool_of_the_same_name_keeps_it(provider, gateway):
+    """Its calls are its own; memci adds neither tools nor notice then."""
+    with Talk("openai_chat", gateway) as talk:
+        own = {"type": "function", "function": {"name": "recall_page", "parameters": {"type": "object"}}}
+        talk.tools = [own]
+        filled(talk)
+        provider.script = lambda seen: Said("", (RECALL,)) if not seen.results else Said("Done.")
+        talk.say("What was it?")
+        assert talk.calls == [("m1", "recall_page")]
+        assert talk.give("m1", "nothing") == "Done."
+    assert provider.seen[-1].tools == ["recall_page"]
+    assert "Earlier parts" not in provider.seen[-1].items[0]["content"]

@@ -24,17 +24,16 @@ from typer import Argument, Option
 from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, MemciError
 from ..memory.tiered_memory import TieredMemory
-from ..storage import FilesystemStorage
-from ..storage.filesystem.erase import JOURNAL
+from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import holder, living
 from ..storage.protocol import CheckedStorage, Ticket
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
-from ..storage.witness import WAY_OUT, WITNESS, forget_all
+from ..storage.witness import WAY_OUT
 from .app import Json, Str, command
 from .output import terminal
-from .stores import existing, is_folder, open_store, witnessed
+from .stores import database, existing, is_folder, open_store, witnessed
 from .tables import cell
 
 _MIB: Final = 2**20
@@ -125,7 +124,7 @@ def _store(path: str) -> Iterator[Finding]:
 
 def _accepted(path: str) -> Finding:
     """Take the store at *path* as it is, if it has lost anything, and return what was done."""
-    place = existing(path, filled=False)
+    existing(path, filled=False)
     try:
         with open_store(path) as storage:
             lost = storage.damage() if isinstance(storage, CheckedStorage) else []
@@ -133,11 +132,7 @@ def _accepted(path: str) -> Finding:
         lost = [str(error)]
     if not lost:
         return Finding("accepted", "ok", "nothing: no commit is lost")
-    kept = None
-    if is_folder(path):
-        forget_all(str(place / WITNESS))
-    else:
-        kept = accept_loss(path)
+    kept = accept_loss(database(path))
     reason = lost[0].removesuffix(f": {WAY_OUT}")
     advice = f"its log is kept as {kept}: remove that when you need it no more" if kept else ""
     return Finding("accepted", "warning", f"the store as it is, although {reason}", advice)
@@ -218,15 +213,17 @@ def _beside(path: str, size: int) -> Iterator[Finding]:
 
 
 def _folder(place: Path) -> Iterator[Finding]:
-    """Yield how a folder of plain files is."""
+    """Yield how a folder is."""
     files = [each for each in place.rglob("*") if each.is_file()]
     yield Finding("folder", "ok", f"{_size(sum(each.stat().st_size for each in files))} in {len(files):,} files")
-    if not (place / "memci.json").is_file():
-        yield Finding("schema", "problem", "it has no memci.json, so it is not a store", "name a store in it")
+    if not (place / MARK).is_file():
+        yield Finding("schema", "problem", f"it has no {MARK}, so it is not a store", "name a store in it")
         return
-    if (place / JOURNAL).exists():
-        advice = "the next opening for writing finishes it"
-        yield Finding("erasure", "warning", "it was cut short, or is going on", advice)
+    if (place / DATABASE).is_file():
+        yield from _file(str(place / DATABASE))
+    else:
+        advice = "it is migrated when a program next opens it for writing; if it was, put the file back from a backup"
+        yield Finding("schema", "warning", f"there is no {DATABASE}: it is of an earlier memci", advice)
     left = [each for each in files if each.name.startswith(".") and each.name.endswith(".tmp")]
     if left:
         advice = "a write was cut short, or is going on; memci erase STORE --scrub removes what is left"
@@ -247,9 +244,6 @@ def _contents(path: str) -> Iterator[Finding]:
                 yield Finding("lock", "ok", f"of {context!r:.60}: held by {holder(first)}{waiting}")
             yield Finding("locks", "ok", f"{len(queues):,} held now")
             records = storage.contexts()
-            lost = storage.damage() if isinstance(storage, FilesystemStorage) else []  # a file was checked when opened
-            if lost:
-                raise CorruptRecord("", 0, f"{lost[0]}: {WAY_OUT}")
             aside = 0
             for each in records:
                 with closing(TieredMemory(storage, owner=each.owner, read_only=True)) as memory:

@@ -1,4 +1,4 @@
-"""Stores, as the commands open them: a file is SQLite's, a folder is one of plain files.
+"""Stores, as the commands open them: a file is SQLite's, a folder has plain copies of the messages beside one.
 
     with open_store(path) as storage:               read only; an error if there is no store, instead of a new one
     with open_store(path, write=True) as storage:   one that exists, to be changed
@@ -16,9 +16,10 @@ from pathlib import Path
 from ..errors import InvalidSetting
 from ..settings import settings
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
+from ..storage.filesystem.store import DATABASE
 from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
-from ..storage.witness import WITNESS, Witness
+from ..storage.witness import Witness
 from ..window.state import WindowState
 
 NAMED = 5
@@ -49,13 +50,18 @@ def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterato
 
 
 def is_folder(path: str) -> bool:
-    """Return whether the store at *path* is, or would become, a folder of plain files."""
+    """Return whether the store at *path* is, or would become, a folder."""
     return Path(path).is_dir() or path.endswith(("/", os.sep))
+
+
+def database(path: str) -> str:
+    """Return the SQLite file of the store at *path*: itself, or the one in the folder."""
+    return str(Path(path, DATABASE)) if is_folder(path) else path
 
 
 def witnessed(path: str) -> int | None:
     """Return how many contexts the witness of the store at *path* knows of, None if there is no witness."""
-    witness = Witness(f"{path}/{WITNESS}" if is_folder(path) else witness_path(path), read_only=True)
+    witness = Witness(witness_path(database(path)), read_only=True)
     try:
         return len(witness.slots()) if witness.is_there else None
     finally:

@@ -2,7 +2,7 @@
 
     EphemeralStorage()              in RAM, gone with the process
     SQLiteStorage("agent.db")       one file, on disk when a call returns
-    FilesystemStorage("agent/")     plain files, to be read with an editor, grep and git; POSIX only
+    FilesystemStorage("agent/")     the same in a folder, with plain copies for an editor, grep and git; POSIX only
 
 This package knows nothing of tokens, windows or models.
 """

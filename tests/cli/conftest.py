@@ -63,7 +63,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def folder(store, tmp_path):
-    """The same store as a folder of plain files."""
+    """The same store as a folder."""
     path = tmp_path / "agent"
     with closing(SQLiteStorage(store)) as source, closing(FilesystemStorage(path)) as target:
         for each in ("alice", "bob"):

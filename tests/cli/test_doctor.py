@@ -10,7 +10,6 @@ import pytest
 
 from memci import SQLiteStorage
 from memci.cli import doctor
-from memci.storage.filesystem.erase import JOURNAL
 from memci.storage.locks import hold
 from memci.testing.storage.rows import append
 
@@ -147,12 +146,12 @@ def test_doctor_when_something_is_left_over(run, store, folder):
     """What an interrupted write left is a warning, with what removes it."""
     Path(f"{store}-journal").write_bytes(b"half")
     (folder / ".memci.json.tmp").write_bytes(b"half")
-    (folder / JOURNAL).write_bytes(b"half")
+    (folder / "store.db-wal.damaged").write_bytes(b"half")
 
     beside, inside = list(doctor._beside(str(store), 0)), list(doctor._folder(folder))
 
     assert any(each.name == "rollback journal" and each.state == "warning" for each in beside)
-    assert any(each.name == "erasure" and each.state == "warning" for each in inside)
+    assert any(each.name == "damaged log" and each.state == "warning" for each in inside)
     assert any(each.name == "leftovers" and each.state == "warning" for each in inside)
 
 
@@ -165,7 +164,7 @@ def test_doctor_when_the_disk_is_nearly_full():
 
 
 def test_doctor_when_a_file_system_is_a_network():
-    """A file on a network is a problem, a folder of plain files a warning."""
+    """A file on a network is a problem, a folder a warning."""
     file, plain = doctor._file_system("nfs4", folder=False), doctor._file_system("nfs4", folder=True)
 
     assert (file.state, plain.state) == ("problem", "warning")

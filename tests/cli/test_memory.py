@@ -243,7 +243,7 @@ def test_search_when_days_are_given(told, store):
 
 
 def test_search_when_the_store_is_a_folder(run, told, untold, tmp_path):
-    """A folder of plain files is searched like a file, and pages that wait are found before it is consolidated."""
+    """A folder is searched like a file, and pages that wait are found before it is consolidated."""
     path = tmp_path / "agents"
     with closing(SQLiteStorage(untold)) as source, closing(FilesystemStorage(path)) as target:
         imported(target, exported(source, "alice"))

@@ -9,12 +9,8 @@ import pytest
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.errors import CorruptRecord, InvalidSetting
 from memci.formats.usage import CallsCost, reported
-from memci.history.export import exported
 from memci.history.export_format import line_of
 from memci.history.import_ import imported
-from memci.storage import FilesystemStorage
-from memci.storage.filesystem.context_file import folder_name
-from memci.storage.filesystem.rows import line
 
 from .kit import OWN_TOOL, again, opened, turn
 
@@ -145,36 +141,6 @@ def test_sqlite_keeps_each_list_of_tools_once_and_shows_damage(tmp_path):
         with pytest.raises(CorruptRecord, match="call of the model"):
             context.calls()
         assert any("call of the model" in problem for problem in context.verify())
-
-
-def test_folder_of_an_earlier_memci_is_read(tmp_path):
-    """A context.jsonl that knows no calls is one without; the first call is added to it."""
-    storage = FilesystemStorage(tmp_path / "agent")
-    opened(storage).append_turn(*turn(0))
-    name = folder_name("alice")
-    path = tmp_path / "agent" / "contexts" / name / "context.jsonl"
-    first, *rest = path.read_bytes().split(b"\n")
-    fields = json.loads(first)
-    del fields["sum"], fields["files"]["calls"], fields["files"]["tools"]
-    path.write_bytes(b"\n".join([line(name, {**fields, "schema": 1}), *rest]))
-
-    context = again(storage)
-    context.append_turn(*turn(1), usage=USAGE)
-
-    assert len(again(storage).calls()) == 1
-    storage.close()
-
-
-def test_folder_with_a_missing_list_of_tools_says_so(tmp_path):
-    """A list that calls name is never shown as none."""
-    storage = FilesystemStorage(tmp_path / "agent")
-    talked(storage)
-    [tools] = (tmp_path / "agent").rglob("tools/*.jsonl")
-    assert len(list(exported(storage, "alice"))) > 9
-    tools.unlink()
-    with pytest.raises(CorruptRecord, match="tools"):
-        list(storage.calls("alice"))
-    storage.close()
 
 
 def test_largest_usage_that_is_taken_can_be_exported():

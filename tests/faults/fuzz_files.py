@@ -94,8 +94,8 @@ def damaged(
                 return None
         finally:
             storage.close()
-        if not said and store.startswith("sqlite") and _unsound(folder / "agent.db"):
-            outcomes["sqlite: found by integrity_check"] += 1
+        if not said and _unsound(folder / ("agent/store.db" if store.startswith("files") else "agent.db")):
+            outcomes[f"{store}: found by integrity_check"] += 1
             return None
         name = said[0] if said else next(iter(changed))
         return f"{store}, {damage}: {name} was {expected[name]!r:.300} and is {changed[name]!r:.300}, in silence"

@@ -346,42 +346,34 @@ MUTANTS: tuple[Mutant, ...] = (
         "old",
         "tests/context/test_context_erase.py",
     ),
-    # -- plain files
+    # -- a folder
     Mutant(
-        "a file is synced before it has its name",
-        "memci/storage/filesystem/files.py",
-        "                    self._sync(file, path)\n",
-        "                    pass\n",
-        "power",
-    ),
-    Mutant(
-        "a name lasts when a commit returns",
-        "memci/storage/filesystem/write.py",
-        "    if full:\n        make_final(files.sync, place, op_id)\n    return None",
-        "    return None",
-        "power",
-    ),
-    Mutant(
-        "a new context lasts when its first commit returns",
-        "memci/storage/filesystem/write.py",
-        '        make_final(files.make_last, f"{CONTEXTS}/{kept.folder}", op_id)\n\n\ndef _spilled',
-        "        pass\n\n\ndef _spilled",
-        "power",
-    ),
-    Mutant(
-        "who commits first syncs the folders above",
-        "memci/storage/filesystem/files.py",
-        "        if path in self._lasting:",
-        "        if True:",
-        "double",
-    ),
-    Mutant(
-        "an erasure is decided before it is done",
+        "a folder that is made lasts",
         "memci/storage/filesystem/store.py",
-        "                    self._files.write(JOURNAL, dumps(staged))\n"
-        '                    make_final(self._files.sync, "", None)\n',
+        '        Files(os.path.dirname(path)).sync("")  # noqa: PTH120\n',
         "",
-        "syscalls",
+        "power",
+    ),
+    Mutant(
+        "a folder of an earlier memci goes when its contexts are stored",
+        "memci/storage/filesystem/store.py",
+        "            if transition.record.id not in there:\n                super()._applied(connection, transition)\n",
+        "",
+        "tests/storage/filesystem/test_version_2.py",
+    ),
+    Mutant(
+        "a copy that is not whole is made again",
+        "memci/storage/filesystem/copies.py",
+        "                if _end(file) != first:\n                    return False\n",
+        "",
+        "tests/storage/filesystem/test_copies.py",
+    ),
+    Mutant(
+        "an erasure removes the copies",
+        "memci/storage/filesystem/store.py",
+        "            self._copies.remove([*erasure.contexts, *holders])\n",
+        "            pass\n",
+        "tests/storage/filesystem/test_copies.py",
     ),
     # -- what the window shows
     Mutant(

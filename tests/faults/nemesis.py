@@ -67,7 +67,7 @@ def truncate(folder: Path) -> Storage:
 
 
 def files(folder: Path) -> Storage:
-    """Open one that is a folder of plain files."""
+    """Open one that is a folder."""
     return FilesystemStorage(folder / "shared", busy_timeout_seconds=WAIT_SECONDS)
 
 

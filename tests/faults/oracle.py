@@ -34,20 +34,10 @@ def seen(store: Storage, model: Model) -> Found:
     return found._replace(wrong=tuple(wrong))
 
 
-def illegal(found: Found, model: Model, low: int, high: int, *, apart: bool = False) -> list[str]:
-    """Return what is wrong with what was *found*, if the states *low* to *high* of the model are legal.
-
-    *apart*: whether each context may be in another one of them.
-    """
+def illegal(found: Found, model: Model, low: int, high: int) -> list[str]:
+    """Return what is wrong with what was *found*, if the states *low* to *high* of the model are legal."""
     if found.wrong:
         return list(found.wrong)
-    if apart:
-        revisions = [dict(each.key) for each in model.states[low : high + 1]]
-        return [
-            f"{name}: revision {revision} is none of those that are legal"
-            for name, revision in found.key
-            if revision not in {each.get(name) for each in revisions}
-        ]
     at = model.place(found.key)
     if at is None:
         return [f"no state of the scenario is {found.key}"]
@@ -58,9 +48,7 @@ def illegal(found: Found, model: Model, low: int, high: int, *, apart: bool = Fa
     return [f"state {at} is there, the last change that was begun leaves {high}"] if at > high else []
 
 
-def examine(
-    make: Make, folder: Path, model: Model, low: int, high: int, step: Step | None, *, apart: bool = False
-) -> Iterator[str]:
+def examine(make: Make, folder: Path, model: Model, low: int, high: int, step: Step | None) -> Iterator[str]:
     """Open the store in *folder* and yield a sentence for each promise that it breaks.
 
     The store changes: the *step* that was under way is repeated, and the contexts go on.
@@ -68,7 +56,7 @@ def examine(
     try:
         with closing(make(folder)) as store:
             found = seen(store, model)
-            wrong = illegal(found, model, low, high, apart=apart)
+            wrong = illegal(found, model, low, high)
             yield from wrong
             if wrong:
                 return

@@ -187,7 +187,7 @@ class Recorded:
         if thorough:
             self._empty()
             put(image, self._folder)
-            sentences = examine(self.store.make, self._folder, self._model, low, high, step, apart=self.store.apart)
+            sentences = examine(self.store.make, self._folder, self._model, low, high, step)
             return list(sentences)
         # Two cuts often leave the same bytes: what is found in them is the same.
         key = hash(tuple(image.items()))
@@ -196,7 +196,7 @@ class Recorded:
             found = self._open(image)
             if len(self._found) < _REMEMBERED:
                 self._found[key] = found
-        return illegal(found, self._model, low, high, apart=self.store.apart)
+        return illegal(found, self._model, low, high)
 
     def _open(self, image: Image) -> Found:
         self._empty()

@@ -30,8 +30,6 @@ class Store(NamedTuple):
     """opens the one store in a folder, which may be empty"""
     full: bool = True
     """whether what it acknowledged survives a power cut; else a power cut may take the newest"""
-    apart: bool = False
-    """whether a power cut may take more of one context than of another"""
     folders_told: bool = True
     """whether it looks at what comes of syncing a folder; SQLite does not"""
 
@@ -39,11 +37,11 @@ class Store(NamedTuple):
 STORES: dict[str, Store] = {
     "sqlite": Store(lambda folder: SQLiteStorage(folder / "agent.db"), folders_told=False),
     "truncate": Store(lambda folder: SQLiteStorage(folder / "agent.db", journal="truncate"), folders_told=False),
-    "files": Store(lambda folder: FilesystemStorage(folder / "agent")),
+    "files": Store(lambda folder: FilesystemStorage(folder / "agent"), folders_told=False),
 }
 FAST: dict[str, Store] = {
     "sqlite_fast": Store(lambda folder: SQLiteStorage(folder / "agent.db", durability="fast"), full=False),
-    "files_fast": Store(lambda folder: FilesystemStorage(folder / "agent", durability="fast"), full=False, apart=True),
+    "files_fast": Store(lambda folder: FilesystemStorage(folder / "agent", durability="fast"), full=False),
 }
 
 MAIN = "alice"

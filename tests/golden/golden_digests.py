@@ -199,7 +199,8 @@ class Replay:
         if self.case.store == "sqlite":
             found["rows"] = rows_of(self.folder / "agent.db")
         if self.case.store == "files":
-            found["files"] = files_of(self.folder / "agent")
+            found["rows"] = rows_of(self.folder / "agent" / "store.db")
+            found["copies"] = copies_of(self.folder / "agent" / "contexts")
         return found
 
 
@@ -251,10 +252,6 @@ def plain(table: str, row: dict) -> list:
     ]
 
 
-def files_of(folder: Path) -> dict[str, str]:
-    """Return a digest of the files of a folder, by what they are called."""
-    found: dict[str, list] = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and "lock" not in path.name and not path.name.startswith(("memory", "audit")):
-            found.setdefault(path.name, []).append([str(path.relative_to(folder)), path.read_bytes().hex()])
-    return {name: digest(parts) for name, parts in found.items()}
+def copies_of(folder: Path) -> dict[str, str]:
+    """Return a digest of each plain copy in a folder, by its name."""
+    return {path.name: digest(path.read_text()) for path in sorted(folder.iterdir())}

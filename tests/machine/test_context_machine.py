@@ -107,7 +107,7 @@ class SQLiteMachine(DiskMachine):
 
 
 class FilesystemMachine(DiskMachine):
-    """The machine on plain files."""
+    """The machine on a folder."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Contexts as plain files, to be read with an editor, grep and git; POSIX only.
+"""Contexts in a folder: a SQLite file, and beside it a plain copy of the messages for people and their tools.
 
-This package knows nothing of windows, tokens or models.
+This package knows nothing of other stores but SQLite's.
 """

@@ -1,77 +1,58 @@
-"""Contexts in a folder of plain files, to be read with an editor, grep and git.
+"""Contexts in a folder: safe in a SQLite file, and readable in plain files.
 
     folder/
-      memci.json                        what this folder is
-      contexts/0f3a…/                   one per context, named by a digest of its id
-        context.jsonl                   its record, the pages in the window, its newest messages
-        messages/000000000812-p42.jsonl   a message per line: those from seq 812 on that were said on page #42
-        pages/ views/ editions/ ops/ calls/ tools/    what else is known of it
-      audit.jsonl                       what was erased, imported, exported, if anything was
-      witness                           how far each context has come
-      queues/0f3a….json                 who holds the lock of a context, and who waits for it
-      locks/                            empty files
+      memci.json              what this folder is
+      store.db                all contexts, as `SQLiteStorage` keeps them; store.db-wal and -witness belong to it
+      contexts/0f3a….jsonl    a copy of one context's messages, a line each; named by a digest of its id
+      memory.db               what memories derive from the contexts
+      audit.jsonl             what was erased, imported, exported, if anything was
 
-A commit is one rename, of `context.jsonl` (see `filesystem_context`); each file checks what it holds line by line.
+    commit   BEGIN ── rows ── the copy is appended to ── COMMIT        a copy that was left otherwise is made again
+    erase    BEGIN ── rows ── the copies are removed, synced ── COMMIT ── the copies that stay are made again
 
-    durability "full"    on disk when commit() returns
-               "fast"    one sync less: a power cut may take the newest transitions of a context, never the middle
-
-One handle may be used by many threads, and a folder by many handles and processes; a handle does not survive fork() or
-pickling. It needs a POSIX system. The folder is for reading: an edited line no longer matches its check sum. This
-module knows nothing of what a message says.
+What is read comes from store.db alone. A copy is for people and their tools: a change of it changes no context. It
+needs a POSIX system. This module knows nothing of what a message says.
 """
 
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import Final, NoReturn, TypeVar
+from contextlib import nullcontext, suppress
+from typing import Final
+
+import apsw
+import orjson
 
 from ...errors import (
     CorruptRecord,
     InvalidSetting,
     SchemaTooNew,
     StorageError,
-    StorageFull,
     StorageReadOnly,
     StorageUnavailable,
 )
 from ..audit import AuditLog
-from ..protocol import (
-    CACHE_BYTES,
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    EntryRow,
-    ErasedRows,
-    Erasure,
-    OpRow,
-    PageRow,
-    PageState,
-    Sidecar,
-    Ticket,
-    Transition,
-)
-from ..validation import Durability, check, check_opening, check_text, checked_bytes, with_ticket
-from ..witness import WITNESS, Slot, Witness, key_of
-from .context_file import SCHEMA_VERSION, ContextFile, folder_name, is_folder_name
-from .erase import JOURNAL, Staged, Staging, dumps, finish, involved, loads, scrub
-from .files import Files, meaning
-from .locks import STORE, Locks, locked_whole
-from .read import CONTEXTS, Reading, load, owners, revision
-from .write import commit, make_final
+from ..codec import ERASED
+from ..protocol import CACHE_BYTES, EntryRow, ErasedRows, Erasure, OpRow, Sidecar, Transition
+from ..sqlite.connection import network_file_system
+from ..sqlite.store import SQLiteStorage
+from ..sqlite.write import scrub
+from ..validation import Durability, check_opening
+from .copies import Copies
+from .files import Files, locked_whole, meaning
+from .version_2 import clear, moved
 
-_FIRST_LINE: Final = 4096
-QUEUES: Final = "queues"
 MARK: Final = "memci.json"
+DATABASE: Final = "store.db"
+_SCHEMA: Final = 3
+"""1 and 2: there was no store.db, and all was in plain files (`version_2`)"""
 _FORMAT: Final = "memci folder"
-_ABOUT: Final = "The memory of agents, kept by memci. Read it as you like; a line that is edited is no longer trusted."
-
-_T = TypeVar("_T")
+_ABOUT: Final = "The memory of agents, kept by memci in store.db. The files in contexts/ are copies of the messages."
 
 
-class FilesystemStorage:
-    """Keeps contexts in a folder.
+class FilesystemStorage(SQLiteStorage):
+    """Keeps contexts in a folder, with a plain copy of their messages.
 
     Args:
         folder: The folder; it is made if there is none. One that holds other things is refused.
@@ -91,284 +72,151 @@ class FilesystemStorage:
         cache_bytes: int = CACHE_BYTES,
         read_only: bool = False,
     ) -> None:
-        self._cache_bytes = checked_bytes("cache_bytes", cache_bytes)
-        self._path = os.path.abspath(folder)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
-        self._full = durability == "full"
-        self._read_only = read_only
-        self._files = _opened(self._path, durability, busy_timeout_seconds, read_only=read_only)
-        self._locks = Locks(self._files, busy_timeout_seconds)
-        self._witness = Witness(f"{self._path}/{WITNESS}", read_only=read_only)
-        self._release_sidecar: Callable[[], None] = lambda: None
-        self.audit_log = AuditLog(os.path.join(self._path, "audit.jsonl"), read_only=read_only)  # noqa: PTH118
-
-    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
-        """Return the record and the last compaction of *context*, or None if there is no such context."""
-        reading = self._reading(context)
-        return None if reading is None else (reading.kept.record, reading.compaction())
-
-    def revision(self, context: str) -> int:
-        """Return the revision of *context*, 0 if there is no such context: one line is read."""
-        check_text("id", context)
-        self._begin()
-        path = f"{CONTEXTS}/{folder_name(context)}/context.jsonl"
-        first, newline, _ = (self._files.read(path, _FIRST_LINE) or b"").partition(b"\n")
-        if newline:
-            return revision(first, context)
-        kept = load(self._files, folder_name(context), context)
-        return 0 if kept is None else kept.record.revision
-
-    def commit(self, transition: Transition) -> OpRow | None:
-        """Apply *transition* and return None, or return the row of its op if that is known. O(rows + window)."""
-        check(transition)
-        self._check_writable()
-        record = transition.record
-        names = [folder_name(record.id)]
-        if record.parent is not None and record.revision == 1:
-            names.insert(0, STORE)  # what it is forked from must not be erased meanwhile
-        while True:
-            hindered = self._begin()
-            if hindered is not None:
-                raise hindered
-            with self._locks.held(names):
-                if self._files.read(JOURNAL) is None:
-                    known = commit(self._files, transition, full=self._full)
-                    if known is None:
-                        self._note(record)
-                    return known
-
-    def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
-    ) -> Iterator[PageRow]:
-        """Yield pages by index, as the protocol says; one that changes meanwhile as it was, or as it is."""
-        reading = self._reading(context)
-        return iter(()) if reading is None else self._usable(reading.pages(max(first, 1), last, state))
-
-    def entries(
-        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
-    ) -> Iterator[EntryRow]:
-        """Yield entries in order, as the protocol says; those that are there at the call."""
-        reading = self._reading(context)
-        if reading is None:
-            return iter(())
-        head = reading.kept.record.head
-        rows = self._entries(reading, max(first, 0), head if end is None else min(end, head))
-        return self._usable(row for row in rows if containing is None or containing in row.body)
-
-    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
-        """Yield the compactions, newest first; those made at most at *head*, if it is given."""
-        reading = self._reading(context)
-        return iter(()) if reading is None else self._usable(reading.compactions(head))
-
-    def ops(self, context: str) -> Iterator[OpRow]:
-        """Yield the ops by their first seq. O(ops)."""
-        reading = self._reading(context)
-        return iter(()) if reading is None else self._usable(iter(reading.ops()))
-
-    def op(self, context: str, op_id: str) -> OpRow | None:
-        """Return one op. O(ops in its file), which are a 256th of all."""
-        reading = self._reading(context)
-        return None if reading is None else reading.op(op_id)
-
-    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
-        """Yield the calls of the model, oldest first. O(calls)."""
-        reading = self._reading(context)
-        return iter(()) if reading is None else self._usable(reading.calls(after))
-
-    def contexts(self) -> Sequence[ContextRecord]:
-        """Return the record of every context, by id. O(contexts)."""
-        self._begin()
-        found = [load(self._files, folder, None) for folder in self._files.names(CONTEXTS) if is_folder_name(folder)]
-        return sorted((kept.record for kept in found if kept is not None), key=lambda record: record.id)
+        check_opening(durability, busy_timeout_seconds)
+        path = os.path.abspath(folder)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
+        _make(path, read_only=read_only)
+        self._files = Files(path)
+        self._copies = Copies(self._files)
+        database = os.path.join(path, DATABASE)  # noqa: PTH118 -- as the caller wrote it
+        schema = _schema(self._files)
+        if schema < _SCHEMA and read_only:
+            raise _unmade(path, schema)
+        with locked_whole(path, busy_timeout_seconds) if schema < _SCHEMA else nullcontext():
+            schema = _schema(self._files)  # another process may have been first
+            _check_database(database, there=schema == _SCHEMA)
+            before = moved(path) if 0 < schema < _SCHEMA else []
+            super().__init__(
+                database,
+                durability=durability,
+                journal="truncate" if network_file_system(path) else None,
+                busy_timeout_seconds=busy_timeout_seconds,
+                cache_bytes=cache_bytes,
+                read_only=read_only,
+            )
+            self.audit_log = AuditLog(os.path.join(path, "audit.jsonl"), read_only=read_only)  # noqa: PTH118
+            try:
+                if schema < _SCHEMA:
+                    self._begin_folder(before)
+                if not read_only:
+                    clear(path)
+            except BaseException:
+                self.close()
+                raise
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names, and what was left unfinished. O(what changes, and contexts if any goes)."""
-        for transition in erasure.transitions:
-            check(transition)
-        self._check_writable()
-        self._begin()
-        with self._locks.held([STORE]):
-            self._finish()
-            folders = involved(self._files, erasure)
-            with self._locks.more(sorted(folders)):
-                staged, erased = Staging(self._files).run(erasure)
-                if staged:
-                    for context in erasure.contexts:
-                        self._witness.forget(context)
-                    self._files.write(JOURNAL, dumps(staged))
-                    make_final(self._files.sync, "", None)
-                    for transition in erasure.transitions:
-                        self._note(transition.record)
-                    try:
-                        finish(self._files, staged)
-                    except StorageFull:  # it is erased: the next one with room on the disk finishes it
-                        return erased._replace(scrubbed=False)
-                for context in erasure.contexts:
-                    self._files.remove(f"{QUEUES}/{folder_name(context)}.json")
-                scrub(self._files, folders)
-            if not folders:
-                self._scrub_all()
-        return erased
+        """Remove what *erasure* names, and its copies. O(rows and bytes of the contexts); without names: all copies."""
+        left = [each for each in self._holders(erasure) if each not in erasure.contexts]
+        gone = super().erase(erasure)
+        if not any(erasure):
+            left = [record.id for record in self.contexts()]
+        with suppress(StorageError):  # it is erased; a copy that is missing is made by the next commit
+            self._run("", 0, self._write, None, self._copied_again, left)
+        return gone
 
-    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
-        """Return the queue for the lock of *context*, or those of all: a file is read for each."""
-        if context is None:
-            return [each for name in self._files.names(QUEUES) for each in self._queue(f"{QUEUES}/{name}")]
-        check_text("id", context)
-        self._files.check()
-        return self._queue(f"{QUEUES}/{folder_name(context)}.json")
-
-    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
-        """Put *new* in the place of *old*, if that is there, or behind all others of its context. O(the queue)."""
-        changed = old or new
-        assert changed is not None, "one of the two is a ticket"
-        self._check_writable()
-        self._begin()
-        name = folder_name(changed.context)
-        path = f"{QUEUES}/{name}.json"
-        with self._locks.held([f"{name}-queue"]):  # not the one of commits: they must not delay who arrives
-            queue = self._queue(path)
-            changed_queue = with_ticket(queue, old, new)
-            if changed_queue is None:
-                return False
-            if changed_queue:
-                self._files.make_folder(QUEUES)
-                self._files.write(
-                    path, json.dumps([each._asdict() for each in changed_queue], indent=1).encode() + b"\n"
-                )
-            else:
-                self._files.remove(path)
-        return True
+    def close(self) -> None:
+        """Close the files."""
+        super().close()
+        self._files.close()
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return the file memory.db in the folder."""
-        self._files.check()
-        self._release_sidecar = release
-        path = os.path.join(self._path, "memory.db")  # noqa: PTH118
-        return Sidecar(path, read_only=self._read_only, cache_bytes=self._cache_bytes)
+        beside = os.path.join(self._files.path, "memory.db")  # noqa: PTH118
+        return super().sidecar(release)._replace(path=beside, shared=False)
 
-    def damage(self) -> list[str]:
-        """Return which contexts are behind their witness; what their files hold, reading them checks. O(contexts)."""
-        self._begin()
-        slots = self._witness.slots()
-        folders = {name[:16]: name for name in self._files.names(CONTEXTS)}
-        found: list[str] = []
-        for slot in slots:
-            kept = None
+    def _applied(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
+        made = super()._applied(connection, transition)
+        if transition.entries and not isinstance(made, OpRow):
+            context, first = transition.record.id, transition.entries[0].seq
+            spans = [(*span, page.index) for page in transition.pages for span in page.spans(transition.record.head)]
+            lines = _lines(transition.entries, spans, transition.record.open_page)
+            if not self._copies.append(context, first, lines):
+                self._copied_again(connection, [context])
+        return made
+
+    def _erased(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
+        holders = self._holders(erasure)
+        gone = super()._erased(connection, erasure)
+        if any(erasure):
+            self._copies.remove([*erasure.contexts, *holders])
+        return gone
+
+    def _holders(self, erasure: Erasure) -> list[str]:
+        """Return the contexts whose copies hold an entry that *erasure* names."""
+        found: dict[str, None] = {}
+        for named, row in erasure.entries:
+            context, (_, _, _, parent, base) = named, self._number(named)
+            while parent is not None and row.seq < base:
+                context, (_, _, _, parent, base) = parent, self._number(parent)
+            found[context] = None
+        return list(found)
+
+    def _copied_again(self, _connection: apsw.Connection, contexts: Sequence[str]) -> None:
+        """Make the copies of *contexts* again, within a transaction. O(their bytes)."""
+        for context in contexts:
+            self._copies.write(context, self._copy(context))
+
+    def _copy(self, context: str) -> Iterator[bytes]:
+        """Yield the lines of a copy; a message that can't be read is one that says so. O(messages)."""
+        _, head, _, parent, base = self._number(context)
+        first = {"context": context, "base": base} | ({} if parent is None else {"parent": parent})
+        yield orjson.dumps(first, option=orjson.OPT_APPEND_NEWLINE)
+        spans: list[tuple[int, int, int]] = []
+        with suppress(CorruptRecord):  # the messages from there on stand without their pages
+            spans += ((*span, page.index) for page in self.pages(context) for span in page.spans(head))
+        seq = base
+        while seq < head:
             try:
-                if slot.key.hex() in folders:
-                    kept = load(self._files, folders[slot.key.hex()], None)
-            except CorruptRecord:  # reading it says so
-                continue
-            name, revision = ("", 0) if kept is None else (kept.record.id, kept.record.revision)
-            if revision < slot.revision and slot in self._witness.slots():  # else it went on, or was erased, meanwhile
-                found.append(slot.sentence(name, revision))
-        return found
+                for row in self.entries(context, seq, head):
+                    yield from _lines([row], spans)
+                    seq = row.seq + 1
+            except CorruptRecord:
+                yield b'{"seq":%d,"damaged":true}\n' % seq
+                seq += 1
 
-    def close(self) -> None:
-        """Release the folder."""
-        self._release_sidecar()
-        self._witness.close()
-        self._files.close()
+    def _begin_folder(self, before: Sequence[Transition]) -> None:
+        """Make the folder a store of this schema, with the contexts that it had *before*. O(bytes)."""
+        if before:
+            self._run("", 0, self._write, None, self._moved, before)
+            self._run("", 0, scrub)  # which syncs them, with durability="fast" too: what they were read from goes
+        mark = {"format": _FORMAT, "schema": _SCHEMA, "about": _ABOUT}
+        self._files.write(MARK, json.dumps(mark, indent=2).encode() + b"\n")
+        self._files.sync("")
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a FilesystemStorage can't be pickled: open its folder again in the other process")
-
-    def _queue(self, path: str) -> list[Ticket]:
-        content = self._files.read(path)
-        try:
-            return [] if content is None else [Ticket(**each) for each in json.loads(content)]
-        except (ValueError, TypeError) as error:
-            raise CorruptRecord("", 0, f"{path!r} in {self._path!r} is no queue for a lock: remove it") from error
-
-    def _check_writable(self) -> None:
-        self._files.check()
-        if self._read_only:
-            raise StorageReadOnly(f"{self._path!r} was opened for reading only: open it without read_only to write")
-
-    def _begin(self) -> StorageError | None:
-        """Check that the folder is still the one that was opened, and finish an erasure that was cut short.
-
-        If that fails, return the error; reading then shows the state after the erasure.
-        """
-        files, hindered = self._files, None
-        files.check()
-        left = files.read(JOURNAL)
-        shown: Staged = {}
-        if left is not None:
-            shown = loads(left)
-            if not self._read_only:
-                try:
-                    with self._locks.held([STORE]):
-                        self._finish()
-                        shown = {}
-                except (StorageReadOnly, StorageFull) as error:
-                    hindered = error
-        if shown or files.shown:
-            files.shown = shown
-        return hindered
-
-    def _note(self, record: ContextRecord) -> None:
-        if self._full:
-            self._witness.make()
-            self._witness.note(Slot(key_of(record.id), record.revision))
-
-    def _finish(self) -> None:
-        left = self._files.read(JOURNAL)
-        if left is not None:
-            self._files.sync("")
-            staged = loads(left)
-            with self._locks.more(sorted({path.split("/")[1] for path in staged})):
-                finish(self._files, staged)
-
-    def _scrub_all(self) -> None:
-        self._files.remove_unfinished("")
-        names = {name.strip(".").removesuffix(".tmp") for name in self._files.names(CONTEXTS, hidden=True)}
-        for folder in sorted(filter(is_folder_name, names)):
-            with self._locks.more([folder]):
-                scrub(self._files, [folder])
-
-    def _reading(self, context: str) -> Reading | None:
-        check_text("id", context)
-        self._begin()
-        before, kept = self._witness.slot(context), self._load(context)
-        self._witness.check(context, before, 0 if kept is None else kept.record.revision)
-        if kept is not None and self._full and not self._read_only:
-            # The writer may have been killed before it synced what is read here: sync it now, once per handle.
-            with suppress(StorageReadOnly, StorageFull):
-                self._files.make_last(f"{CONTEXTS}/{kept.folder}")
-        return None if kept is None else Reading(self._files, kept)
-
-    def _load(self, context: str) -> ContextFile | None:
-        return load(self._files, folder_name(context), context)
-
-    def _usable(self, rows: Iterator[_T]) -> Iterator[_T]:
-        for row in rows:
-            self._files.check_open()
-            yield row
-        self._files.check_open()
-
-    def _entries(self, reading: Reading, first: int, end: int) -> Iterator[EntryRow]:
-        for kept, start, stop in owners(reading.kept, first, end, self._load):
-            source = reading if kept is reading.kept else Reading(self._files, kept)
-            for row in source.entries(start, stop):
-                yield reading.shown(row)
+    def _moved(self, connection: apsw.Connection, before: Sequence[Transition]) -> None:
+        there = {record.id for record in self.contexts()}  # of a move that was cut short behind its commit
+        for transition in before:
+            if transition.record.id not in there:
+                super()._applied(connection, transition)
+            self._copied_again(connection, [transition.record.id])
 
 
-def _opened(path: str, durability: str, busy_timeout_seconds: float, *, read_only: bool) -> Files:
-    """Return the files of the store at *path*, which is made if there is none and it is not *read_only*."""
-    check_opening(durability, busy_timeout_seconds)
-    _make(path, read_only=read_only)
-    files = Files(path)
+def _lines(rows: Sequence[EntryRow], spans: Sequence[tuple[int, int, int]], page: int | None = None) -> Iterator[bytes]:
+    """Yield the line of each of *rows*: its page is the one of *spans* (first, end, page) it is in, else *page*."""
+    ordered = sorted(spans)
+    for row in rows:
+        at = bisect_right(ordered, (row.seq, 2**62, 0)) - 1
+        found = ordered[at][2] if at >= 0 and row.seq < ordered[at][1] else page
+        fields = {"seq": row.seq, "page": found, "at": row.at, "erased": True if row.codec == ERASED else None}
+        front = orjson.dumps({name: value for name, value in fields.items() if value is not None})[:-1]
+        if row.codec == ERASED:
+            yield front + b"}\n"
+        elif _is_line(row.body):
+            yield front + b',"message":' + row.body + b"}\n"
+        else:
+            yield front + b',"bytes":"' + row.body.hex().encode() + b'"}\n'
+
+
+def _is_line(body: bytes) -> bool:
+    """Return whether *body* is JSON on one line."""
     try:
-        if not _known(files):
-            _take(files, busy_timeout_seconds, read_only=read_only)
-    except BaseException:
-        files.close()
-        raise
-    return files
+        orjson.loads(body)
+    except ValueError:
+        return False
+    return b"\n" not in body and b"\r" not in body
 
 
 def _make(path: str, *, read_only: bool) -> None:
+    """Make the folder *path* if there is none and it is not *read_only*."""
     there = os.path.lexists(path)  # before the next line: another process may make it just now
     if os.path.isdir(path):  # noqa: PTH112
         return
@@ -379,11 +227,7 @@ def _make(path: str, *, read_only: bool) -> None:
     try:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)  # noqa: PTH102
-        above = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)  # noqa: PTH120
-        try:
-            os.fsync(above)
-        finally:
-            os.close(above)
+        Files(os.path.dirname(path)).sync("")  # noqa: PTH120
     except ValueError as error:
         raise InvalidSetting("folder", f"{path!r} can't be the name of a folder: {error}") from error
     except FileNotFoundError as error:
@@ -392,37 +236,39 @@ def _make(path: str, *, read_only: bool) -> None:
         raise meaning(error, path) from error
 
 
-def _known(files: Files) -> bool:
-    """Return whether the folder is a store; False if it is empty."""
+def _schema(files: Files) -> int:
+    """Return the version of the store in a folder, 0 if it is empty."""
     content = files.read(MARK)
     if content is None:
-        others = [
-            each for each in files.names("", hidden=True) if each != f".{MARK}.tmp" and not each.startswith(".git")
-        ]
+        begun = (f".{MARK}.tmp", DATABASE, ".git")
+        others = [name for name in files.names("", hidden=True) if not name.startswith(begun)]
         if MARK in others:  # another process has just made the store
-            return _known(files)
+            return _schema(files)
         if others:
             raise StorageUnavailable(f"{files.path!r} holds {others[0]!r:.60} and no {MARK}: name an empty folder")
-        return False
+        return 0
     try:
         mark = json.loads(content)
         ours, schema = mark["format"] == _FORMAT, mark["schema"]
     except (ValueError, TypeError, KeyError, RecursionError):
         ours, schema = False, None
-    if not ours or not isinstance(schema, int):
+    if not ours or not isinstance(schema, int) or schema < 1:
         raise StorageUnavailable(f"{MARK} in {files.path!r} is damaged, or another program's: name another folder")
-    if schema > SCHEMA_VERSION:
-        raise SchemaTooNew(
-            f"a later memci wrote {files.path!r}: its schema is {schema}, this one knows {SCHEMA_VERSION}"
-        )
-    return True
+    if schema > _SCHEMA:
+        raise SchemaTooNew(f"a later memci wrote {files.path!r}: its schema is {schema}, this one knows {_SCHEMA}")
+    return schema
 
 
-def _take(files: Files, busy_timeout_seconds: float, *, read_only: bool) -> None:
-    if read_only:
-        raise StorageUnavailable(f"there is no store in {files.path!r}: check the path, or open it to write")
-    mark = {"format": _FORMAT, "schema": SCHEMA_VERSION, "about": _ABOUT}
-    with locked_whole(files.path, busy_timeout_seconds):
-        if not _known(files):
-            files.write(MARK, json.dumps(mark, indent=2).encode() + b"\n")
-            files.sync("")
+def _unmade(path: str, schema: int) -> StorageError:
+    """Return why a folder that is no store of this *schema* yet can't be opened for reading only."""
+    if schema:
+        return StorageReadOnly(f"{path!r} is of an earlier memci: open it once for writing, then read it")
+    return StorageUnavailable(f"there is no store in {path!r}: check the path, or open it to write")
+
+
+def _check_database(path: str, *, there: bool) -> None:
+    """Refuse what is no file of ours in the place of the database, or that nothing is where one was *there*."""
+    if os.path.islink(path) or (os.path.lexists(path) and not os.path.isfile(path)):  # noqa: PTH113, PTH114
+        raise StorageUnavailable(f"{path!r} is a link, or no file: it was not touched")
+    if there and not os.path.exists(path):  # noqa: PTH110
+        raise CorruptRecord("", 0, f"{path!r} is missing, which holds all contexts: put it back from a backup")

@@ -68,7 +68,6 @@ _CHECKPOINT_PAGES = 400
 
 _SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
 _SELECT_CONTEXTS = f"SELECT {CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id"
-_SELECT_REVISION = "SELECT revision FROM context WHERE id = ?"
 _SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
@@ -147,16 +146,14 @@ class SQLiteStorage:
 
     def revision(self, context: str) -> int:
         """Return the revision of *context*, 0 if there is no such context. Some microseconds."""
-        check_text("id", context)
-        found = self._run(context, 0, rows, _SELECT_REVISION, context)
-        return int(found[0][0]) if found else 0
+        return self._number(context)[2]
 
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* and return None, or return the row of its op if that is known. O(rows), and a sync."""
         check(transition)
         op_id = None if transition.op is None else transition.op.op_id
         records = (transition.record,)
-        known = self._run(transition.record.id, transition.head, self._write, op_id, apply, transition, records)
+        known = self._run(transition.record.id, transition.head, self._write, op_id, self._applied, transition, records)
         if self._log_pages >= _CHECKPOINT_PAGES:
             self._run("", 0, self._checkpoint)
         return known if isinstance(known, OpRow) else None
@@ -222,7 +219,7 @@ class SQLiteStorage:
         for transition in erasure.transitions:
             check(transition)
         records = [transition.record for transition in erasure.transitions]
-        gone = self._run("", 0, self._write, None, erase, erasure, records, erasure.contexts)
+        gone = self._run("", 0, self._write, None, self._erased, erasure, records, erasure.contexts)
         try:
             kept = os.path.exists(f"{log_path(self._path)}.damaged")  # noqa: PTH110
             return gone._replace(scrubbed=self._run("", 0, scrub) and not kept)
@@ -270,7 +267,15 @@ class SQLiteStorage:
                 raise storage_error(error, self._path) from error
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a SQLiteStorage can't be pickled: open its path again there")
+        raise TypeError(f"a {type(self).__name__} can't be pickled: open its path again there")
+
+    def _applied(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
+        """Apply *transition* within a transaction: return the number of its context, or the row of its known op."""
+        return apply(connection, transition)
+
+    def _erased(self, connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
+        """Erase within a transaction, and return how many rows are gone."""
+        return erase(connection, erasure)
 
     def _run(
         self,

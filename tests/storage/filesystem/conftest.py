@@ -1,4 +1,4 @@
-"""What the tests of plain files run on. It tests nothing."""
+"""What the tests of a folder run on. It tests nothing."""
 
 import os
 import tempfile
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from memci.storage import FilesystemStorage
-from memci.storage.filesystem import files as filesystem_files
 
 
 @pytest.fixture
@@ -18,20 +17,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def storage(path: Path) -> Iterator[FilesystemStorage]:
-    storage = FilesystemStorage(path, busy_timeout_seconds=0)
+    storage = FilesystemStorage(path, durability="fast", busy_timeout_seconds=0)
     yield storage
     storage.close()
-
-
-@pytest.fixture
-def spill_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memci.storage.filesystem.context_file.SPILL_BYTES", 0)
-
-
-@pytest.fixture
-def unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what is not about disks, and writes much."""
-    monkeypatch.setattr(filesystem_files, "sync", lambda file: None)
 
 
 @pytest.fixture

@@ -146,7 +146,12 @@ class Checks(Costs):
         if self.model.open is None or not (opens_page and messages[0]["role"] == "user"):
             self.closes.pop(self.model.turn, None)
         seq = len(self.model.texts)
+        gaps, cuts = self.context._parts.window.state.cache.gaps, self.seen["compaction"]
         receipt = self.context.append_turn(*sent, op_id=op_id, opens_page=opens_page, usage=usage, at=at)
+        gone = self.context._parts.window.state.cache.gaps - gaps
+        assert gone in {0, 1}, "a gap is counted once"
+        self.seen["cold caches"] += gone
+        self.seen["cuts in a cold cache"] += gone and self.seen["compaction"] > cuts
         late = self.model.late
         places = self.model.append(messages, opens_page=opens_page)
         self.seen["late results"] += self.model.late - late

@@ -15,6 +15,7 @@ from chat_model import Message, quotations, readable, text_of
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from memci import CachePricing
 from memci.errors import (
     BudgetExceeded,
     Diverged,
@@ -31,12 +32,19 @@ from tests.formats.test_every_provider import question, reply, results
 from tests.formats.test_every_provider import turns as any_turns
 
 PROMPTS = (None, "You are a travel agent.", "Answer in one word. 简短。")
+PRICES = (
+    CachePricing(minimum=0, lifetime=60),
+    CachePricing(read=0.5, write=1.0, granularity=128, lifetime=3_600),
+    CachePricing(read=0, minimum=4_096, lifetime=0),
+)
+"""of three providers: a short cache, a dear one, one that forgets at once and keeps no short prefix"""
 SETTINGS: dict[str, tuple[Any, ...]] = {
     "window": (1_000, 1_500, 3_000),
     "archive_share": (None, None, None, 1.0),
     "contents_tokens": (None, None, 90, 150, 300),
     "model": (None, "gpt-4o", "gpt-4"),
     "preset": (None, None, "economy", "verbatim", "original"),
+    "pricing": (None, None, *PRICES),
     "active_pages": (None, None, 2),
     "never_recalled": (None, None, 2),
     "stale": (None, None, 1),
@@ -44,7 +52,16 @@ SETTINGS: dict[str, tuple[Any, ...]] = {
     "system": PROMPTS,
 }
 AWAY = ("archived", "folded", "unloaded")
-CLOCKS = (None, "2031-01-01T00:00:00+00:00", "1999-12-31T23:59:59+00:00", "2020-06-01T12:00:00+14:00")
+CLOCKS = (
+    None,
+    "2031-01-01T00:00:00+00:00",
+    "2031-01-01T00:04:00+00:00",
+    "2031-01-01T00:30:00+00:00",
+    "2031-01-01T02:00:00+00:00",
+    "1999-12-31T23:59:59+00:00",
+    "2020-06-01T12:00:00+14:00",
+)
+"""steps within the life of a prompt cache, steps over it, and steps back"""
 OPS = ("op1", "op2", "op3")
 few_tools = chat.schemas(most=3)
 openings = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in SETTINGS.items()})
@@ -398,5 +415,7 @@ class ContextMachine(Lives):
             assert self.pins or self.tools, "without pins and tools, every one of these windows has room"
             self.open(self.unwritten)
             return
+        self.seen["changes of prices"] += "pricing" in options
+        self.seen["changes of the model"] += "model" in options
         self.settle(options)
         self.rendered = None

@@ -374,7 +374,7 @@ def test_peers_are_billed_beside_memci(conversation):
     for name in ("memci", "sliding window", "drop and forget, half"):
         each = played[name]
         assert (each["over"], each["stopped"]) == (0, False), name
-        assert each["verbatim"] + each["line"] + each["none"] == each["needed"] > 10
+        assert each["verbatim"] + each["line"] + each["listed"] + each["none"] == each["needed"] > 10
         assert each["costs"]["0.1/warm"] < each["costs"]["0.1/expires"]
         assert 0 < each["costs"]["0.1/warm"] < 1.25 * each["tokens"]
     assert played["memci"]["costs"]["0.1/expires"] < played["sliding window"]["costs"]["0.1/expires"]
@@ -402,7 +402,7 @@ def test_cells_compare_at_equal_evidence():
     compare = load("peers.compare")
 
     def figure(system, cost, verbatim, over=0.0):
-        places = {"verbatim": verbatim, "line": 0, "none": 1000 - verbatim, "needed": 1000}
+        places = {"verbatim": verbatim, "line": 0, "listed": 0, "none": 1000 - verbatim, "needed": 1000}
         zeros = dict.fromkeys(compare._MEANS, 0)
         where = {"conversation": "c", "window": 1, "phase": 0, "costs": {"0.1/warm": cost}}
         return {"system": system, **where, **zeros, **places, "over": over}

@@ -11,6 +11,7 @@ import argparse
 import importlib
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from .compare import cells, merged, verdicts
 from .data import NAMES, replay_of
 from .frameworks.plain import PEERS, Peer, Setting
 from .replay import PRICES, memci, play
+from .sight import PLACES
 
 _MODULES = ("langchain", "llamaindex", "openai_agents", "strands_agents", "pydantic", "microsoft")
 _PRESETS = ("economy", "balanced")
 _SLOW = ("AutoGen, tokens", "Agent Framework")
-"""peers that are played in one phase: they take hundreds of times as long as counting"""
+"""peers that are played at 8,000 tokens only, unless they are named: they take hundreds of times as long as counting"""
 _WINDOWS = (8_000, 32_000, 128_000)
 
 
@@ -42,7 +44,9 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                 phases = 1 if window == _WINDOWS[0] else options.phases
                 figures = []
                 for system, make in systems.items():
-                    for phase in range(1 if system.startswith(_SLOW) else phases):
+                    if system.startswith(_SLOW) and window != _WINDOWS[0] and not options.peers:
+                        continue
+                    for phase in range(phases):
                         rotated = replay.rotated(phase, phases)
                         played = play(rotated, make, budget=window, calls=options.calls, names=options.names)
                         figures.append({"system": system, "phase": phase, **played, "sizes": played["sizes"][::5]})
@@ -83,7 +87,7 @@ def show(figures: list[dict[str, Any]]) -> None:
     rows = []
     for each in sorted(found, key=lambda each: (each["conversation"], each["window"], each["costs"]["0.1/expires"])):
         costs = (each["costs"].get(f"{read}/{old}") for read in PRICES for old in ("warm", "expires"))
-        shares = (f"{each[place]:.3f}" for place in ("verbatim", "line", "none"))
+        shares = (f"{each[place]:.3f}" for place in PLACES)
         rows.append(
             (
                 each["system"],
@@ -98,19 +102,21 @@ def show(figures: list[dict[str, Any]]) -> None:
             )
         )
     columns = ("system", "data", "window", ".1 warm", ".1 expiring", ".5 warm", ".5 expiring", "own calls")
-    more = ("over %", "orphans %", "lost %", "verbatim", "line", "none", "tokens", "× floor")
+    more = ("over %", "orphans %", "lost %", *PLACES, "tokens", "× floor")
     table("what a model call costs", (*columns, *more), rows)
     for preset in _PRESETS:
-        for own in (True, False):
-            of = cells(figures, preset, own_calls=own)
+        for own, listed in product((True, False), (False, True)):
+            of = cells(figures, preset, own_calls=own, listed=listed)
             counts = verdicts(of)
             shares = ", ".join(f"{name} {counts[name]}" for name in ("ahead", "dearer", "less", "behind"))
-            CONSOLE.print(f"{preset}, {'with' if own else 'without'} own calls: {len(of)} cells: {shares}")
+            what = f"{'with' if own else 'without'} own calls, {'with' if listed else 'without'} what is listed"
+            CONSOLE.print(f"{preset}, {what}: {len(of)} cells: {shares}", highlight=False)
 
 
 def _systems(chosen: tuple[str, ...] | None) -> dict[str, Callable[[Setting], Peer]]:
     """Return what makes each system: memci with each preset and price, and the peers; a missing framework is named."""
     found = {f"memci {preset}, r {read:g}": memci(preset, read) for preset in _PRESETS for read in PRICES}  # type: ignore[arg-type]
+    found |= {f"memci {preset}, no clock": memci(preset, 0.1, clock=False) for preset in _PRESETS}  # type: ignore[arg-type]
     found |= PEERS
     for name in _MODULES:
         try:
@@ -126,7 +132,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=names, default=NAMES, help=",".join(NAMES))
     parser.add_argument("--windows", type=lambda text: tuple(map(int, text.split(","))), default=_WINDOWS)
     parser.add_argument("--peers", type=names, help="parts of their names (default: all)")
-    parser.add_argument("--phases", type=int, default=2, help="beginnings to take the mean of, above 8,000 tokens")
+    parser.add_argument("--phases", type=int, default=1, help="beginnings to take the mean of, above 8,000 tokens")
     parser.add_argument("--names", action="store_true", help="summaries whose half are identifiers; kept apart")
     parser.add_argument("--calls", type=int, help="how many calls each (default: all there are)")
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from .sight import PLACES
+
 OVER = 0.02
 """the share of calls over budget up to which a setting has cells"""
 EQUAL = 0.002
@@ -58,19 +60,23 @@ def _mean(of: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "phases": len(of),
         "costs": {terms: fmean(each["costs"][terms] for each in of) for terms in of[0]["costs"]},
         **{name: fmean(each[name] for each in of) for name in _MEANS},
-        **{place: sum(each[place] for each in of) / needed if needed else 0 for place in _PLACES},
+        **{place: sum(each[place] for each in of) / needed if needed else 0 for place in PLACES},
         "needed": needed,
     }
 
 
 _MEANS = ("own", "own_calls", "over", "orphans", "lost", "tokens", "median_over_floor", "mean_over_floor", "calls")
-_PLACES = ("verbatim", "line", "none")
 
 
-def cells(figures: Sequence[dict[str, Any]], preset: str, *, own_calls: bool = True) -> list[Cell]:
+def cells(
+    figures: Sequence[dict[str, Any]], preset: str, *, own_calls: bool = True, listed: bool = False
+) -> list[Cell]:
     """Return all cells of *preset*, each the mean over the phases that the peer was played in.
 
-    Without *own_calls*, what a peer's summaries cost is left out.
+    Args:
+        preset: Of memci.
+        own_calls: Whether what a peer's summaries cost counts.
+        listed: Whether a page that is listed on a line of its own, word for word or not, is evidence.
     """
     mine = {(each["system"], each["conversation"], each["window"], each["phase"]): each for each in figures}
     phases: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
@@ -85,7 +91,7 @@ def cells(figures: Sequence[dict[str, Any]], preset: str, *, own_calls: bool = T
             name = f"memci {preset}, r {terms.partition('/')[0]}"
             if all((name, conversation, window, phase) in mine for phase in at):
                 ours = _mean([mine[name, conversation, window, phase] for phase in at])
-                evidence, shown = (one["verbatim"] + one["line"] for one in (each, ours))
+                evidence, shown = (one["verbatim"] + one["line"] + listed * one["listed"] for one in (each, ours))
                 paid = cost + (each["own"] if own_calls else 0)
                 found.append(Cell(system, conversation, window, terms, paid, evidence, ours["costs"][terms], shown))
     return found

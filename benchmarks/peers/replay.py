@@ -22,7 +22,7 @@ from .data import Part, Replay
 from .frameworks.memci import Memci
 from .frameworks.plain import Peer, Setting
 from .script import Script
-from .sight import Sight, orphans
+from .sight import PLACES, Sight, orphans, unlisted
 
 PRICES = {0.1: "marked", 0.5: "half"}
 """the price of a token that is read from the cache, and the billing that has it"""
@@ -64,7 +64,7 @@ def play(
         if number == total_calls or facts["over"] > STOP * total_calls:
             break
         if view and turn[0]["role"] == "assistant":
-            sight.called(turn[0], view, own)
+            sight.called(turn[0], view, own, peer.listed() if isinstance(peer, Memci) else unlisted)
         sight.take(turn, paused=paused)
         task = next((message["content"] for message in reversed(turn) if message["role"] == "user"), task)
         now += _PAUSE if paused else _CALL
@@ -87,8 +87,10 @@ def play(
         facts["over"] += total > budget
         facts["orphans"] += orphans(view) > 0
         facts["lost"] += not any(message["role"] == "user" and message["content"] == task for message in view)
-        for evidence in asked(len(turn)):
-            sight.asked(evidence, view, own)
+        if questions := list(asked(len(turn))):
+            listed = peer.listed() if isinstance(peer, Memci) else unlisted
+            for evidence in questions:
+                sight.asked(evidence, view, own, listed)
     played = len(sizes)
     script = setting.script
     return {
@@ -101,7 +103,7 @@ def play(
         "own_calls": script.calls,
         **{name: facts[name] / played for name in ("over", "orphans", "lost")},
         "needed": sight.found.total(),
-        **{place: sight.found[place] for place in ("verbatim", "line", "none")},
+        **{place: sight.found[place] for place in PLACES},
         "tokens": fmean(sizes),
         "sizes": sizes,
         "median_over_floor": median(times) / median(floors),
@@ -131,6 +133,6 @@ def _asked(replay: Replay) -> Callable[[int], Iterator[list[Message]]]:
     return after
 
 
-def memci(preset: Preset, read: float) -> Callable[[Setting], Peer]:
-    """Return what makes a context of memci with *preset*, which knows the price."""
-    return lambda setting: Memci(setting, preset, BILLINGS[PRICES[read]])
+def memci(preset: Preset, read: float, *, clock: bool = True) -> Callable[[Setting], Peer]:
+    """Return what makes a context of memci with *preset*, which knows the price and, with a *clock*, the time."""
+    return lambda setting: Memci(setting, preset, BILLINGS[PRICES[read]], clock)

@@ -3,24 +3,32 @@
     needed              an argument of the next call that was said before, a message that answers a question
     verbatim            in a message that is sent as it was said
     line                in what the manager wrote itself: a summary, a contents page, what is left of a clipped message
+    listed              on a page that has a line of its own on memci's contents page, from which it can be recalled
     none                nowhere
 
 The rules are the same for all: what is not, message for message, what was said, is the manager's own. A message
-counts as on a line if half of its long words stand on one. This module knows nothing of managers.
+counts as on a line if half of its long words stand on one. What is listed is counted apart: a comparison may take it
+for evidence or not. This module knows nothing of managers.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..cache.evidence import leaves
 from ..conversation import Message, texts
 
+PLACES = ("verbatim", "line", "listed", "none")
+Listed = Callable[[str], bool]
 _WORD = re.compile(r"\w{4,}")
 _HALF = 0.5
+
+
+def unlisted(_key: str) -> bool:
+    return False
 
 
 def key(message: Message) -> str:
@@ -44,8 +52,8 @@ class Sight:
     system: str
     said: set[str] = field(default_factory=set)
     """all messages, as they were said"""
-    run: list[str] = field(default_factory=list)
-    """the texts since the last pause"""
+    run: list[Message] = field(default_factory=list)
+    """the messages since the last pause"""
     found: Counter[str] = field(default_factory=Counter)
 
     def take(self, turn: Sequence[Message], *, paused: bool) -> None:
@@ -53,20 +61,31 @@ class Sight:
         if paused:
             self.run = []
         self.said.update(map(key, turn))
-        self.run += (text for message in turn for text in texts(message))
+        self.run += turn
 
     def own(self, view: Sequence[Message]) -> list[int]:
         """Return which messages of *view* the manager wrote itself."""
         return [at for at, message in enumerate(view) if key(message) not in self.said]
 
-    def called(self, call: Message, view: Sequence[Message], own: Sequence[int]) -> None:
+    def called(self, call: Message, view: Sequence[Message], own: Sequence[int], listed: Listed = unlisted) -> None:
         """Count the arguments of *call* that were said in this run, where *view* is what the model had."""
-        needed = [leaf for leaf in leaves(call) if leaf not in self.system and any(leaf in text for text in self.run)]
-        if needed:
-            whole, lines = _parts(view, own)
-            self.found.update("verbatim" if leaf in whole else "line" if leaf in lines else "none" for leaf in needed)
+        whole = lines = None
+        for leaf in leaves(call):
+            sources = [message for message in self.run if any(leaf in text for text in texts(message))]
+            if leaf in self.system or not sources:
+                continue
+            if whole is None or lines is None:
+                whole, lines = _parts(view, own)
+            if leaf in whole:
+                self.found["verbatim"] += 1
+            elif leaf in lines:
+                self.found["line"] += 1
+            else:
+                self.found["listed" if any(listed(key(message)) for message in sources) else "none"] += 1
 
-    def asked(self, evidence: Sequence[Message], view: Sequence[Message], own: Sequence[int]) -> None:
+    def asked(
+        self, evidence: Sequence[Message], view: Sequence[Message], own: Sequence[int], listed: Listed = unlisted
+    ) -> None:
         """Count which messages of *evidence* a question would find in *view*."""
         mine = set(own)
         whole = {key(message) for at, message in enumerate(view) if at not in mine}
@@ -78,7 +97,7 @@ class Sight:
             elif words and any(len(words & line) >= _HALF * len(words) for line in lines):
                 self.found["line"] += 1
             else:
-                self.found["none"] += 1
+                self.found["listed" if listed(key(message)) else "none"] += 1
 
 
 def _parts(view: Sequence[Message], own: Sequence[int]) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 This module knows nothing of how its requests are billed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from memci.settings import Preset
 
 from ...cache.prefix import Billing
 from ...conversation import Message
+from ..sight import key
 from .plain import Setting
 
 
@@ -23,8 +24,11 @@ class Memci:
     setting: Setting
     preset: Preset
     billing: Billing
+    clock: bool = True
     at: datetime | None = None
     context: Any = field(init=False)
+    pages: dict[str, int] = field(default_factory=dict)
+    """the page of each message"""
 
     def __post_init__(self) -> None:
         bill = self.billing
@@ -41,5 +45,11 @@ class Memci:
 
     def call(self, turn: Sequence[Message]) -> list[Message]:
         """Take *turn*."""
-        self.context.append_turn(*turn, at=self.at)
+        receipt = self.context.append_turn(*turn, at=self.at if self.clock else None)
+        self.pages.update((key(message), entry.page) for message, entry in zip(turn, receipt.entries, strict=True))
         return self.context.render(strict=False)[1:]  # type: ignore[no-any-return]
+
+    def listed(self) -> Callable[[str], bool]:
+        """Return what says whether the message of a key is on a page that has a line of its own in the contents."""
+        own = {page.index for page in self.context.pages() if page.where == "archived"}
+        return lambda each: self.pages.get(each) in own

@@ -115,7 +115,7 @@ def compacted(setting: Setting, make: Callable[[FunctionModel, dict[str, Any]], 
 
 
 def _limit(setting: Setting) -> int:
-    return int(0.9 * setting.room)
+    return int(0.85 * setting.room)
 
 
 PEERS: dict[str, Callable[[Setting], Peer]] = {

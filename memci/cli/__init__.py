@@ -29,6 +29,7 @@ COMMANDS = {
     "verify": "inspect",
     "doctor": "doctor",
     "files": "files",
+    "mcp": "mcp",
     "export": "transfer",
     "import": "transfer",
     "erase": "erase",

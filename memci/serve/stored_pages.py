@@ -72,13 +72,17 @@ class StoredPages:
         pages = self._reader.pages(self.record, self._window.state.pins, self._window.contents, {})
         return (page for page in pages if page.where not in {"undone", "erased"})
 
-    def entries(self, index: int) -> list[PageEntry]:
-        """Return the messages of page *index*, in order. O(messages of the page).
+    def entries(self, index: int, ordinal: int | None = None) -> list[PageEntry]:
+        """Return the messages of page *index*, or of the part that was split off from it and holds entry *ordinal*.
+
+        O(messages of the page).
 
         Raises:
             PageNotFound: If no page has this index; `Undone` if it was taken back, `Erased` if it was erased.
         """
         row = self._reader.page(index, self.record)
+        if ordinal is not None:
+            row = self._reader.holding(row, ordinal, self.record)
         base = self._reader.base(row, self.record)
         return [
             PageEntry(entry.seq - base + 1, message, entry.at, entry.codec == ERASED)

@@ -7,7 +7,7 @@ from memci.cli import loaded
 
 
 @pytest.fixture
-def run():
+def command():
     """Runs a command and returns its result: exit_code, stdout, stderr."""
 
     def ran(*arguments):

@@ -241,20 +241,20 @@ def test_a_context_that_cant_be_read_does_not_stop_the_others(store, files, fold
     assert len(list((folder / "alice").glob("page-*.md"))) == 30
 
 
-def test_the_command_writes_the_files_and_says_what_it_did(run, store, folder, tmp_path):
+def test_the_command_writes_the_files_and_says_what_it_did(command, store, folder, tmp_path):
     """It prints one line or one object; a wrong context or folder is one line, too."""
     path = tmp_path / "agent.db"
 
-    done = run("files", path, folder, "--context", "alice", "--json")
-    again = run("files", path, folder)
+    done = command("files", path, folder, "--context", "alice", "--json")
+    again = command("files", path, folder)
 
     assert json.loads(done.stdout) == {
         "folder": str(folder), "contexts": 1, "pages": 30, "written": 30, "removed": 0, "problems": []
     }  # fmt: skip
     assert again.stdout == f"{folder}: 1 contexts, 30 pages, 0 written, 0 removed\n"
-    assert run("files", path, folder, "--context", "nobody").exit_code == 2
-    assert run("files", path, tmp_path).exit_code == 2
-    assert run("files", path, folder, "--watch", "--json").exit_code == 2
+    assert command("files", path, folder, "--context", "nobody").exit_code == 2
+    assert command("files", path, tmp_path).exit_code == 2
+    assert command("files", path, folder, "--watch", "--json").exit_code == 2
 
 
 def test_a_watcher_writes_what_changes(store, files, folder):

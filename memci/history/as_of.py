@@ -71,6 +71,7 @@ class AsOf:
         self._active = {row.index: row for row in (*(snapshot.active if snapshot else ()), *opened)}
         self._listed = frozenset(snapshot.contents.listed) if snapshot is not None else frozenset[int]()
         self._undone = list(storage.pages(context, last=next_page - 1, state=PageState.UNDONE))
+        self._erased = list(storage.pages(context, last=next_page - 1, state=PageState.ERASED))
         state = self._state_of(WindowState.loads(before.state), next_page)
         self.record = before._replace(
             head=head, turn=turn, next_page=next_page, open_page=self._open_page(head), state=state.dumps()
@@ -175,7 +176,7 @@ class AsOf:
         largest that it can have been.
         """
         undone = {row.index for row in self._undone}
-        erased = {row.index for row in self.storage.pages(self._context, last=next_page - 1, state=PageState.ERASED)}
+        erased = {row.index for row in self._erased}
         return replace(
             state.without(range(next_page, MAX_PAGE + 1)).without(undone | erased),
             tools=0,
@@ -207,7 +208,8 @@ class AsOf:
         head = self.record.head
         end = None if row.index == self.record.open_page else min(row.end or head, head)
         then = row._replace(first=active.first, end=end, cut=active.cut, state=PageState.ACTIVE, archived_turn=None)
-        for gone in self._undone:  # what was taken back since is not shown
+        pages = (each for each in self._erased if each.continues is None)
+        for gone in (*self._undone, *pages):  # not shown: what was taken back since, or erased behind it
             if then.first <= gone.first < (end or head):
                 for span in gone.spans(head):
                     then = then.without(*span)

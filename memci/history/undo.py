@@ -67,20 +67,21 @@ def popped(storage: Storage, window: Window) -> tuple[Transition, Message]:
 
     Raises:
         PageNotFound: If there is none.
-        InvalidSetting: If it is archived.
+        InvalidSetting: If it is archived, or all that came before it on its page.
     """
     record = window.record
     head, rows = record.head, _newest_interaction(storage, record)
     page = _with_newest(rows, head)
-    if not _may_be_open(page):
-        reason = f"the newest message is archived, on page #{page.index}: undo() takes its whole interaction back"
-        raise InvalidSetting("pop", reason)
     seq = page.spans(head)[-1][1] - 1
-    [message] = [decode(entry.codec, entry.body) for entry in storage.entries(record.id, seq, seq + 1)]
     left = page._replace(end=None).without(seq, head)  # what came behind it was taken back before
+    if not _may_be_open(page) or (rows != [page] and not left.spans(head)):
+        what = "what came before it is" if _may_be_open(page) else "the newest message is"
+        reason = f"{what} archived, on page #{page.index}: undo() takes its whole interaction back"
+        raise InvalidSetting("pop", reason)
+    [message] = [decode(entry.codec, entry.body) for entry in storage.entries(record.id, seq, seq + 1)]
     taken = PageRow(record.next_page, seq, seq + 1, page.turn, PageState.UNDONE, continues=page.index)
     opened: PageRow | None = left
-    if rows == [page] and not left.spans(head):
+    if not left.spans(head):
         taken = page._replace(state=PageState.UNDONE, end=head if page.end is None else page.end)
         opened = _opened_before(storage, record, page)
     pages = {row.index: row for row in (taken, opened) if row is not None}

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from memci import AsyncContext, Context
+from memci import AsyncContext, Context, EphemeralStorage
 from memci.errors import InvalidSetting, OpenToolGroup, PageNotFound, Undone, WriteConflict
 from memci.history.export import exported
 from memci.history.import_ import imported
 from memci.memory import TieredMemory
 
-from .kit import again, call, calling, opened, result, store, turn
+from .kit import again, call, calling, opened, result, store, turn, words
 
 
 def talked(storage, **given):
@@ -214,3 +214,34 @@ def test_a_view_of_the_past_does_not_show_what_was_popped_behind_a_compaction(st
         assert then.verify() == []
     with context.fork("bob", at=3) as fork:
         assert fork.render() == shown and fork.pop()["content"] == "At nine."
+
+
+def test_a_page_whose_beginning_is_archived_keeps_a_message(storage):
+    """An open page without a user's message was split: what is left of it is not taken back to nothing."""
+    with opened(storage, window=700) as context:
+        context.append_turn(
+            *({"role": "assistant", "content": f"step {number} " + "word " * 60} for number in range(12))
+        )
+        context.archive(keep=0)
+        with pytest.raises(InvalidSetting, match="what came before it is archived"):
+            for _ in range(12):
+                context.pop()
+        assert [page.where for page in context.pages() if page.index == 1] == ["open"]
+        context.append_turn({"role": "user", "content": "go on"})
+        context.archive(keep=0)
+        assert context.recall_page(1)
+        assert context.verify() == []
+
+
+def test_a_view_of_the_past_does_not_show_what_was_erased_behind_it():
+    """A page was erased, and the one before opened again: as of its turn, there is nothing of the erased one."""
+    storage = EphemeralStorage()
+    with opened(storage) as context:
+        for number in (1, 2):
+            context.append_turn(*turn(number))
+        context.erase(2)
+        context.pop()
+        shown, messages = context.render(), list(context.messages())
+        with Context.view(storage, "alice", at=0, counter=words) as past:
+            assert past.render() == shown
+            assert list(past.messages()) == messages

@@ -377,7 +377,8 @@ class ContextMachine(Lives):
         if blank.intersection(origins[-2:]):
             return  # half of it is gone: what is the newest message is not said
         may_be_open = [index for index in origins if self.newest_stands(index)]
-        if origins[-1] not in may_be_open:
+        parts = [part for part, origin in self.model.parts.items() if origin == origins[-1] and not self.gone(part)]
+        if origins[-1] not in may_be_open or (parts and len(self.seqs(origins[-1])) == 1):  # all before it is archived
             before = self.everything()
             self.raises(InvalidSetting, self.context.pop)
             self.unchanged(before, "what is refused changes nothing")

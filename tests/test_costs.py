@@ -1,19 +1,36 @@
-"""How much code one call walks through: an append and a compaction enter few modules.
+"""What one call costs, counted and not timed: modules entered, functions called, statements, characters, bytes.
 
 A reader who follows one call should not have to open more files than these. Where a limit is exceeded, a module was
 added between two others whose work one of them could do; where a call enters fewer modules, lower the limit.
+
+The other limits stand close to what was counted when they were set, so that a step more in every turn is seen on any
+machine. Each is shown to fail: `Slower` does what a careless change would do.
 """
 
 import gc
 import sys
 from collections.abc import Callable
 
+import pytest
+
 from memci import Context, EphemeralStorage, SQLiteStorage
+from memci.memory import NullMemory
+from memci.storage.protocol import Ticket
+from memci.tokens import counter_for
 
 APPEND = 15
 """modules that an append may enter: lower it when it enters fewer"""
 COMPACTION = 30
 """modules that a rendering may enter that compacts: lower it when it enters fewer"""
+
+CALLS = {"append": 135, "render": 26, "compaction": 2_300}
+"""functions of memci that one call may enter, on SQLite; 125, 23 and 2,119 when they were counted"""
+STATEMENTS = 10
+"""statements of a turn on SQLite, an append and a rendering; 9 when they were counted"""
+CHARACTERS = 0.3
+"""characters that a compaction may give the counter, for each of the pages that leave; .26 when they were counted"""
+BYTES = 21_000
+"""bytes that a turn may write to SQLite's log; 19,776 when they were counted"""
 
 ROUTE = [
     {"role": "user", "content": "Which trains go to Oslo? " * 12},
@@ -78,3 +95,117 @@ def test_a_compaction_enters_few_modules(tmp_path):
     for store in (SQLiteStorage(tmp_path / "agent.db", durability="fast"), EphemeralStorage()):
         found = compacting(store)
         assert len(found) <= COMPACTION, found
+
+
+class Slower(SQLiteStorage):
+    """A store that may be careless: it reads the context again and again, and writes a row that no one needs."""
+
+    careless = False
+
+    def revision(self, context):
+        for _ in range(50 * self.careless):
+            super().revision(context)
+        return super().revision(context)
+
+    def commit(self, transition):
+        if self.careless:
+            self.revision(transition.record.id)
+            needless = Ticket("needless", "a", "test", "", 0.0, 1.0)
+            self.replace_ticket(None, needless)
+            self.replace_ticket(needless, None)
+        return super().commit(transition)
+
+
+class Turns:
+    """A context on SQLite whose turns are counted; *careless*, its store and its counter do more than they must."""
+
+    def __init__(self, folder, *, careless=False):
+        self.store = Slower(folder / f"{careless}.db", durability="fast")
+        self.log = folder / f"{careless}.db-wal"
+        self.counted = 0
+        self.count = counter_for()
+        self.careless = careless
+        self.context = Context.open(
+            self.store, id="alice", system="Be brief.", window=4_000, memory=NullMemory(), counter=self.counter
+        )
+        self.store.careless = careless
+        self.turn(4)
+
+    def counter(self, text):
+        """Count *text*, and its characters."""
+        self.counted += (1 + self.careless) * len(text)
+        return self.count(text)
+
+    def turn(self, times=1):
+        """Append and render."""
+        for _ in range(times):
+            self.context.append_turn(*ROUTE)
+            self.context.render()
+
+    def statements(self):
+        """Return how many statements a turn takes."""
+        found = []
+        self.store._connection.exec_trace = lambda _cursor, sql, _bindings: bool(found.append(sql)) or True
+        self.turn()
+        self.store._connection.exec_trace = None
+        return len(found)
+
+    def written(self):
+        """Return how many bytes a turn writes, the mean of ten."""
+        before = self.log.stat().st_size
+        self.turn(10)
+        return (self.log.stat().st_size - before) / 10
+
+    def tokenized(self):
+        """Return how many characters a compaction counts for one of the pages that leave."""
+        self.turn(8)
+        before, self.counted = self.context.report(), 0
+        self.context.archive(keep=2)
+        left = self.context.report().pages["archived"] - before.pages["archived"]
+        return self.counted / (left * sum(len(message["content"]) for message in ROUTE))
+
+
+def called(act):
+    """Return how many functions of memci *act* enters."""
+    found = 0
+
+    def note(frame, event, _argument):
+        nonlocal found
+        found += event == "call" and frame.f_globals.get("__name__", "").partition(".")[0] == "memci"
+
+    gc.collect()
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def counted_calls(turns):
+    """Return how many functions an append, a rendering and a compaction enter."""
+    append = called(lambda: turns.context.append_turn(*ROUTE))
+    render = called(turns.context.render)
+    turns.turn(8)
+    return {"append": append, "render": render, "compaction": called(lambda: turns.context.archive(keep=2))}
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_turn_costs_what_it_did(tmp_path, careless):
+    """Calls, statements, characters and bytes stay within their limits; and none does if each turn does a bit more."""
+    turns = Turns(tmp_path, careless=careless)
+    turns.turn(2)
+
+    measured = {"calls": counted_calls(turns), "statements": turns.statements(), "bytes": turns.written()}
+    measured["characters"] = turns.tokenized()
+
+    within = {
+        "append": measured["calls"]["append"] <= CALLS["append"],
+        "render": measured["calls"]["render"] <= CALLS["render"],
+        "compaction": measured["calls"]["compaction"] <= CALLS["compaction"],
+        "statements": measured["statements"] <= STATEMENTS,
+        "bytes": measured["bytes"] <= BYTES,
+        "characters": measured["characters"] <= CHARACTERS,
+    }
+    assert set(within.values()) == {not careless}, (within, measured)

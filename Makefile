@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters embeddings local-model lint types bench peers faults torture mutation clean
+.PHONY: demo test adapters embeddings local-model lint types bench peers stale faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -49,6 +49,9 @@ bench: .venv/ready         ## speed against the floor; figures with commit and m
 
 peers: .venv-peers/ready   ## memci beside what other context managers do; needs MEMCI_DATA, an hour or more; OPTIONS="--show"
 	@.venv-peers/bin/python -m benchmarks.peers $(OPTIONS)
+
+stale: .venv/ready         ## say which tables of docs/performance.md are older than the code that they measure
+	@$(BIN)/python -m benchmarks.stale
 
 .venv/ready: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "memci needs Python 3.11 or later: set PYTHON=…"; exit 1; }

@@ -430,3 +430,31 @@ def test_a_script_writes_no_more_than_a_summary():
         assert 400 <= script.written <= 620
         assert ("PX01999" in text and "PX01950" in text) is names
         assert len(script.write(prompt[:1_000])) <= 1_000 // 5
+
+
+def test_a_table_says_whether_it_is_old():
+    """A digest sees code and nothing else; under a table stands whether its code has changed, once."""
+    module = load("stale")
+    one = 'def f():\n    """Old words."""\n    return 1  # why\n'
+    text = "<!-- speed: command; abcdef0; code now -->\n| a |\n| b |\n\ntext\n<!-- cache: c; 1234567 -->\n| a |\n"
+
+    noted, old = module.noted(text, lambda _name: "now")
+
+    assert module.digest([one]) == module.digest(['\n# a comment\ndef f():\n    """New."""\n\n    return 1\n'])
+    assert module.digest([one]) != module.digest([one.replace("1", "2")])
+    assert old == ["cache"]
+    assert "| b |\n\n*The code that this table measures is still that of abcdef0.*\n\ntext" in noted
+    assert "| a |\n\n*The code that this table measures has changed since 1234567.*\n" in noted
+    assert module.noted(noted, lambda _name: "now") == (noted, ["cache"])
+    assert module.noted(noted, lambda _name: "now", measured=["cache"])[1] == []
+
+
+def test_every_table_of_figures_is_watched():
+    """Each kind of table in the document on performance names its code, and all of that code is there."""
+    module = load("stale")
+    text = module.TABLES.read_text(encoding="utf-8")
+
+    assert set(module._NAMES.findall(text)) <= set(module.MEASURED)
+    assert len(module._NAMES.findall(text)) == len(module._NOTE.findall(text)) >= 7
+    assert all((module.ROOT / path).exists() for paths in module.MEASURED.values() for path in paths)
+    assert all(len(module.code_of(name)) == 12 for name in module.MEASURED)

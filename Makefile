@@ -51,7 +51,7 @@ peers: .venv-peers/ready   ## memci beside what other context managers do; needs
 	@.venv-peers/bin/python -m benchmarks.peers $(OPTIONS)
 
 stale: .venv/ready         ## say which tables of docs/performance.md are older than the code that they measure
-	@$(BIN)/python -m benchmarks.stale
+	@$(BIN)/python -m benchmarks.stale $(OPTIONS)
 
 .venv/ready: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "memci needs Python 3.11 or later: set PYTHON=…"; exit 1; }

@@ -102,9 +102,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Write the lines under the tables, and print which tables are old."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stale", description="Say which tables are old.")
     parser.add_argument("--measured", nargs="*", default=(), choices=sorted(MEASURED), help="tables measured just now")
+    parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args(arguments)
     text, old = noted(TABLES.read_text(encoding="utf-8"), measured=options.measured)
-    TABLES.write_text(text, encoding="utf-8")
+    if not options.check:
+        TABLES.write_text(text, encoding="utf-8")
     for name in old:
         print(f"{TABLES.relative_to(ROOT)}: the code that the table of {name} measures has changed since")
 

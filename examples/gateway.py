@@ -31,7 +31,11 @@ def answer(request: Request) -> Answer:
     return "It is on the list."
 
 
-with ModelServer(answer) as provider, tempfile.TemporaryDirectory() as folder, socket.socket() as listening:
+with (
+    ModelServer(answer) as provider,
+    tempfile.TemporaryDirectory() as folder,
+    socket.socket(proto=socket.IPPROTO_TCP) as listening,
+):
     listening.bind(("127.0.0.1", 0))
     listening.listen()
     gateway = app(Path(folder) / "agents.db", upstream=provider.base_url, window=4_000)

@@ -9,15 +9,18 @@ This module knows nothing of what the gateway does.
 import json
 import logging
 import os
+import socket
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from typer import Option
 
 from ..errors import InvalidSetting
 from .app import WINDOW, Int, NewStore, Str, command
 
 _MISSING = "the gateway needs httpx2, starlette and uvicorn: pip install 'memci[serve]'"
+_BACKLOG = 1_024
 
 
 @command("serve")
@@ -57,19 +60,40 @@ def run_serve(
     hosts = [*(allow_host or ()), host]
     arguments = {**given, "store": _absolute(store), "hosts": hosts, **({"formats": format} if format else {})}
     os.environ[ENVIRONMENT] = json.dumps(arguments)
-    application = from_environment()  # what is wrong is said before anything listens
+    from_environment()  # what is wrong is said before anything listens
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # its lines name addresses, which may hold keys
-    uvicorn.run(
-        application if workers == 1 else f"{from_environment.__module__}:{from_environment.__name__}",
-        factory=workers > 1,
-        host=host,
-        port=port,
-        workers=workers,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        ws="none",
-    )
+    with _listening(host, port) as listening:
+        typer.echo(f"memci: http://{_shown(host)}:{listening.getsockname()[1]} ──▶ {upstream}", err=True)
+        uvicorn.run(
+            f"{from_environment.__module__}:{from_environment.__name__}",
+            factory=True,
+            fd=listening.fileno(),
+            workers=workers,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            ws="none",
+        )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at *host*, whose connections send small parts of a stream at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise InvalidSetting("--port", f"{host!r:.60} can't be listened at on port {port}: {error.strerror}") from None
+    return listening
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _absolute(store: str) -> str:

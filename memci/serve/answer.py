@@ -18,9 +18,10 @@ import httpx2
 from ..context.async_context import in_thread
 from ..errors import StorageError
 from .conversation import Conversation
+from .events import Events, UsageTap
 from .metrics import Metrics
 from .replies import merged
-from .streams import Events, ReplyStream, UsageTap, echoed, stream_of
+from .streams import ReplyStream, echoed, stream_of
 from .wire import error_body
 
 MOST_ROUNDS: Final = 8
@@ -51,7 +52,7 @@ class Answer:
             await self._part(json.dumps(body).encode(), more=False)
             return
         if self._format == "openai_responses":
-            body = {"type": "error", "code": body["error"]["code"], "message": message, "param": None}
+            body = {"type": "error", "code": body["error"]["code"], "message": message, "param": None, **body}
         name = b"" if self._format == "openai_chat" else b"event: error\n"
         await self._part(name + b"data: " + json.dumps(body).encode() + b"\n\n", more=False)
 
@@ -72,7 +73,8 @@ class Answer:
             await self._start(response.status_code, _kept(response, _HOP), view=view)
             async for chunk in response.aiter_raw():
                 await self._part(chunk)
-                tap.feed(chunk)
+                if conversation is not None:
+                    tap.feed(chunk)
             await self._part(b"", more=False)
         except httpx2.HTTPError as error:  # the connection is cut for the client, too: the answer is not whole
             _LOG.warning("the provider's answer ended early: %s", type(error).__name__)

@@ -33,6 +33,7 @@ from ..context.memory_client import load_numpy
 from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
 from ..settings import Policy
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
+from ..tokens import counter_for
 from .answer import Answer
 from .conversation import Conversation, Options
 from .door import Door, key_beside
@@ -97,6 +98,7 @@ def app(
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[dict[str, Any]]:
         load_numpy(None, read_only=False)
+        await in_thread(partial(counter_for(model), "memci"))  # the vocabulary: not in the first request
         timeout = httpx2.Timeout(_SILENCE_SECONDS, connect=10.0, pool=None)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
         storage = opened(store)
@@ -170,8 +172,12 @@ class Gateway:
         if (refused := self._door.refusal(headers)) is not None:
             await answer.refuse(*refused)
         elif form is None:
-            body = _streamed(receive) if {"content-length", "transfer-encoding"} & set(headers) else None
-            await answer.relay(scope["state"]["client"], self._request(scope, headers, body))
+            client = scope["state"]["client"]
+            if {"content-length", "transfer-encoding"} & set(headers):
+                await answer.relay(client, self._request(scope, headers, _streamed(receive)))
+            else:
+                async with _until_disconnect(receive):
+                    await answer.relay(client, self._request(scope, headers, None))
         elif (raw := await self._read(receive)) is None:
             await answer.refuse(413, f"the request is larger than {self._max_body:,} bytes")
         else:

@@ -2,7 +2,10 @@
 
 import json
 
+import anthropic
+import openai
 import pytest
+from starlette.responses import JSONResponse
 
 from memci import Context
 from memci.serve.answer import MOST_ROUNDS
@@ -84,6 +87,26 @@ def test_the_model_may_not_recall_for_ever(provider, gateway, form, stream):
         assert ["tool_choice" in each.json for each in rounds] == [False] * (MOST_ROUNDS - 1) + [True]
         provider.script = lambda seen: Said("Fine.")
         assert talk.say("Enough.") == "Fine."
+
+
+@pytest.mark.parametrize(("form", "stream"), [(FORMATS[0], True), (FORMATS[1], True), (FORMATS[2], False)])
+def test_a_provider_that_fails_in_a_later_round_is_asked_again_from_there(provider, gateway, form, stream):
+    """The client gets the error, as an event if its answer has begun; when it repeats, nothing is recalled twice."""
+    asked = []
+
+    def script(seen):
+        asked.append(bool(seen.results))
+        if not seen.results:
+            return Said("", (RECALL,))
+        return JSONResponse({"error": {"message": "down"}}, 500) if len(asked) == 2 else Said("Found.")
+
+    with Talk(form, gateway, stream=stream) as talk:
+        filled(talk)
+        provider.script = script
+        with pytest.raises((openai.APIError, anthropic.APIError)):
+            talk.say("What was my third question?")
+        assert talk.ask() == "Found."
+    assert asked == [False, True, True]
 
 
 def test_a_client_with_a_tool_of_the_same_name_keeps_it(provider, gateway):

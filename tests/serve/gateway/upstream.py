@@ -144,7 +144,7 @@ class Served:
         self._application = application
 
     def __enter__(self) -> str:
-        self._socket = socket.socket()
+        self._socket = socket.socket(proto=socket.IPPROTO_TCP)  # named: else asyncio collects small parts
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(256)
         config = uvicorn.Config(

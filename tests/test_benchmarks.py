@@ -458,3 +458,16 @@ def test_every_table_of_figures_is_watched():
     assert len(module._NAMES.findall(text)) == len(module._NOTE.findall(text)) >= 7
     assert all((module.ROOT / path).exists() for paths in module.MEASURED.values() for path in paths)
     assert all(len(module.code_of(name)) == 12 for name in module.MEASURED)
+
+
+def test_a_gateway_bill_counts_what_was_sent_before_only_up_to_a_mark():
+    """The second request repeats the first: a provider that wants marks keeps what was marked, others all of it."""
+    bill = load("gateway.billing").Bill(len)
+    first = [{"role": "user", "content": "a" * 3_000}, {"role": "assistant", "content": "b" * 3_000}]
+    bill.add("openai_chat", {"messages": first})
+    spent = dict(bill.spent)
+    bill.add("openai_chat", {"messages": [*first, {"role": "user", "content": "c" * 3_000}]})
+
+    assert spent["marked"] == pytest.approx(1.25 * bill.tokens * 2 / 5, rel=0.02)
+    assert bill.spent["automatic"] - spent["automatic"] == pytest.approx(0.1 * 6_000 + 3_000, rel=0.05)
+    assert bill.spent["half"] - spent["half"] == pytest.approx(0.5 * 6_000 + 3_000, rel=0.05)

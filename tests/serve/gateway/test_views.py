@@ -59,3 +59,14 @@ def test_a_stream_comes_as_it_comes(provider, gateway, form, long):
             rest = b"".join(parts)
     assert answer.headers["x-memci-view"] == ("rewritten" if long else "untouched")
     assert rest.count(b"data: ") > 3
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_message_larger_than_the_window_is_clipped_and_can_be_recalled(provider, store, form):
+    """Nothing is archived yet, but the list does not fit: the model gets the message's head and tail, and the tools."""
+    with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk(form, url) as talk:
+        talk.say("One line. " * 6_000)
+    (seen,) = provider.seen
+    assert len(seen.body) < 6_000 * 4.5
+    assert "tokens elided: recall_page(index=1, entry=1)" in json.dumps(seen.items)
+    assert "recall_page" in seen.tools

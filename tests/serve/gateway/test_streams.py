@@ -1,0 +1,84 @@
+"""Streams as pure functions: whatever the model says, and however its bytes are split, the client gets one answer."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memci.serve.events import Events, data_of
+from memci.serve.replies import calls, merged
+from memci.serve.streams import stream_of
+
+from .kit import FORMATS
+from .upstream import STREAMS, WHOLE, Said
+
+OWN = frozenset({"recall_page", "search_memory"})
+names = st.sampled_from(["recall_page", "search_memory", "read", "find"])
+said = st.builds(
+    Said,
+    st.sampled_from(["", "Let me look. ", "Ü: 漢字\n\nand a blank line"]),
+    st.lists(names, max_size=4).map(lambda each: tuple((f"c{at}", name, {"at": at}) for at, name in enumerate(each))),
+    st.sampled_from(["", "Hm."]),
+)
+
+
+def rounds_of(form, answers):
+    """The whole replies up to the one with which the client's answer ends, ids made different in each round."""
+    wholes = []
+    for number, each in enumerate(answers):
+        made = Said(each.text, tuple((f"{id_}-{number}", *rest) for id_, *rest in each.calls), each.thought)
+        wholes.append(WHOLE[form](made, "m", (10 + number, 5)))
+        if not calls(form, wholes[-1], OWN).goes_on:
+            break
+    return wholes
+
+
+def content(form, reply):
+    """What the client reads of a whole reply."""
+    if form == "openai_chat":
+        choice = reply["choices"][0]
+        message = choice["message"]
+        found = [(each["id"], each["function"]) for each in message.get("tool_calls") or []]
+        return message.get("content") or "", found, choice["finish_reason"]
+    if form == "anthropic":
+        return reply["content"], reply["stop_reason"]
+    return reply["output"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@given(answers=st.lists(said, min_size=1, max_size=4), split=st.integers(1, 400))
+def test_the_client_gets_the_stream_of_what_it_would_get_whole(form, answers, split):
+    """The events that are sent on, put together, are the merged reply: texts, the client's calls, the usage of all."""
+    wholes = rounds_of(form, answers)
+    stream, client, sent = stream_of(form, OWN, {}), stream_of(form, (), {}), b""
+    for number, whole in enumerate(wholes, 1):
+        stream.begin(final=number == len(wholes))
+        events, raw = Events(), b"".join(STREAMS[form](whole))
+        for start in range(0, len(raw), split):
+            sent += b"".join(map(stream.shown, events.feed(raw[start : start + split])))
+        assert stream.ended and events.rest() == b""
+        assert content(form, stream.reply) == content(form, whole)
+
+    client.begin(final=True)
+    numbers = []
+    for event in Events().feed(sent):
+        assert client.shown(event) == event  # nothing is left that is memci's, and all numbers follow one another
+        numbers.append((data_of(event) or {}).get("sequence_number"))
+    wanted = merged(form, wholes, OWN)
+    assert content(form, client.reply) == content(form, wanted)
+    assert client.usage == wanted["usage"]
+    assert numbers == [*range(len(numbers))] or form != "openai_responses"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@given(answer=said, split=st.integers(1, 400))
+def test_a_stream_without_memcis_calls_is_sent_byte_for_byte(form, answer, split):
+    """What needs no change is not written again."""
+    answer = Said(answer.text, tuple(each for each in answer.calls if each[1] not in OWN), answer.thought)
+    raw = b"".join(STREAMS[form](WHOLE[form](answer, "m", (10, 5))))
+    stream, events = stream_of(form, OWN, {}), Events()
+    stream.begin(final=False)
+    sent = b"".join(
+        stream.shown(event) for start in range(0, len(raw), split) for event in events.feed(raw[start : start + split])
+    )
+    assert sent == raw or form == "openai_responses"  # there what the response repeats of the request is the client's
+    assert not stream.goes_on

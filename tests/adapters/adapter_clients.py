@@ -52,6 +52,29 @@ class TestOpenAIClient(AdapterConformance):
     driver = ClientDriver
 
 
+class Plain(ClientDriver):
+    """A plain loop that sends everything, for benchmarks.adapters."""
+
+    async def say(self, conversation, text):
+        messages = self.contexts.setdefault("list", [{"role": "system", "content": PROMPT}])
+        messages.append({"role": "user", "content": text})
+        client = AsyncOpenAI(base_url=self.url, api_key="key", max_retries=0)
+        schema = {"name": "lookup", "parameters": {"type": "object", "properties": {"key": {"type": "string"}}}}
+        tools = [{"type": "function", "function": schema}]
+        while True:
+            reply = await client.chat.completions.create(model="gpt-4o", messages=messages, tools=tools)
+            messages.append(reply.choices[0].message.model_dump(exclude_none=True))
+            calls = reply.choices[0].message.tool_calls
+            if not calls:
+                return messages[-1]["content"]
+            for call in calls:
+                result = lookup(json.loads(call.function.arguments)["key"])
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+
+    def close(self):
+        """There is nothing to close."""
+
+
 def test_what_a_tool_raises_is_answered(tmp_path):
     """A mistake of the model, or of the tool, is what the model reads."""
 

@@ -20,7 +20,10 @@ class LangChainDriver(Driver):
         model = ChatOpenAI(model="gpt-4o", base_url=url, api_key="key", max_retries=0, stream_usage=True)
         tools = [tool(lookup)]
         saver = self.checkpointer and self.checkpointer()
-        self.agent = create_agent(model, tools, system_prompt=PROMPT, middleware=[self.memci], checkpointer=saver)
+        self.agent = create_agent(model, tools, system_prompt=PROMPT, middleware=self.middleware(), checkpointer=saver)
+
+    def middleware(self):
+        return [self.memci]
 
     def given(self, conversation, text):
         config = {"configurable": {"thread_id": conversation}, "recursion_limit": 100}
@@ -55,6 +58,13 @@ class KeepsTheState(LangChainDriver):
 
 class TestLangGraphState(AdapterConformance):
     driver = KeepsTheState
+
+
+class Plain(KeepsTheState):
+    """The same without memci, for benchmarks.adapters."""
+
+    def middleware(self):
+        return []
 
 
 def test_the_example_runs(tmp_path):

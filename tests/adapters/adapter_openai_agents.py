@@ -1,9 +1,10 @@
 """The OpenAI Agents SDK keeps memci's promises, and its sessions do what a session does."""
 
 import asyncio
+from typing import ClassVar
 
 import pytest
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+from agents import Agent, OpenAIChatCompletionsModel, Runner, SQLiteSession, function_tool, set_tracing_disabled
 from openai import AsyncOpenAI
 
 from memci.adapters.openai_agents import Memci
@@ -64,6 +65,17 @@ class OpenAIAgentsDriver(Driver):
 
 class TestOpenAIAgents(AdapterConformance):
     driver = OpenAIAgentsDriver
+
+
+class Plain(OpenAIAgentsDriver):
+    """The same without memci, for benchmarks.adapters."""
+
+    sessions: ClassVar = {}
+
+    def given(self, conversation, text):
+        agent, text, _ = super().given(conversation, text)
+        agent.tools = agent.tools[:1]
+        return agent, text, {"session": self.sessions.setdefault(self, SQLiteSession(conversation)), "max_turns": 50}
 
 
 @pytest.fixture

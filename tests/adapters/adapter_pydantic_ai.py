@@ -19,7 +19,10 @@ class PydanticAIDriver(Driver):
     def agent(self):
         provider = OpenAIProvider(base_url=self.url, api_key="key")
         model = OpenAIChatModel("gpt-4o", provider=provider)
-        return Agent(model, capabilities=[self.memci], tools=[lookup], **self.prompt())
+        return Agent(model, capabilities=self.capabilities(), tools=[lookup], **self.prompt())
+
+    def capabilities(self):
+        return [self.memci]
 
     def prompt(self):
         return {"instructions": PROMPT}
@@ -69,6 +72,13 @@ class KeepsItsHistory(PydanticAIDriver):
 
 class TestPydanticAIHistory(AdapterConformance):
     driver = KeepsItsHistory
+
+
+class Plain(KeepsItsHistory):
+    """The same without memci, for benchmarks.adapters."""
+
+    def capabilities(self):
+        return []
 
 
 def test_the_example_runs(tmp_path):

@@ -43,7 +43,17 @@ KINDS = {"python", "text", "pyi", "console"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
 OPTIONAL = {"fastembed", "tokenizers", "faiss", "starlette", "httpx2"}
-OPTIONAL |= {"agent_framework", "agents", "google", "haystack", "langchain", "langchain_core", "litellm", "llama_index"}
+OPTIONAL |= {
+    "agent_framework",
+    "agents",
+    "google",
+    "google.adk",
+    "haystack",
+    "langchain",
+    "langchain_core",
+    "litellm",
+    "llama_index",
+}
 OPTIONAL |= {"pydantic_ai", "smolagents", "strands"}  # the frameworks of memci.adapters: `make adapters`
 
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -9,6 +9,7 @@
 This module knows nothing of what is tested.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from hashlib import sha256
@@ -73,7 +74,8 @@ def played(request: Request) -> Message:
     calls: list[tuple[str, dict[str, Any]]] = []
     if command == "step":
         many, name = rest.split()
-        done = int(results[-1].split(":")[0].removeprefix(name)) if results else 0
+        found = re.search(rf"{re.escape(name)}(\d+):", results[-1]) if results else None  # it may stand within JSON
+        done = int(found[1]) if found else 0
         calls = [("lookup", {"key": f"{name}{done + 1}"})] if done < int(many) else []
     elif command == "look" and not done:
         calls = [("lookup", {"key": key}) for key in rest.removeprefix("up ").split(", ")]

@@ -1,0 +1,155 @@
+"""LlamaIndex's agents and chat engines keep memci's promises."""
+
+import asyncio
+import json
+from typing import ClassVar
+
+import pytest
+from llama_index.core.agent.workflow import AgentStream
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    DocumentBlock,
+    ImageBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.tools import FunctionTool
+from llama_index.llms.openai_like import OpenAILike
+
+from memci.adapters.llama_index import Memci, MemciAgent
+from memci.adapters.llama_index_messages import dump, load
+from memci.errors import InvalidSetting
+from memci.testing.adapters import AdapterConformance, Driver, lookup, played
+from memci.testing.adapters.driver import PROMPT
+from memci.testing.llm.server import ModelServer
+from tests.adapters.examples import run_example
+
+# workflows look at all attributes of an agent, those that Pydantic has deprecated, too
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The `.*` attribute is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Accessing the .* attribute on the instance:DeprecationWarning"),
+]
+
+
+def model(url, *, streaming=True):
+    more = {"stream_options": {"include_usage": True}} if streaming else {}
+    chat = {"is_chat_model": True, "is_function_calling_model": True}
+    return OpenAILike("gpt-4o", api_base=url, api_key="key", max_retries=0, additional_kwargs=more, **chat)
+
+
+class LlamaIndexDriver(Driver):
+    lacks: ClassVar = {"blocking_calls_do_the_same": "LlamaIndex's agents have no blocking calls"}
+
+    def __init__(self, store, url, window):
+        super().__init__(store, url, window)
+        self.memci = Memci(store, window=window, model="gpt-4o")
+
+    def running(self, conversation, text, *, streaming=False):
+        llm = model(self.url, streaming=streaming)
+        tools = [FunctionTool.from_defaults(lookup)]
+        agent = MemciAgent(tools=tools, llm=llm, system_prompt=PROMPT, streaming=streaming, timeout=60)
+        return agent.run(text, memory=self.memci.memory(conversation), max_iterations=50)
+
+    async def say(self, conversation, text):
+        return (await self.running(conversation, text)).response.content
+
+    def say_sync(self, conversation, text):
+        raise NotImplementedError
+
+    async def stream(self, conversation, text):
+        handler = self.running(conversation, text, streaming=True)
+        deltas = [each.delta async for each in handler.stream_events() if isinstance(each, AgentStream)]
+        await handler
+        assert len(deltas) > 3
+        return "".join(deltas)
+
+    def context(self, conversation):
+        return self.memci.conversations.context(conversation)
+
+    def close(self):
+        self.memci.close()
+
+
+class TestLlamaIndex(AdapterConformance):
+    driver = LlamaIndexDriver
+
+
+@pytest.fixture
+def memci(tmp_path):
+    memci = Memci(tmp_path / "agent.db", window=4_000, model="gpt-4o")
+    yield memci
+    memci.close()
+
+
+def test_a_chat_engine_has_the_window(memci):
+    """With the memory alone, blocking calls of a chat engine are within the budget, and nothing is lost."""
+    memory = memci.memory("a")
+    with ModelServer(played) as server:
+        engine = SimpleChatEngine.from_defaults(llm=model(server.base_url, streaming=False), memory=memory)
+        for number in range(30):
+            engine.chat("say " + " ".join(f"word{number}" for _ in range(200)))
+        context = memory.conversations.context("a")
+        assert max(context.count(json.dumps(each.body["messages"])) for each in server.requests) <= context.window
+    assert context.report().pages["archived"]
+    assert [message.role for message in memory.get_all()] == ["user", "assistant"] * 30
+
+
+def test_what_a_memory_was_given_it_gives_back(memci):
+    """All blocks come back; a message that is said again is stored again; other histories go on in a fork."""
+    memory = memci.memory("a")
+    image = ImageBlock(image=b"\x89PNG\r\n\x1a\n" + b"0" * 20)
+    file = DocumentBlock(data=b"%PDF-1.4 text", document_mimetype="application/pdf", title="a.pdf")
+    calls = [
+        ToolCallBlock(tool_call_id="one", tool_name="lookup", tool_kwargs={"key": "a"}),
+        ToolCallBlock(tool_call_id="two", tool_name="lookup", tool_kwargs='{"key":"b"}'),
+    ]
+    thought = ThinkingBlock(content="I think.", additional_information={"signature": "signed"})
+    results = [ChatMessage("found", role="tool", additional_kwargs={"tool_call_id": each}) for each in ("one", "two")]
+    given = [
+        ChatMessage("yes", role="user"),
+        ChatMessage("yes", role="user"),
+        ChatMessage([TextBlock(text="look"), image, file], role="user"),
+        ChatMessage([thought, *calls], role="assistant"),
+        *results,
+        ChatMessage("done", role="assistant"),
+    ]
+    for message in given:
+        memory.put(message)
+    assert memory.get_all() == given
+    memory.set(given[:2])
+    assert memory.get_all() == given[:2]
+    memory.reset()
+    assert memory.get_all() == memory.get() == []
+    assert [item for message in load([item for each in given for item in dump(each)]) for item in dump(message)] == [
+        item for each in given for item in dump(each)
+    ]
+
+
+def test_an_agent_without_its_memory_is_refused():
+    """The run says what it needs, instead of going on without a window."""
+    agent = MemciAgent(tools=[], llm=model("http://127.0.0.1:1"))
+
+    async def run():
+        await agent.run("Hi")
+
+    with pytest.raises(InvalidSetting, match="memory"):
+        asyncio.run(run())
+
+
+def test_the_state_of_an_agent_is_shown(memci):
+    """LlamaIndex writes an agent's state into the newest message of the user; the model sees it, the log has none."""
+
+    async def run(url):
+        agent = MemciAgent(llm=model(url), tools=[], initial_state={"name": "Ann"})
+        await agent.run("say hello", memory=memci.memory("a"))
+
+    with ModelServer(["Hello."]) as server:
+        asyncio.run(run(server.base_url))
+        assert "Ann" in server.requests[-1].text
+    assert [message.content for message in memci.memory("a").get_all()] == ["say hello", "Hello."]
+
+
+def test_the_example_runs(tmp_path):
+    assert "agent: You asked: And which city did I ask about?" in run_example("llama_index_agent.py", tmp_path)

@@ -37,7 +37,7 @@ def run_serve(
         Str, Option(metavar="TEXT", envvar="MEMCI_GATEWAY_TOKEN", help="What clients send as x-memci-token.")
     ] = None,
     window: Annotated[Int, Option(*WINDOW, metavar="TOKENS", help="The context length; default: the model's.")] = None,
-    model: Annotated[Str, Option(metavar="NAME", help="Whose rules count tokens; default: each request's.")] = None,
+    model: Annotated[Str, Option(metavar="NAME", help="Whose rules count tokens; default: that asked first.")] = None,
     preset: Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
     format: Annotated[  # noqa: A002
         list[str] | None, Option(metavar="NAME", help="A format that is read; default: all. Others are passed on.")

@@ -16,7 +16,8 @@ import anyio
 import httpx2
 
 from ..context.async_context import in_thread
-from ..errors import StorageError
+from ..errors import InvalidSetting, StorageError
+from ..formats.usage import reported
 from .conversation import Conversation
 from .events import Events, UsageTap
 from .metrics import Metrics
@@ -182,7 +183,14 @@ class Answer:
 
     def _cost(self, conversation: Conversation, usage: object) -> None:
         try:
-            conversation.cost(usage)
+            if usage:
+                cost = reported(usage)
+                self._metrics.count("tokens", cost.input, kind="input")
+                self._metrics.count("tokens", cost.cached_read, kind="cached")
+                self._metrics.count("tokens", cost.output, kind="output")
+                conversation.cost(usage)
+        except InvalidSetting:
+            _LOG.warning("what a call cost can't be read")
         except StorageError as error:
             _LOG.warning("what a call cost is not stored: %s", error)
 

@@ -51,7 +51,7 @@ class Options:
     window: int | None = None
     """tokens; None: what is known of the model"""
     model: str | None = None
-    """whose rules tokens are counted by; None: the model of the request"""
+    """whose rules tokens are counted by; None: the first model that a conversation is sent to"""
     policy: Policy | None = None
 
 
@@ -72,6 +72,7 @@ class Conversation:
         """times that the list parted from another one, and a fork was made"""
         self._storage, self._scope = storage, scope
         self._opening = self._arguments(options)
+        self._counted_by = options.model
         self._messages = formats.read(request.items, request.format)
         self.own: frozenset[str] = frozenset()
         """the names of memci's tools that the model may call: none until something is archived, and none if the client
@@ -136,10 +137,10 @@ class Conversation:
         return names
 
     def cost(self, usage: object) -> None:
-        """Note what the provider reported for the last request, as far as it says so."""
-        with suppress(InvalidSetting, WriteConflict):
+        """Note what the provider reported for the last request."""
+        with suppress(WriteConflict):
             try:
-                self.context.append_turn(usage=usage or None)
+                self.context.append_turn(usage=usage)
             except WriteConflict:  # the client was faster with its next request
                 self.context.refresh()
                 self.context.append_turn(usage=usage)
@@ -164,7 +165,10 @@ class Conversation:
         first = self._scope.name or _digest("", self._messages[:1])
         name = f"{self._scope.key}:{first}"
         for _ in range(_FORKS):
-            context = Context.open(self._storage, name, **self._opening)
+            opening = self._opening
+            if self._storage.revision(name):  # it stays with its first model: clients ask a second one in between
+                opening = {**opening, "model": self._counted_by}
+            context = Context.open(self._storage, name, **opening)
             try:
                 return self._synced(context)
             except WriteConflict:

@@ -76,7 +76,7 @@ def app(
         store: A path: a SQLite file for all conversations, or a folder.
         upstream: The provider's base URL, as the client had it.
         window: The context length in tokens; default: that of the model, which must be a known one then.
-        model: Whose vocabulary and rules count tokens; default: the model of each request.
+        model: Whose vocabulary and rules count tokens; default: the first model that a conversation is sent to.
         token: What clients must send in the header `x-memci-token`; default: nothing.
         hosts: Names by which clients may call the gateway, besides those of this machine.
         formats: Which endpoints are read; the others are passed on.

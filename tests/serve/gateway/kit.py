@@ -27,7 +27,7 @@ class Talk:
         self.client = kind(
             api_key=key, base_url=base, max_retries=0, timeout=60, default_headers=headers, http_client=http
         )
-        self.tools = TOOLS[form]
+        self.tools, self.system = TOOLS[form], SYSTEM
         self.items: list[dict[str, Any]] = []
         self.reply: Any = None
         self.sent: list[bytes] = []
@@ -87,7 +87,7 @@ class Talk:
     def _openai_chat(self):
         asked = {
             "model": self.model,
-            "messages": [{"role": "system", "content": SYSTEM}, *self.items],
+            "messages": [{"role": "system", "content": self.system}, *self.items],
             "tools": self.tools,
         }
         if self.stream:
@@ -105,7 +105,7 @@ class Talk:
     def _openai_responses(self):
         asked = {
             "model": self.model,
-            "instructions": SYSTEM,
+            "instructions": self.system,
             "input": self.items,
             "tools": self.tools,
             "store": False,
@@ -130,7 +130,9 @@ class Talk:
             parts = [{"type": "text", "text": newest}] if isinstance(newest, str) else newest
             marked = [*parts[:-1], {**parts[-1], "cache_control": {"type": "ephemeral"}}]
             listed = [*listed[:-1], {**listed[-1], "content": marked}]
-        system = [{"type": "text", "text": SYSTEM, **({"cache_control": {"type": "ephemeral"}} if self.marks else {})}]
+        system = [
+            {"type": "text", "text": self.system, **({"cache_control": {"type": "ephemeral"}} if self.marks else {})}
+        ]
         asked = {
             "model": self.model,
             "system": system,

@@ -8,7 +8,7 @@ import pytest
 from memci import Context
 from memci.serve.gateway import app
 
-from .kit import FORMATS, Talk, filled
+from .kit import FORMATS, LONG, Talk, filled
 from .upstream import Served
 
 
@@ -92,6 +92,20 @@ def test_many_clients_at_once_and_a_restart(provider, store):
 
     texts = sorted(each[::2] for each in stored(store).values())
     assert texts == sorted([f"client {n} says the first", f"client {n} says the second"] for n in range(32))
+
+
+def test_a_system_prompt_and_a_model_that_change_are_no_other_conversation(provider, store):
+    """Clients write the time into their prompt, and ask a smaller model in between: nothing is archived for that."""
+    with Served(app(store, upstream=provider.url, window=6_000)) as url, Talk("openai_chat", url) as talk:
+        for number in range(8):
+            talk.system, talk.model = f"It is {number} o'clock.", ("gpt-4o", "gpt-5-mini")[number % 2]
+            talk.say(f"Question {number}. " + LONG.format(number))
+        filled(talk)
+        talk.say("And now?")
+
+    assert [seen.body for seen in provider.seen[:-1]] == talk.sent[:-1]
+    assert provider.seen[-1].items[0]["content"].startswith("It is 7 o'clock.\n\n# Earlier parts")
+    assert len(stored(store)) == 1
 
 
 def test_a_request_that_comes_again_stores_nothing_and_a_shorter_list_is_a_fork(provider, store):

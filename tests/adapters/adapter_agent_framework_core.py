@@ -1,0 +1,95 @@
+"""Microsoft Agent Framework keeps memci's promises."""
+
+import asyncio
+from typing import ClassVar
+
+from agent_framework import Agent, AgentSession, Content, Message
+from agent_framework.openai import OpenAIChatCompletionClient
+from openai import AsyncOpenAI
+
+from memci.adapters.agent_framework import Memci, dump, load
+from memci.messages import text_of
+from memci.testing.adapters import AdapterConformance, Driver, lookup
+from memci.testing.adapters.driver import PROMPT
+from memci.testing.llm.server import ModelServer
+from tests.adapters.examples import run_example
+
+
+class AgentFrameworkDriver(Driver):
+    lacks: ClassVar = {"blocking_calls_do_the_same": "Agent Framework has no blocking calls"}
+
+    def __init__(self, store, url, window):
+        super().__init__(store, url, window)
+        self.memci = Memci(store, window=window, model="gpt-4o")
+        self.sessions = {}
+
+    def running(self, conversation, text, *, stream=False):
+        openai = AsyncOpenAI(base_url=self.url, api_key="key", max_retries=0)
+        client = OpenAIChatCompletionClient("gpt-4o", async_client=openai)
+        agent = Agent(client, PROMPT, tools=[lookup], context_providers=[self.memci])
+        session = self.sessions.setdefault(conversation, AgentSession(session_id=conversation))
+        return agent.run(text, session=session, stream=stream)
+
+    async def say(self, conversation, text):
+        return (await self.running(conversation, text)).text
+
+    def say_sync(self, conversation, text):
+        raise NotImplementedError
+
+    async def stream(self, conversation, text):
+        updates = [update async for update in self.running(conversation, text, stream=True)]
+        assert len(updates) > 3
+        return "".join(update.text for update in updates)
+
+    def context(self, conversation):
+        return self.memci.conversations.context(conversation)
+
+    def close(self):
+        self.memci.close()
+
+
+class TestAgentFramework(AdapterConformance):
+    driver = AgentFrameworkDriver
+
+
+def test_what_a_message_holds_comes_back():
+    """Text, media, thoughts, calls and results are written as the same items again; hosted calls stay as they are."""
+    given = [
+        Message(
+            "user", ["look", Content.from_data(b"0" * 20, "image/png"), Content.from_data(b"1", "application/pdf")]
+        ),
+        Message(
+            "assistant",
+            [
+                Content.from_text_reasoning(text="I think.", protected_data="signed"),
+                Content.from_mcp_server_tool_call("zero", "find", server_name="docs", arguments={"a": 1}),
+                "Looking.",
+                Content.from_function_call("one", "lookup", arguments='{"key":"a"}'),
+                Content.from_function_call("two", "lookup", arguments={"key": "b"}),
+            ],
+        ),
+        Message("tool", [Content.from_function_result("one", result="found")]),
+        Message("tool", [Content.from_function_result("two", result=["a", 1])]),
+        Message("assistant", ["done"]),
+    ]
+    items = [item for message in given for item in dump(message)]
+    assert [len([*dump(message)]) for message in given] == [1] * 5
+    assert [item for message in load(items) for item in dump(message)] == items
+    assert [message.text for message in load(items)] == [message.text for message in given]
+
+
+def test_other_prompts_of_a_run_lead_too(tmp_path):
+    """System messages in the list stand in the prompt; the notice follows them."""
+    memci = Memci(tmp_path / "agent.db", window=4_000)
+    with ModelServer(["Hello."]) as server:
+        openai = AsyncOpenAI(base_url=server.base_url, api_key="key")
+        agent = Agent(OpenAIChatCompletionClient("gpt-4o", async_client=openai), PROMPT, context_providers=[memci])
+        asyncio.run(agent.run([Message("system", ["Rhyme."]), Message("user", ["Hi"])], session=AgentSession()))
+        first, *rest = server.requests[-1].messages
+    assert text_of(first).startswith(f"{PROMPT}\n\nRhyme.\n\n#")
+    assert [message["role"] for message in rest] == ["user"]
+    memci.close()
+
+
+def test_the_example_runs(tmp_path):
+    assert "agent: You asked: And which city did I ask about?" in run_example("agent_framework_agent.py", tmp_path)

@@ -14,7 +14,7 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +24,7 @@ import anyio
 import httpx2
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
@@ -158,7 +158,11 @@ class Gateway:
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request, as long as its client is there."""
+        with suppress(ClientDisconnect):
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1003, "reason": "memci reads requests over HTTP"})
             return
@@ -251,7 +255,7 @@ async def _streamed(receive: Receive) -> AsyncIterator[bytes]:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ConnectionResetError("the client has gone")
+            raise ClientDisconnect
         yield message.get("body", b"")
         more = message.get("more_body", False)
 

@@ -120,19 +120,19 @@ def test_worker_when_a_call_is_under_way(monkeypatch):
     began, archiving, stepped = threading.Event(), threading.Event(), threading.Event()
     early = []
 
-    def events(_):
+    def days(*_):
         began.set()
         archiving.wait(LONG)
         keywords(["Oslo"])
         stepped.set()
-        return []
+        return {}
 
     def on_event(_):
         archiving.set()
         early.append(stepped.wait(0.05))
 
     store = EphemeralStorage()
-    monkeypatch.setattr("memci.memory.consolidation.event_detection.events", events)
+    monkeypatch.setattr("memci.memory.consolidation.event_detection._days", days)
     memory = TieredMemory(store, owner="a")
     with Context.open(store, id="a", window=8_000, memory=memory, on_event=on_event) as context:
         told(context, 10)
@@ -162,4 +162,4 @@ def test_yield_when_a_memory_is_maintained():
         finally:
             sys.setprofile(None)
 
-    assert len(held) > 50 and not any(held)
+    assert len(held) > 30 and not any(held)

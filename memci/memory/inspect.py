@@ -79,7 +79,6 @@ class WarmEpisode:
     length: int
     access_count: int
     last_visit: float
-    importance: float
     first: float | None
     last: float | None
     pages: tuple[PageKey, ...]
@@ -238,7 +237,7 @@ def _episodes(session: Session, grouped: Sequence[KnownPage], now: float) -> Ite
     for key, each in session.owner.tiers.episodes.items():
         use, weights, pages = each.warmth, session.rules.heat, tuple(members.get(key, ()))
         heats = use.lifetime(now, weights), use.since_analysis(now, weights)
-        figures = (*heats, use.visits, use.length, use.access_count, use.last_visit, each.importance)
+        figures = (*heats, use.visits, use.length, use.access_count, use.last_visit)
         yield WarmEpisode(key, each.summary, each.keywords, *figures, each.first, each.last, pages)
 
 

@@ -6,12 +6,11 @@ import pytest
 
 from memci.memory.backend import PageRecord
 from memci.memory.retrieval.passages import passage_terms, passages
-from memci.memory.tiers.events import DailySummary, conversation, events
+from memci.memory.tiers.events import DailySummary, conversation
 from memci.memory.tiers.facts import Known, facts, same
 from memci.memory.tiers.graph import Graph, name_key, seeds
 from memci.memory.tiers.profile import usable
 from memci.text.language.dates import asked_dates, asks_time, tells_time
-from memci.text.language.importance import importance
 from memci.text.language.instructions import instructions
 from memci.text.language.keywords import folded, jaccard, keywords
 from memci.text.language.sentences import sentences
@@ -56,8 +55,6 @@ READERS = {
     "facts of a user": lambda text: facts(page(text)),
     "facts of an assistant": lambda text: facts(page(text, "assistant")),
     "same": lambda text: same(known(text), known(text + "x")),
-    "events": lambda text: events([page(text)]),
-    "importance": importance,
     "conversation": lambda text: conversation([page(text)]),
     "a day": lambda text: DailySummary("").updated([page(text)], []),
     "usable": usable,

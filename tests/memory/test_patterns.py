@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memci.memory.tiers import facts, profile
-from memci.text.language import importance, keywords
+from memci.text.language import keywords
 from memci.text.language import terms as words
 from memci.text.language.patterns import pattern as table
 
@@ -69,20 +69,6 @@ def test_patterns_match_what_their_plain_forms_do_in_any_text(text):
     """In any text of a few words and marks, the same is found at the same places."""
     for pattern, plain in PLAIN.values():
         assert found(pattern, text) == found(re.compile(plain, pattern.flags), text)
-
-
-SEARCHED = {
-    "dates": (importance._DATED, importance._DATED.pattern.replace(r"|\d[月日号]|", r"|\d+[月日号]|")),
-}
-"""patterns of which only whether they match counts"""
-
-
-@given(TEXTS | st.text(alphabet="12月~～wWa\n"))
-def test_searched_patterns_are_found_where_their_plain_forms_are(text):
-    """Where a text has what one form looks for, the other finds it, too."""
-    for pattern, plain in SEARCHED.values():
-        assert pattern.pattern != plain
-        assert bool(pattern.search(text)) == bool(re.search(plain, text, pattern.flags))
 
 
 @given(TEXTS | st.text(alphabet="ab_- .\n"))

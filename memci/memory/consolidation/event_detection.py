@@ -1,13 +1,12 @@
 """Event detection: what happened, day by day, and how the user is to be treated.
 
-    5 closed pages, or one that waited for hours   ──▶  events that matter, the day's summary
+    5 closed pages, or one that waited for hours   ──▶  the events of a model's notes, the day's counts
     every turn                                     ──▶  counters; every 10 turns a model's strategy
     six hours of silence, or `end_session`         ──▶  a conversation is over: its summary stays with the profile
 
 A conversation that goes on after all, in the time of its pages, gets one summary in place of the other. The pages that
-wait are rows of the store, so that a process that dies loses none. With a model, the events are those of
-its notes, and its jobs for the days, the conversations and the strategy begin here. This module knows nothing of heat
-or episodes.
+wait are rows of the store, so that a process that dies loses none. The jobs of a model for the days, the conversations
+and the strategy begin here. This module knows nothing of heat or episodes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ..backend import PageRecord
 from ..owner import Conflict, Owner
 from ..repository.items import dumped
 from ..repository.passages import DAY, STRATEGY, TALK
-from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of, events
+from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of
 from ..tiers.notes import Notes
 from ..tiers.profile import STRATEGY_MESSAGES, Profile
 from .annotation import annotation
@@ -167,7 +166,7 @@ def summarize_conversation(run: StepRun) -> int:
     from .prompts.days import conversation as summarized
 
     plain = replace(conversation(pages, zone), talk=ended.first)
-    after = replace(summarized(run.chat, pages, zone), talk=ended.first)
+    after = summarized(run.chat, plain, pages, zone)
     gained = annotation([after.summary, *after.key_topics, *after.notable_moments], dict(said))
     with run.change():
         if plain in owner.tiers.profile.conversations:  # else a page of it was erased, or five others came since
@@ -209,16 +208,9 @@ def _spoken(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:
 
 
 def _events(pages: Pages, notes: Notes) -> list[_Found]:
-    """Return the events of *pages*, in order: those that a model noted, else those that the rules find."""
-    plain = events([record for id_, record in pages if id_ not in notes])
-    found: list[_Found] = []
-    for id_, record in pages:
-        if id_ in notes:
-            own = [event for event in notes[id_][1].events if event.importance > LEAST]
-        else:
-            own = [event for event in plain if (event.context, event.index) == record.key]
-        found += [_Found(id_, event) for event in own]
-    return found
+    """Return the events of *pages* that matter, in order, as a model noted them."""
+    noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
+    return [_Found(id_, event) for id_, event in noted if event.importance > LEAST]
 
 
 def _days(

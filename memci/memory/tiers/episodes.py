@@ -3,7 +3,7 @@
     topic ──▶ score = cosine(vectors) + 1.0 · Jaccard(keywords) ──▶ 0.6 or more?   yes: its pages join the best episode
                                                                                     no: it opens a new one
     Episode   "Flight to Oslo        keywords flight, oslo, seat      visits 3      2024-05-01 … 2024-05-09
-               Seat on that flight   vector: mean of its pages        length 4      importance 0.7
+               Seat on that flight   vector: mean of its pages        length 4
                A refund for it"
 
 A merge refreshes summary, keywords and vector. The summary is made of titles of pages, never of a summary. (MemoryOS,
@@ -15,7 +15,6 @@ This module knows nothing of where episodes are stored or of how candidates are 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...text.language.importance import importance
 from ...text.language.keywords import folded, jaccard
 from ...text.summarize import one_line
 from .heat import Warmth
@@ -38,8 +37,6 @@ class Episode:
     embedding: Vector | None = None
     """the mean of its pages' vectors, of unit length"""
     warmth: Warmth = field(default_factory=Warmth)
-    importance: float = 0.0
-    """from 0 to 1: that of the most important line that was said of it"""
     first: float | None = None
     """when it began, in seconds since 1970 UTC; None: not known"""
     last: float | None = None
@@ -72,7 +69,6 @@ def opened(topic: Topic, *, now: float, times: Sequence[float] = ()) -> Episode:
         keywords=_united(topic.keywords),
         embedding=topic.vector,
         warmth=Warmth(length=len(topic.pages), last_visit=now),
-        importance=_importance(topic),
         first=min(times, default=None),
         last=max(times, default=None),
     )
@@ -90,7 +86,6 @@ def merged(episode: Episode, topic: Topic, *, now: float, times: Sequence[float]
         # a vector of another model is replaced as a whole
         embedding=mean((episode.embedding, topic.vector), shares),
         warmth=episode.warmth.grown(len(topic.pages), now),
-        importance=max(episode.importance, _importance(topic)),
         first=min(known, default=None),
         last=max(known, default=None),
         version=episode.version + 1,
@@ -114,10 +109,6 @@ def retold(episode: Episode, pages: Sequence[tuple[str, tuple[str, ...], Vector 
         warmth=replace(episode.warmth, length=len(pages)),
         version=episode.version + 1,
     )
-
-
-def _importance(topic: Topic) -> float:
-    return max(map(importance, (topic.content or topic.theme).splitlines()), default=0.0)
 
 
 def _united(*words: Sequence[str]) -> tuple[str, ...]:

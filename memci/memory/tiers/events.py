@@ -1,13 +1,11 @@
 """Events: what happened, when, to whom, and how much it matters; days and conversations in short.
 
-    5 pages  ──▶  LifeEvent("I got married last Saturday!", 2024-05-04, "Mel", 0.7)      above 0.5: kept
-                  LifeEvent("Nice weather.", …, 0.15)                                    not kept
-             ──▶  DailySummary(2024-05-04, …, key events, 5 conversations, 10 messages, users, mood)
+    a model  ──▶  LifeEvent("Mel got married.", "Mel", 0.7, …, 2024-05-04)      above 0.5: kept
+    5 pages  ──▶  DailySummary(2024-05-04, …, key events, 5 conversations, 10 messages, users, mood)
     the end  ──▶  ConversationSummary(date, summary, key topics, sentiment, notable moments)
 
-Days are those of the zone that is given.
-
-This module knows nothing of when it is called, or of where events are stored.
+Days are those of the zone that is given. Events are what a model notes of pages: patterns of turns of life made no
+answer better. This module knows nothing of when it is called, or of where events are stored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,36 +14,30 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Literal
 
 from ...messages import Message, text_of
-from ...text.language.importance import importance
-from ...text.language.sentences import sentences
 from ...text.language.terms import terms
-from ...text.summarize import extract, one_line
-from ...workers import yield_to_calls
+from ...text.summarize import extract
 from ..backend import PageRecord
 
 INTERVAL = 5
-"""pages after which events are extracted"""
+"""pages after which days are counted, and events are taken"""
 LEAST = 0.5
 """an event that matters no more than this is not kept"""
-PER_PAGE = 2
 KEY_EVENTS = 8
 MOST_USERS = 100
 WHAT_COLUMNS = 240
 SHOWN, TELLING = 4, 2
 """titles that a conversation is summarized by at most, and the different terms that such a title has at least"""
-MOMENTS = 3
-_SCANNED = 10_000
 
 Mood = Literal["positive", "negative", "mixed", "neutral"]
 
 
 @dataclass(frozen=True, slots=True)
 class LifeEvent:
-    """Something that happened, in the words of a message; *importance* is 0 to 1, *when* in seconds since 1970 UTC."""
+    """Something that happened, in the words of a model; *importance* is 0 to 1, *when* in seconds since 1970 UTC."""
 
     what: str
     who: str
-    """the name of who said it, or "user" or "assistant" """
+    """a name, or "user" """
     importance: float
     context: str
     index: int
@@ -98,41 +90,17 @@ class ConversationSummary:
     """the id of its first page"""
 
 
-def events(pages: Sequence[PageRecord]) -> list[LifeEvent]:
-    """Return what users tell that matters more than `LEAST`, in order, at most two of a page. O(characters)."""
-    found: list[LifeEvent] = []
-    for page in pages:
-        own: list[LifeEvent] = []
-        for message in _own(page):
-            if message["role"] != "user":
-                continue  # an assistant's prose is full of examples
-            yield_to_calls()
-            who = str(message.get("name") or "user")
-            for sentence in sentences(text_of(message)[:_SCANNED]):
-                weight = importance(sentence)
-                if weight > LEAST:
-                    lowered = sentence.lower()
-                    days = next((days for word, days in _OFFSETS.items() if word in lowered), 0)
-                    when = None if page.at is None else page.at + 86_400 * days
-                    what = one_line(sentence, WHAT_COLUMNS)
-                    own.append(LifeEvent(what, who, weight, page.context, page.index, when))
-        found += _weightiest(own, PER_PAGE)
-    return found
-
-
 def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
-    """Return a conversation in short: the titles that say most, and what happened. O(characters)."""
+    """Return a conversation in short: the titles that say most. O(characters)."""
     titles = dict.fromkeys(extract([message for _, message in page.entries]).title for page in pages if page.entries)
     told = [(len(frozenset(terms(title))), title) for title in titles]
     # of titles that say as much: how it began, then how it ended
     ranks = sorted(range(len(told)), key=lambda place: (-told[place][0], place > 0, -place))
     shown = sorted(place for place in ranks[:SHOWN] if told[place][0] >= TELLING)
-    moments = sorted(events(pages), key=lambda event: -event.importance)[:MOMENTS]
     times = [page.at for page in pages if page.at is not None]
     return ConversationSummary(
         date=day_of(max(times), zone) if times else "",
         summary=" · ".join(told[place][1] for place in shown),
-        notable_moments=tuple(dict.fromkeys(event.what for event in moments)),
     )
 
 
@@ -150,9 +118,3 @@ def _weightiest(events: Iterable[LifeEvent], most: int) -> list[LifeEvent]:
 
 def _own(page: PageRecord) -> list[Message]:
     return [each for each in page.own if each.get("role") in {"user", "assistant"} and text_of(each).strip()]
-
-
-_OFFSETS = {"day before yesterday": -2, "day after tomorrow": 2, "yesterday": -1, "last night": -1, "tomorrow": 1} | {
-    "前天": -2, "昨天": -1, "昨晚": -1, "明天": 1, "后天": 2,
-    "一昨日": -2, "昨日": -1, "明日": 1, "어제": -1, "내일": 1, "모레": 2,
-}  # fmt: skip

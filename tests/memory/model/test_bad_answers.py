@@ -33,7 +33,7 @@ from memci.memory.consolidation.prompts.strategy import (
     StrategyAnswer,
     treated,
 )
-from memci.memory.tiers.events import WHAT_COLUMNS, DailySummary, LifeEvent
+from memci.memory.tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary, LifeEvent
 from memci.memory.tiers.facts import LONGEST, PER_PAGE
 from memci.memory.tiers.graph import PER_PAGE as RELATIONS_PER_PAGE
 from memci.memory.tiers.notes import Note
@@ -198,7 +198,12 @@ STEPS = (
     Step("analysis", LearnedAnswer, lambda chat: learned(chat, PROFILE, PAGES), lasting),
     Step("concepts", RelationsAnswer, lambda chat: related(chat, PAGES), stated),
     Step("day", DayAnswer, lambda chat: day(chat, DAY, PAGES), dated),
-    Step("conversation", ConversationAnswer, lambda chat: conversation(chat, PAGES), ended),
+    Step(
+        "conversation",
+        ConversationAnswer,
+        lambda chat: conversation(chat, ConversationSummary("2024-05-04"), PAGES),
+        ended,
+    ),
     Step("strategy", StrategyAnswer, lambda chat: treated(chat, [m for _, m in PAGES[0].entries]), manner),
 )
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from memci.memory.tiers.episodes import LINE_COLUMNS, MOST_KEYWORDS, MOST_LINES, Episode, best, merged, opened, score
 from memci.memory.tiers.topics import Topic
-from memci.text.language.importance import importance
 
 NORTH, EAST = np.eye(2, dtype=np.float32)
 FLIGHT = Topic("Flight to Oslo", ("flight", "oslo"), "Flight to Oslo", (0, 1), NORTH)
@@ -61,17 +60,12 @@ def test_opened_has_its_pages_and_no_visit():
 
     assert (episode.summary, episode.keywords) == ("Flight to Oslo", ("flight", "oslo"))
     assert (warmth.visits, warmth.length, warmth.last_visit, warmth.access_count) == (0, 2, 5.0, 0)
-    assert (episode.importance, episode.first, episode.last, episode.version) == (
-        importance("Flight to Oslo"),
-        1.0,
-        2.0,
-        1,
-    )
+    assert (episode.first, episode.last, episode.version) == (1.0, 2.0, 1)
 
 
 def test_merged_follows_what_joined():
     """P11: summary, keywords and vector of an episode are refreshed when pages join; it is longer, and visited."""
-    before = replace(opened(FLIGHT, now=5.0, times=[1.0, 2.0]), importance=0.4)
+    before = opened(FLIGHT, now=5.0, times=[1.0, 2.0])
 
     after = merged(before, SEAT, now=9.0, times=[7.0, 8.0])
 
@@ -79,7 +73,7 @@ def test_merged_follows_what_joined():
     assert after.keywords == ("flight", "seat", "oslo")
     assert after.embedding == pytest.approx(np.array([2.6, 0.8]) / np.hypot(2.6, 0.8))
     assert (after.warmth.visits, after.warmth.length, after.warmth.last_visit, after.version) == (1, 3, 9.0, 2)
-    assert (after.importance, after.first, after.last) == (0.4, 1.0, 8.0)
+    assert (after.first, after.last) == (1.0, 8.0)
 
 
 def test_visited_counts_as_use():

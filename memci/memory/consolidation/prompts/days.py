@@ -14,7 +14,6 @@ from typing import Annotated
 from ....llm import ChatModel
 from ...backend import PageRecord
 from ...tiers.events import WHAT_COLUMNS, ConversationSummary, DailySummary, Mood
-from ...tiers.events import conversation as extracted
 from .page_text import RULES, Framed, framed
 from .validation import AnswerSchema, Lowered, asked, stated, words
 
@@ -65,18 +64,20 @@ Sum up a conversation that is over, for an assistant who goes on with this user 
 Copy names, ids, numbers and dates as they stand. Empty lists are fine."""
 
 
-def conversation(chat: ChatModel, pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
-    """Return a conversation in short, as *chat* summarizes its raw *pages*. One call."""
-    shown, exact = framed(pages, zone=zone), extracted(pages, zone)
+def conversation(
+    chat: ChatModel, summary: ConversationSummary, pages: Sequence[PageRecord], zone: tzinfo = UTC
+) -> ConversationSummary:
+    """Return *summary* in the words that *chat* gives for the raw *pages* of the conversation. One call."""
+    shown = framed(pages, zone=zone)
 
     def read(answer: ConversationAnswer) -> ConversationSummary:
         moments = dict.fromkeys(stated(each, WHAT_COLUMNS, shown.said) for each in answer.moments[:100])
-        return ConversationSummary(
-            date=exact.date,
+        return replace(
+            summary,
             summary=_summary(answer.summary, shown),
-            key_topics=words(answer.topics, MOST_TOPICS, shown.said) or exact.key_topics,
+            key_topics=words(answer.topics, MOST_TOPICS, shown.said),
             sentiment=answer.sentiment,
-            notable_moments=tuple(filter(None, moments))[:MOST_MOMENTS] or exact.notable_moments,
+            notable_moments=tuple(filter(None, moments))[:MOST_MOMENTS],
         )
 
     return asked(chat, CONVERSATION_PROMPT, shown.text, ConversationAnswer, read, step="conversation", most=600)

@@ -116,6 +116,8 @@ class Renderer:
         self._catch_up(final=True)
         if window.tokens > window.limits.budget:
             self.compaction(Goal(low=self._low))
+            if window.tokens > window.limits.budget:  # a clip left more than was asked for: the contents make the room
+                self.compaction(Goal(low=self._low))
             check(window.occupancy(), window.limits)
         self.predicted = window.tokens
         view = window.front + active.view

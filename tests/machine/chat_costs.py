@@ -26,10 +26,10 @@ class Costs(RuleBasedStateMachine):
     def irreducible(self, error: BudgetExceeded, pending: list[Message]) -> None:
         """A window that does not fit holds too much that can't leave it."""
         parts, settings = error.parts, self.context._parts.window.settings
-        assert sum(parts.values()) > error.budget >= (settings.window - settings.reply) // 1.31
+        least = sum(parts.values()) - max(0, parts.get("contents", 0) - FLOOR)
+        assert least > error.budget >= (settings.window - settings.reply) // 1.31
         system = self.context._parts.window.system.view
         assert parts.get("system", 0) <= self.most(system)
-        assert parts.get("contents", 0) <= FLOOR
         pinned = [seq for index in self.pins for seq in self.seqs(index)]
         assert parts.get("pinned", 0) <= self.most(self.loaded([self.model.texts[seq] for seq in pinned]))
         seqs = self.seqs(self.model.open) if self.model.open is not None else []

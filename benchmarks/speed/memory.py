@@ -76,11 +76,12 @@ def memory(
 def ephemeral(conversation: Conversation, *, pages: int, window: int) -> dict[str, Any]:
     """Return what *pages* pages in an `EphemeralStorage` cost, the window and the context included."""
     gc.collect()
+    before = apsw.memory_used()
     tracemalloc.start()
     player = _Player(opened(EphemeralStorage(), conversation, window, lambda _event: None), conversation)
     player.play(pages)
     gc.collect()
-    allocated = tracemalloc.get_traced_memory()[0]
+    allocated = tracemalloc.get_traced_memory()[0] + apsw.memory_used() - before
     tracemalloc.stop()
     player.context.close()
     return {

@@ -10,13 +10,13 @@ This module knows nothing of how rows are kept.
 
 import errno
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
 import orjson
 
 from ..errors import InvalidSetting, WriteConflict, brief
-from .protocol import CallRow, CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Ticket, Transition
+from .protocol import CallRow, CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Transition
 
 Durability = Literal["full", "fast"]
 
@@ -117,14 +117,6 @@ def without_digests(ops: Iterable[OpRow], seqs: Collection[int]) -> list[OpRow]:
         for op in ops
         if op.digest != _ERASED_DIGEST and any(seq in seqs for seq in range(op.first, op.first + len(op.entries)))
     ]
-
-
-def with_ticket(queue: Sequence[Ticket], old: Ticket | None, new: Ticket | None) -> list[Ticket] | None:
-    """Return *queue* after `Storage.replace_ticket`; None if *old* is not there. O(tickets)."""
-    if old is not None and old not in queue:
-        return None
-    place = len(queue) if old is None else queue.index(old)
-    return [*queue[:place], *(() if new is None else (new,)), *queue[place + 1 :]]
 
 
 def check_opening(durability: str, busy_timeout_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The promises of a store in lists and dicts, without a thought of cost: `EphemeralStorage` is compared with it.
+"""The promises of a store in lists and dicts, without a thought of cost: the stores are compared with it.
 
 What is read of a `PlainStore` is all of a context: it takes no bounds.
 """

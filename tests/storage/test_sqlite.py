@@ -16,9 +16,14 @@ from memci.storage import SQLiteStorage
 from memci.storage.protocol import PageState
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.rows import append, appended, current
+from tests.storage.plain_store import PlainStore
 
 
 class TestSQLiteStorage(DurableStorageConformance):
+    @pytest.fixture
+    def known(self) -> type[PlainStore]:
+        return PlainStore
+
     @pytest.fixture
     def reopen(self, path: Path) -> Callable[[], SQLiteStorage]:
         return lambda: SQLiteStorage(path, durability="fast")
@@ -217,7 +222,7 @@ def test_forked_handle_is_poisoned(storage: SQLiteStorage) -> None:
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_handle_is_not_copied(storage: SQLiteStorage, take: Callable[[object], object]) -> None:
     """A handle can be neither pickled nor copied."""
-    with pytest.raises(TypeError, match="open its path again"):
+    with pytest.raises(TypeError, match="open it again"):
         take(storage)
 
 

@@ -22,7 +22,7 @@ import random
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import quote
 
 import apsw
@@ -46,6 +46,8 @@ from .write import begin, sync_journal
 
 Journal = Literal["wal", "truncate"]
 
+RAM: Final = ":memory:"
+"""in the place of a path: a store without a file"""
 _SYNCHRONOUS = {"full": "FULL", "fast": "NORMAL"}
 
 _LOG_BYTES = 2**21
@@ -67,6 +69,10 @@ def open_file(
     if journal not in (None, "wal", "truncate"):
         raise InvalidSetting("journal", f"{brief(journal)} is neither 'wal' nor 'truncate'")
     check_library(apsw.sqlite_lib_version())
+    if path == RAM:
+        connection = apsw.Connection(RAM)
+        prepare(connection, path, writable=True)
+        return connection, Witness("")  # which is never there
     _check_place(path, read_only=read_only)
     if journal != "truncate" and (network := network_file_system(path)) is not None:
         raise StorageUnavailable(

@@ -47,7 +47,7 @@ from ..protocol import (
 )
 from ..validation import MAX_PAGE, Durability, check, check_text, checked_bytes
 from ..witness import Slot, key_of
-from .connection import Journal, damage, open_file, storage_error
+from .connection import RAM, Journal, damage, open_file, storage_error
 from .loss import SALT_AT, behind, log_path, revisions
 from .rows import (
     BATCH_ROWS,
@@ -61,7 +61,7 @@ from .rows import (
     read_page,
 )
 from .schema import SCHEMA_VERSION
-from .write import PAGE_COLUMNS, SELECT_HEAD, SELECT_OP, apply, begin, erase, replace_ticket, rows, scrub
+from .write import PAGE_COLUMNS, SELECT_HEAD, SELECT_OP, apply, begin, erase, inode, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file"""
@@ -99,6 +99,8 @@ class SQLiteStorage:
         read_only: Whether nothing is ever written, nor the file made.
     """
 
+    _in_ram = False
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -109,10 +111,10 @@ class SQLiteStorage:
         cache_bytes: int = CACHE_BYTES,
         read_only: bool = False,
     ) -> None:
-        if path == ":memory:":
+        if path == RAM and not self._in_ram:
             raise InvalidSetting("path", "a SQLite store is a file: for a store in RAM take EphemeralStorage()")
         self._cache_bytes = checked_bytes("cache_bytes", cache_bytes)
-        self._path = os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links, or keep ".."
+        self._path = RAM if self._in_ram else os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links
         self._lock = RLock()
         self._pid = os.getpid()
         self._poison: str | None = None
@@ -267,7 +269,7 @@ class SQLiteStorage:
                 raise storage_error(error, self._path) from error
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"a {type(self).__name__} can't be pickled: open its path again there")
+        raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
 
     def _applied(self, connection: apsw.Connection, transition: Transition) -> OpRow | int:
         """Apply *transition* within a transaction: return the number of its context, or the row of its known op."""
@@ -328,7 +330,7 @@ class SQLiteStorage:
             elif isinstance(made, OpRow):  # its writer may have been killed before the sync: sync it now
                 connection.pragma("user_version", SCHEMA_VERSION)
                 self._make_final(connection, op_id)
-            elif records or erased:
+            elif (records or erased) and not self._in_ram:  # in RAM nothing can be lost unseen
                 places = [made if isinstance(made, int) else rows(connection, SELECT_HEAD, r.id)[0][0] for r in records]
                 self._make_witnessed(connection, op_id, dict(zip(places, records, strict=True)), erased)
             else:
@@ -337,7 +339,7 @@ class SQLiteStorage:
             self._roll_back()
             raise
         if self._inodes[1] is None:  # the log is made by the first change
-            self._inodes = (self._inodes[0], _inode(f"{self._path}-wal"))
+            self._inodes = (self._inodes[0], inode(f"{self._path}-wal"))
         return made
 
     def _write_unsynced(self, connection: apsw.Connection, work: Callable[[apsw.Connection, _T], _U], what: _T) -> _U:
@@ -432,7 +434,7 @@ class SQLiteStorage:
 
     def _stat(self) -> tuple[tuple[int, int] | None, ...]:
         """Return the identity of the store's files: a file that replaced one of them must not be written."""
-        return _inode(self._path), _inode(f"{self._path}-wal")
+        return (None, (0, 0)) if self._in_ram else (inode(self._path), inode(f"{self._path}-wal"))
 
     def _find(self, connection: apsw.Connection, context: str) -> tuple[int, ContextRecord | None]:
         before = self._witness.slot(context)
@@ -490,11 +492,3 @@ class SQLiteStorage:
             compaction = read_compaction(context, found[0])
             yield compaction
             revision = compaction.revision - 1
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116 -- on the hot path
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -125,6 +125,15 @@ def call_columns(nr: int, row: CallRow, tools: bytes | None) -> Row:
     return *small, tools, crc(*small, tools and tools.hex())
 
 
+def inode(path: str) -> tuple[int, int] | None:
+    """Return the identity of the file *path*, None if there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 -- on the hot path
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def begin(connection: apsw.Connection) -> None:
     """Begin a transaction that writes, after `sync_journal`. It raises as that does, or what SQLite raises."""
     connection.execute("BEGIN IMMEDIATE")
@@ -140,6 +149,8 @@ def sync_journal(connection: apsw.Connection) -> None:
     Raises:
         apsw.Error: If that fails.
     """
+    if not connection.filename_journal:  # in RAM
+        return
     try:
         journal = os.open(connection.filename_journal, os.O_RDWR)
     except FileNotFoundError:

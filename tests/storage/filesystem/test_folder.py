@@ -25,9 +25,14 @@ from memci.storage.locks import hold
 from memci.storage.protocol import Erasure
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.rows import append, appended, bodies_of, current, everything
+from tests.storage.plain_store import PlainStore
 
 
 class TestFilesystemStorage(DurableStorageConformance):
+    @pytest.fixture
+    def known(self) -> type[PlainStore]:
+        return PlainStore
+
     @pytest.fixture
     def reopen(self, path: Path) -> Callable[[], FilesystemStorage]:
         return lambda: FilesystemStorage(path, durability="fast")
@@ -166,7 +171,7 @@ def test_folder_that_was_moved_poisons_the_handle(storage: FilesystemStorage, pa
 
 def test_pickling_is_refused(storage: FilesystemStorage) -> None:
     """A handle can't be pickled; the error says what to do."""
-    with pytest.raises(TypeError, match="a FilesystemStorage can't be pickled: open"):
+    with pytest.raises(TypeError, match="FilesystemStorage can't be pickled: open"):
         pickle.dumps(storage)
 
 

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from memci.testing.llm.server import ModelServer, Request
 
@@ -15,9 +17,9 @@ def answered(request: Request) -> str:
     return f"You asked: {request.text.strip()[-60:]}"
 
 
-def run_example(name: str, folder: Path, **environment: str) -> str:
+def run_example(name: str, folder: Path, *, script: Callable[[Request], Any] = answered, **environment: str) -> str:
     """Return what the example *name* prints, run in *folder*; it fails if the example does."""
-    with ModelServer(answered) as server:
+    with ModelServer(script) as server:
         given = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "key", **environment}
         command = [sys.executable, str(FOLDER / name)]
         done = subprocess.run(

@@ -11,7 +11,7 @@ This module knows nothing of what is tested.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,6 +39,13 @@ class Driver(ABC):
 
     lacks: ClassVar[Mapping[str, str]] = {}
     """what the framework can't do, by the name of the check without `test_`, and why"""
+    has: ClassVar[frozenset[str]] = frozenset()
+    """tools that the framework adds by itself"""
+
+    @staticmethod
+    def play(request: Request) -> Message:
+        """Return what the model answers; a framework that writes calls or answers in its own way has its own script."""
+        return played(request)
 
     def __init__(self, store: Path, url: str, window: int) -> None:
         self.store, self.url, self.window = store, url, window
@@ -59,6 +66,10 @@ class Driver(ABC):
     def context(self, conversation: str) -> Context:
         """Return the context of a conversation."""
 
+    def told(self, conversation: str) -> list[Message]:
+        """Return what the context of a conversation holds; a framework's own words in it are left out."""
+        return [*self.context(conversation).messages()]
+
     @abstractmethod
     def close(self) -> None:
         """Close the contexts."""
@@ -66,7 +77,11 @@ class Driver(ABC):
 
 def played(request: Request) -> Message:
     """Return what the scripted model answers to *request*."""
-    messages = request.messages
+    return answered(request.messages)
+
+
+def answered(messages: Sequence[Message]) -> Message:
+    """Return what the scripted model answers to *messages*."""
     at = max(at for at, message in enumerate(messages) if message["role"] == "user" and _command(message))
     command, rest = _command(messages[at]).split(" ", 1)
     results = [text_of(message) for message in messages[at:] if message["role"] == "tool"]

@@ -42,6 +42,9 @@ from .tiers.topics import ChainSummary
 Fresh = tuple[list[int], list[Row], list[Counter[str]]]
 """passages that were just stored: ids, rows, terms"""
 
+PORTRAIT = 10
+"""facts that stand for a profile where no model has written one"""
+
 Change = Callable[[], AbstractContextManager[None]]
 """a transaction in which a step writes what it computed: `Owner.change`, or one that writes more"""
 
@@ -85,6 +88,12 @@ class Tiers:
         if self.vectors is None or self.vectors.dimension != len(vector):
             self.vectors = VectorIndex(len(vector))
         self.vectors.add([id], vector[None, :])
+
+    @property
+    def portrait(self) -> str:
+        """Who the user is: as a model describes it, or else what the user told lately, a line for each. O(facts)."""
+        told = sorted(self.user.facts.values(), key=lambda fact: fact.at or 0.0)[-PORTRAIT:]
+        return self.profile.text or "\n".join(fact.text for fact in told)
 
     def knows(self, about: str) -> Knowledge:
         """Return the list of what is known about the user, or the assistant."""

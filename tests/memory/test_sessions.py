@@ -123,7 +123,7 @@ def test_silence_is_a_setting():
 
 
 def test_a_hundred_conversations_that_are_closed_feed_the_tiers(day):
-    """One owner with many conversations, none opened again, has episodes, days and facts."""
+    """One owner with many conversations, none opened again, has a profile, episodes, days and facts."""
     for number in range(100):
         for part in range(3):
             said = ("I moved to Oslo.", "I just got married!", "Could you please help me? Thank you.")[number % 3]
@@ -139,6 +139,7 @@ def test_a_hundred_conversations_that_are_closed_feed_the_tiers(day):
     assert (known.pages, known.observed) == (300, 0)
     assert known.days >= 50
     assert min(known.episodes, known.user_facts) > 0
+    assert "I moved to Oslo." in day.memory.search("Oslo").profile.splitlines()
     assert len(day.summaries) == 5
 
 

@@ -93,7 +93,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         tuple(fact for _, fact in facts if fact.about == "user"),
         tuple(fact for _, fact in facts if fact.about == "assistant"),
         tuple(concepts(owner, request.query)),
-        owner.tiers.profile.text,
+        owner.tiers.portrait,
         now,
         statements=tuple(statements(owner, request.query, found, session.rules.zone)),
         strategy=owner.tiers.profile.strategy,
@@ -178,6 +178,8 @@ class _Answer:
         """by page (its id) and entry"""
         self._session, self._scores = session, scores
         self._columns = session.owner.index.layout.columns
+        self._keys: dict[int, tuple[int, int]] = {}
+        """page (its id) and entry of each position that was looked at"""
         self._most, self._left, self._missed = request.k, request.budget, 0
         self._spared = 0
         self._shown: set[int] = set()
@@ -189,6 +191,9 @@ class _Answer:
     def add(self, positions: Sequence[int], source: Source = "words", *, share: float = 1.0) -> None:
         """Add the passages at *positions*, best first, until there are k messages, as far as they fit in a *share*."""
         self._spared = 0 if self._left is None else int(self._left * (1 - share))
+        at, places = self._columns, np.array(positions, np.int64)
+        keys = zip(at.page[places].tolist(), at.entry[places].tolist(), strict=True)
+        self._keys.update(zip(positions, keys, strict=True))
         for position, passage in _passages(self._session, positions, self._wanted):
             if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
                 return
@@ -212,7 +217,7 @@ class _Answer:
     def _wanted(self, position: int) -> bool:
         if position in self._shown:
             return False
-        known = self.found.get((int(self._columns.page[position]), int(self._columns.entry[position])))
+        known = self.found.get(self._keys[position])
         if known is None:
             return len(self.found) < self._most
         return len(known.pieces) < self._pieces and self._scores[position] >= _ECHO * known.score
@@ -236,9 +241,8 @@ class _Answer:
                 self._missed += 1
                 return  # a shorter one may fit
             self._left, self._missed = self._left - cost, 0
-        page = int(self._columns.page[position])
         self._shown.add(position)
-        if known := self.found.get(key := (page, passage.entry)):
+        if known := self.found.get(key := self._keys[position]):
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
         self.found[key] = replace(shown, source=source)

@@ -1,0 +1,152 @@
+"""Strands Agents: a plugin that shows the model a bounded window of the conversation.
+
+    agent = Agent(model, tools=tools, plugins=[Memci("agent.db", "alice", window=32_000)])
+    agent("Hi")
+
+Before each call of the model, also within a loop of tools, the agent's messages are stored and the window takes their
+place in the request; `agent.messages` stays as it is. It may hold the whole conversation, or begin empty: memci has it.
+This module knows nothing of models.
+"""
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from strands import Agent
+from strands.agent.conversation_manager import NullConversationManager
+from strands.middleware import InvokeModelStage
+from strands.middleware.stages import InvokeModelContext
+from strands.plugins import Plugin
+from strands.tools.tools import PythonAgentTool
+from strands.types.events import ModelStopReason
+
+from ..formats.envelope import arguments_as_object, call_of, function_call
+from .conversations import TOOLS, Conversations, Item, named, reported, tool_schema
+
+
+class Memci(Plugin):
+    """Keeps the window of one conversation within its budget, and gives the model the tools to look behind it."""
+
+    name = "memci"
+
+    def __init__(self, store: Any, conversation: str, **settings: Any) -> None:
+        """Begin.
+
+        Args:
+            store: A path, or a store.
+            conversation: Its name; each agent has one conversation.
+            settings: Of `Conversations`: `window`, `model`, `owner`, `policy`, …
+        """
+        super().__init__()
+        self.conversations = Conversations[Item](store, dump=dump, load=load, **settings)
+        self._conversation = named(conversation, 'Memci("agent.db", "alice")')
+
+    def init_agent(self, agent: Agent) -> None:
+        """Stand between *agent* and its model. The agent's own conversation manager has nothing to do any more."""
+        agent.conversation_manager = NullConversationManager()
+        agent.add_middleware(InvokeModelStage, self._call)
+        agent.tool_registry.process_tools([self._tool(each["function"]) for each in TOOLS])
+
+    async def _call(self, context: InvokeModelContext, call: Callable[..., AsyncIterator[Any]]) -> AsyncIterator[Any]:
+        """Call the model with the window, and store its answer before the agent goes on."""
+        given = context.system_prompt
+        system = given if isinstance(given, str) else "\n\n".join(each.get("text", "") for each in given or ())
+        tools = [tool_schema(each["name"], each["description"], each["inputSchema"]) for each in context.tool_specs]
+        view = await asyncio.to_thread(
+            self.conversations.view, self._conversation, context.messages, system=system, tools=tools
+        )
+        async for event in call(context.replace(messages=_alternating(view.messages), system_prompt=view.system)):
+            if isinstance(event, ModelStopReason):
+                _, message, usage, _ = event["stop"]
+                cost = reported(usage["inputTokens"], usage["outputTokens"], usage.get("cacheReadInputTokens"))
+                await asyncio.to_thread(self.conversations.add, self._conversation, [message], cost)
+            yield event
+
+    def _tool(self, schema: Item) -> PythonAgentTool:
+        def run(use: Item, **_: Any) -> Item:
+            text = self.conversations.answer(self._conversation, schema["name"], use["input"])
+            return {"toolUseId": use["toolUseId"], "status": "success", "content": [{"text": text}]}
+
+        spec = {"description": schema["description"], "inputSchema": {"json": schema["parameters"]}}
+        return PythonAgentTool(schema["name"], {"name": schema["name"], **spec}, run)
+
+
+def dump(message: Item) -> Iterator[Item]:
+    """Write *message* as those of Chat Completions: each result of a tool is one; thoughts have a key of their own."""
+    blocks = message["content"]
+    for result in (each["toolResult"] for each in blocks if "toolResult" in each):
+        item = {"role": "tool", "tool_call_id": result["toolUseId"], "content": _content(result["content"]) or ""}
+        yield item | ({"status": "error"} if result.get("status") == "error" else {})
+    rest = [each for each in blocks if not {"toolResult", "toolUse", "reasoningContent"} & set(each)]
+    uses = [each["toolUse"] for each in blocks if "toolUse" in each]
+    thoughts = [each["reasoningContent"] for each in blocks if "reasoningContent" in each]
+    if message["role"] == "assistant":
+        item = {"role": "assistant", "content": _content(rest) or (None if uses else "")}
+        if uses:
+            item["tool_calls"] = [function_call(each["toolUseId"], each["name"], each["input"]) for each in uses]
+        yield item | ({"thinking_blocks": json.loads(_json(thoughts))} if thoughts else {})
+    elif rest or not blocks:
+        yield {"role": "user", "content": _content(rest) or ""}
+
+
+def load(items: Sequence[Item]) -> Iterator[Item]:
+    """Read messages of Chat Completions; the results of one message's calls stand in one message."""
+    for role, group in groupby(items, itemgetter("role")):
+        results = []
+        for item in group:
+            blocks = [{"reasoningContent": each} for each in item.get("thinking_blocks") or ()] + _blocks(
+                item.get("content")
+            )
+            if role == "tool":
+                held = {"toolUseId": item["tool_call_id"], "status": item.get("status", "success"), "content": blocks}
+                results.append({"toolResult": held})
+                continue
+            for call in item.get("tool_calls") or ():
+                name, arguments = call_of(call)
+                use = {"toolUseId": call["id"], "name": name, "input": arguments_as_object(arguments)}
+                blocks.append({"toolUse": use})
+            yield {"role": "assistant" if role == "assistant" else "user", "content": blocks}
+        if results:
+            yield {"role": "user", "content": results}
+
+
+def _alternating(messages: Sequence[Item]) -> list[Item]:
+    """Return *messages* so that user and assistant take turns, as some providers want it."""
+    groups = [[*group] for _, group in groupby(messages, itemgetter("role"))]
+    return [
+        each[0] if len(each) == 1 else {**each[0], "content": [block for one in each for block in one["content"]]}
+        for each in groups
+    ]
+
+
+def _content(blocks: Sequence[Item]) -> str | list[Item]:
+    """Return *blocks* as the content of a message of Chat Completions: a text if they are no more than that."""
+    parts = []
+    for block in blocks:
+        image = block.get("image", {})
+        if isinstance(data := image.get("source", {}).get("bytes"), bytes):
+            url = f"data:image/{image['format']};base64,{base64.b64encode(data).decode()}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+        else:
+            parts.append({"type": "text", "text": block["text"] if set(block) == {"text"} else _json(block)})
+    return str(parts[0]["text"]) if len(parts) == 1 and "text" in parts[0] else parts
+
+
+def _blocks(content: Any) -> list[Item]:
+    """Return the *content* of a message of Chat Completions as blocks."""
+    blocks: list[Item] = [{"text": content}] if isinstance(content, str) and content else []
+    for part in content if isinstance(content, list) else ():
+        head, _, data = str(part.get("image_url", {}).get("url", "")).partition(";base64,")
+        if data:
+            blocks.append({"image": {"format": head.rpartition("/")[2], "source": {"bytes": base64.b64decode(data)}}})
+        else:
+            blocks.append({"text": str(part.get("text", _json(part)))})
+    return blocks
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=lambda data: base64.b64encode(data).decode())

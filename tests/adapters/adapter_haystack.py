@@ -1,0 +1,71 @@
+"""Haystack's agents keep memci's promises, and its messages come back as they were."""
+
+from haystack.components.agents import Agent
+from haystack.components.generators.chat import OpenAIChatGenerator
+from haystack.dataclasses import ChatMessage, ToolCall
+from haystack.tools import tool
+from haystack.utils import Secret
+
+from memci.adapters.haystack import MemciChatGenerator, dump, load
+from memci.testing.adapters import AdapterConformance, Driver, lookup
+from memci.testing.adapters.driver import PROMPT
+from tests.adapters.examples import run_example
+
+
+class HaystackDriver(Driver):
+    def __init__(self, store, url, window):
+        super().__init__(store, url, window)
+        self.agents = {}
+
+    def agent(self, conversation):
+        if conversation not in self.agents:
+            model = OpenAIChatGenerator(Secret.from_token("key"), model="gpt-4o", api_base_url=self.url, max_retries=0)
+            memci = MemciChatGenerator(model, self.store, conversation, window=self.window, model="gpt-4o")
+            given = {"system_prompt": PROMPT, "max_agent_steps": 60}
+            self.agents[conversation] = Agent(chat_generator=memci, tools=[tool(lookup), *memci.tools], **given), memci
+        return self.agents[conversation][0]
+
+    async def say(self, conversation, text):
+        done = await self.agent(conversation).run_async([ChatMessage.from_user(text)])
+        return done["messages"][-1].text
+
+    def say_sync(self, conversation, text):
+        return self.agent(conversation).run([ChatMessage.from_user(text)])["messages"][-1].text
+
+    async def stream(self, conversation, text):
+        pieces = []
+
+        async def piece(chunk):
+            pieces.append(chunk.content)
+
+        await self.agent(conversation).run_async([ChatMessage.from_user(text)], streaming_callback=piece)
+        assert len(pieces) > 3
+        return "".join(filter(None, pieces))
+
+    def context(self, conversation):
+        self.agent(conversation)
+        return self.agents[conversation][1].conversations.context(conversation)
+
+    def close(self):
+        for _, memci in self.agents.values():
+            memci.conversations.close()
+
+
+class TestHaystack(AdapterConformance):
+    driver = HaystackDriver
+
+
+def test_messages_come_back_as_they_were():
+    """Texts, calls, thoughts and results are written and read without a change."""
+    calls = [ToolCall("lookup", {"key": each}, each) for each in "ab"]
+    messages = [
+        ChatMessage.from_user("Look."),
+        ChatMessage.from_assistant("Yes.", tool_calls=calls, reasoning="Hm."),
+        ChatMessage.from_assistant("Done."),
+    ]
+
+    assert [*load([item for message in messages for item in dump(message)])] == messages
+
+
+def test_the_example_runs(tmp_path):
+    assert "agent: You asked: And which city did I ask about?" in run_example("haystack_agent.py", tmp_path)

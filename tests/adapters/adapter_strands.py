@@ -1,0 +1,77 @@
+"""Strands Agents keep memci's promises, and its messages come back as they were."""
+
+import pytest
+from strands import Agent, tool
+from strands.models.openai import OpenAIModel
+
+from memci.adapters.strands import Memci, dump, load
+from memci.errors import InvalidSetting
+from memci.testing.adapters import AdapterConformance, Driver, lookup
+from memci.testing.adapters.driver import PROMPT
+from tests.adapters.examples import run_example
+
+
+class StrandsDriver(Driver):
+    def __init__(self, store, url, window):
+        super().__init__(store, url, window)
+        self.agents = {}
+
+    def agent(self, conversation):
+        if conversation not in self.agents:
+            memci = Memci(self.store, conversation, window=self.window, model="gpt-4o")
+            arguments = {"base_url": self.url, "api_key": "key", "max_retries": 0}
+            model = OpenAIModel(client_args=arguments, model_id="gpt-4o")
+            given = {"tools": [tool(lookup)], "plugins": [memci], "callback_handler": None}
+            self.agents[conversation] = Agent(model, system_prompt=PROMPT, **given), memci
+        return self.agents[conversation]
+
+    async def say(self, conversation, text):
+        return str(await self.agent(conversation)[0].invoke_async(text)).strip()
+
+    def say_sync(self, conversation, text):
+        return str(self.agent(conversation)[0](text)).strip()
+
+    async def stream(self, conversation, text):
+        events = [event async for event in self.agent(conversation)[0].stream_async(text)]
+        pieces = [event["data"] for event in events if "data" in event]
+        assert len(pieces) > 1
+        return "".join(pieces)
+
+    def context(self, conversation):
+        return self.agent(conversation)[1].conversations.context(conversation)
+
+    def close(self):
+        for _, memci in self.agents.values():
+            memci.conversations.close()
+
+
+class TestStrands(AdapterConformance):
+    driver = StrandsDriver
+
+
+def test_messages_come_back_as_they_were():
+    """Texts, images, thoughts, calls and results of both kinds are written and read without a change."""
+    image = {"image": {"format": "png", "source": {"bytes": b"\x00\x01"}}}
+    thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "s"}}}
+    uses = [{"toolUse": {"toolUseId": each, "name": "lookup", "input": {"key": each}}} for each in "ab"]
+    results = [
+        {"toolResult": {"toolUseId": "a", "status": "success", "content": [{"text": "A"}, image]}},
+        {"toolResult": {"toolUseId": "b", "status": "error", "content": [{"text": "B"}]}},
+    ]
+    messages = [
+        {"role": "user", "content": [{"text": "Look."}, image]},
+        {"role": "assistant", "content": [thought, {"text": "Yes."}, *uses]},
+        {"role": "user", "content": results},
+        {"role": "assistant", "content": [{"text": "Done."}]},
+    ]
+
+    assert [*load([item for message in messages for item in dump(message)])] == messages
+
+
+def test_a_conversation_has_a_name(tmp_path):
+    with pytest.raises(InvalidSetting, match="say which conversation"):
+        Memci(tmp_path / "agent.db", "")
+
+
+def test_the_example_runs(tmp_path):
+    assert "agent: You asked: And which city did I ask about?" in run_example("strands_agent.py", tmp_path)

@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class Answer:
+class ClientAnswer:
     """Sends one answer to a client of *format* (None: as OpenAI's expect errors)."""
 
     def __init__(self, send: Send, format: str | None, metrics: Metrics) -> None:  # noqa: A002

@@ -34,7 +34,7 @@ _FORKS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Caller:
     """Whose conversation it is."""
 
     key: str
@@ -58,7 +58,7 @@ class Options:
 class Conversation:
     """The context of one request while it is answered. Its calls read and write the store: use it in a thread."""
 
-    def __init__(self, storage: Storage, scope: Scope, options: Options, request: ClientRequest) -> None:
+    def __init__(self, storage: Storage, scope: Caller, options: Options, request: ClientRequest) -> None:
         """Find the context of *request*, or make it, and store what is new of the list. O(the list).
 
         Raises:

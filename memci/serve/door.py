@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ..errors import InvalidSetting
-from .conversation import Scope
+from .conversation import Caller
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _CREDENTIALS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
@@ -52,13 +52,13 @@ class Door:
             return 401, f"this gateway wants its token in the header {TOKEN}"
         return None
 
-    def scope(self, headers: Mapping[str, str]) -> Scope:
+    def scope(self, headers: Mapping[str, str]) -> Caller:
         """Return whose conversations a request with *headers* is about."""
         credential = [headers.get(name, "") for name in _CREDENTIALS]
         owner = headers.get(OWNER)
         whose = "key-" + self._digest("\0".join(credential))
         scope = "key-" + self._digest("\0".join([*credential, owner])) if owner else whose
-        return Scope(scope, owner or whose, headers.get(CONVERSATION) or None)
+        return Caller(scope, owner or whose, headers.get(CONVERSATION) or None)
 
     def _digest(self, text: str) -> str:
         return blake2b(text.encode(), key=self._key, digest_size=16).hexdigest()

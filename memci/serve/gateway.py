@@ -34,7 +34,7 @@ from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceed
 from ..settings import Policy
 from ..storage import FilesystemStorage, SQLiteStorage, Storage
 from ..tokens import counter_for
-from .answer import Answer
+from .answer import ClientAnswer
 from .conversation import Conversation, Options
 from .door import Door, key_beside
 from .metrics import Metrics
@@ -172,7 +172,7 @@ class Gateway:
             (form for end, form in self._paths.items() if scope["method"] == "POST" and path.endswith(end)), None
         )
         shape = form or ("anthropic" if "anthropic-version" in headers else None)
-        answer = Answer(send, shape, self._metrics)
+        answer = ClientAnswer(send, shape, self._metrics)
         if (refused := self._door.refusal(headers)) is not None:
             await answer.refuse(*refused)
         elif form is None:
@@ -188,7 +188,7 @@ class Gateway:
             async with _until_disconnect(receive):
                 await self._managed(form, scope, headers, raw, answer)
 
-    async def _managed(self, form: str, scope: Scope, headers: Headers, raw: bytes, answer: Answer) -> None:
+    async def _managed(self, form: str, scope: Scope, headers: Headers, raw: bytes, answer: ClientAnswer) -> None:
         """Answer a request whose list memci reads."""
         storage, client = scope["state"]["storage"], scope["state"]["client"]
         began = perf_counter()

@@ -27,13 +27,13 @@ from ..tools.recall_page import quotable
 from .stored_pages import PageEntry, StoredPages
 from .tool_results import (
     AppendReceipt,
+    ContentsEntry,
     ContentsList,
     ContextLine,
     ContextLines,
     FoundMessage,
     FoundMessages,
     NextPart,
-    PageLine,
     QuotedMessage,
     QuotedPage,
 )
@@ -97,7 +97,7 @@ class StoreTools:
                 place = page.where + (", pinned" if page.pinned else "")
                 uri = page_uri(pages.record.id, page.index)
                 title = pages.title(page)
-                lines.append(PageLine(page.index, uri, title, at and at[:10], page.turn, place, page.entries))
+                lines.append(ContentsEntry(page.index, uri, title, at and at[:10], page.turn, place, page.entries))
             start, end = (shown[0].index, shown[-1].index) if shown else (first or 1, first or 0)
             earlier = max(1, start - limit) if start > 1 else None
             later = end + 1 if found and found[-1].index > end else None

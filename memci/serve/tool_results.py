@@ -29,7 +29,7 @@ class ContextLines:
 
 
 @dataclass(frozen=True)
-class PageLine:
+class ContentsEntry:
     """A page, in the contents of a context."""
 
     page: int
@@ -48,7 +48,7 @@ class ContentsList:
     context: str
     owner: str
     note: str
-    pages: list[PageLine]
+    pages: list[ContentsEntry]
     total: int
     earlier: int | None
     """what to pass as `first` for those before; None: there are none"""

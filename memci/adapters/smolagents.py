@@ -23,7 +23,7 @@ from ..formats.envelope import function_call, parts_of
 from ..messages import text_of
 from .conversations import TOOLS, Conversations, Item, reported
 
-_CALLS, _RESULTS = "Calling tools:\n", "Observation:\n"
+_CALLS, _RESULTS, _ERROR = "Calling tools:\n", "Observation:\n", "Error:\n"
 Group = tuple[ChatMessage, ...]
 """one message, or the calls of a step with what came back"""
 
@@ -96,10 +96,11 @@ class _Tool(Tool):
 
 
 def grouped(messages: Iterable[ChatMessage]) -> list[Group]:
-    """Return *messages*, the calls of a step together with what came back."""
+    """Return *messages*, the calls of a step together with what came back; an error may belong to no call."""
     groups: list[Group] = []
     for message in messages:
-        if message.role == MessageRole.TOOL_RESPONSE and groups and groups[-1][0].role == MessageRole.TOOL_CALL:
+        came_back = message.role == MessageRole.TOOL_RESPONSE and not _text(message).startswith(_ERROR)
+        if came_back and groups and groups[-1][0].role == MessageRole.TOOL_CALL:
             groups[-1] = (*groups[-1], message)
         else:
             groups.append((message,))

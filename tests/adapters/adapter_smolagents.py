@@ -142,6 +142,18 @@ def test_a_step_that_failed_is_kept(memci):
     assert [message["role"] for message in errors] == ["tool"]
 
 
+def test_a_run_of_too_many_steps_is_kept(memci):
+    """The error that ends it belongs to no call, and the conversation goes on where it was."""
+    with ModelServer([code("print(1)"), code("print(2)"), "It is 2.", code('final_answer("b")')]) as server:
+        model = OpenAIModel("gpt-4o", api_base=server.base_url, api_key="key")
+        agent = memci.attach(CodeAgent([], model, max_steps=2, verbosity_level=LogLevel.OFF), "a")
+        assert [agent.run("Do it.", reset=reset) for reset in (True, False)] == ["It is 2.", "b"]
+    context = memci.conversations.context("a")
+    assert context.id == "a"
+    errors = [message for message in context.messages() if "Reached max steps" in text_of(message)]
+    assert [message["role"] for message in errors] == ["user"]
+
+
 def test_steps_come_back_as_the_same_prose(memci):
     """What memci writes is what smolagents wrote: calls, results in one line or in many, texts."""
     with ModelServer([code('print("one\\ntwo")'), code('final_answer("a")')]) as server:

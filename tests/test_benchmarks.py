@@ -407,7 +407,7 @@ def test_cells_compare_at_equal_evidence():
         where = {"conversation": "c", "window": 1, "phase": 0, "costs": {"0.1/warm": cost}}
         return {"system": system, **where, **zeros, **places, "over": over}
 
-    figures = [figure("memci economy, r 0.1", 100, 500)]
+    figures = [figure("memci economy, r 0.1", 100, 500), figure("full history", 300, 1000, over=0.9)]
     figures += [figure("a", 120, 501), figure("b", 90, 400), figure("c", 120, 600), figure("d", 90, 600)]
     found = compare.cells([*figures, figure("e", 120, 500, over=0.03)], "economy")
 
@@ -417,6 +417,8 @@ def test_cells_compare_at_equal_evidence():
         ("c", "less"),
         ("d", "behind"),
     ]
+    figures[1]["over"] = 0.0
+    assert compare.cells(figures, "economy") == []
 
 
 def test_a_script_writes_no_more_than_a_summary():

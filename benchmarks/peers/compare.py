@@ -5,7 +5,8 @@
     less      memci costs less, and has less evidence: neither is ahead
     behind    the peer costs less, and has more evidence
 
-A peer that is over its budget in more than 2 % of its calls has no cell. Evidence is what stands verbatim or on a
+A peer that is over its budget in more than 2 % of its calls has no cell, nor has a window into which the whole
+conversation fits: there, nothing is managed. Evidence is what stands verbatim or on a
 line. This module knows nothing of how anything was measured.
 """
 
@@ -41,7 +42,7 @@ class Cell(NamedTuple):
     @property
     def verdict(self) -> str:
         """Whether memci is ahead."""
-        equal, cheaper = self.shown >= self.evidence - EQUAL, self.memci <= self.cost
+        equal, cheaper = self.shown >= self.evidence - EQUAL, self.memci < self.cost
         return ("ahead" if cheaper else "dearer") if equal else ("less" if cheaper else "behind")
 
 
@@ -85,7 +86,8 @@ def cells(
     found = []
     for (system, conversation, window), at in phases.items():
         each = _mean([mine[system, conversation, window, phase] for phase in at])
-        if system.startswith("memci ") or each["over"] > OVER:
+        whole = [mine["full history", conversation, window, phase] for phase in at]
+        if system.startswith("memci ") or each["over"] > OVER or _mean(whole)["over"] <= OVER:
             continue
         for terms, cost in each["costs"].items():
             name = f"memci {preset}, r {terms.partition('/')[0]}"

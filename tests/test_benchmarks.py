@@ -378,6 +378,11 @@ def test_peers_are_billed_beside_memci(conversation):
         assert each["costs"]["0.1/warm"] < each["costs"]["0.1/expires"]
         assert 0 < each["costs"]["0.1/warm"] < 1.25 * each["tokens"]
     assert played["memci"]["costs"]["0.1/expires"] < played["sliding window"]["costs"]["0.1/expires"]
+    billing, count = load("cache.prefix").BILLINGS["marked"], load("peers.replay").counter_for()
+    bound = [load("peers.bound").clairvoyant(replay, billing, expires=old, count=count) for old in (False, True)]
+    least = [min(each["costs"][f"0.1/{terms}"] for each in played.values()) for terms in ("warm", "expires")]
+    assert 0 < bound[0] < bound[1]
+    assert all(one < other for one, other in zip(bound, least, strict=True))
 
 
 def test_sight_knows_what_a_manager_wrote_itself():

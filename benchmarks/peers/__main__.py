@@ -15,7 +15,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from memci.tokens import counter_for
+
+from ..cache.prefix import BILLINGS
 from ..results import CONSOLE, HERE, headline, keep, record, table
+from .bound import clairvoyant
 from .compare import cells, merged, verdicts
 from .data import NAMES, replay_of
 from .frameworks.plain import PEERS, Peer, Setting
@@ -42,24 +46,18 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                 continue
             for window in options.windows:
                 phases = 1 if window == _WINDOWS[0] else options.phases
-                figures = []
                 for system, make in systems.items():
                     largest = min((_SLOW[each] for each in _SLOW if system.startswith(each)), default=window)
                     if window > largest and not options.peers:
                         continue
+                    figures = []
                     for phase in range(phases):
                         rotated = replay.rotated(phase, phases)
                         played = play(rotated, make, budget=window, calls=options.calls, names=options.names)
                         figures.append({"system": system, "phase": phase, **played, "sizes": played["sizes"][::5]})
+                    chosen = {"phases": phases, "calls": options.calls, "names": options.names}
+                    keep(record(chosen, {"replays": figures}), log=log, file=None)
                     CONSOLE.print(f"{name}, {window:,}, {system}", highlight=False)
-                chosen = {
-                    "data": name,
-                    "window": window,
-                    "phases": phases,
-                    "calls": options.calls,
-                    "names": options.names,
-                }
-                keep(record({**chosen, "names": options.names}, {"replays": figures}), log=log, file=None)
     found = newest(log)
     if options.plot:
         from .plots import draw
@@ -105,6 +103,12 @@ def show(figures: list[dict[str, Any]]) -> None:
     columns = ("system", "data", "window", ".1 warm", ".1 expiring", ".5 warm", ".5 expiring", "own calls")
     more = ("over %", "orphans %", "lost %", *PLACES, "tokens", "× floor")
     table("what a model call costs", (*columns, *more), rows)
+    for name in sorted({each["conversation"] for each in found} & {"airline", "coding"}):
+        if replay := replay_of(name):
+            for read, old in product(PRICES, (False, True)):
+                bound = clairvoyant(replay, BILLINGS[PRICES[read]], expires=old, count=counter_for())
+                terms = f"r {read:g}, {'expiring' if old else 'warm'}"
+                CONSOLE.print(f"{name}, {terms}: with all evidence verbatim, a call costs {bound:,.0f} at least")
     for preset in _PRESETS:
         for own, listed in product((True, False), (False, True)):
             of = cells(figures, preset, own_calls=own, listed=listed)

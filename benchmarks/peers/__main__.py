@@ -30,6 +30,8 @@ _MODULES = ("langchain", "llamaindex", "openai_agents", "strands_agents", "pydan
 _PRESETS = ("economy", "balanced")
 _SLOW = {"AutoGen, tokens": 8_000, "Agent Framework": 8_000, "LlamaIndex": 32_000}
 """the largest windows of peers, unless they are named: there they take hundreds of times as long as counting"""
+_DRAWN = 32_000
+"""the window that is drawn over time"""
 _WINDOWS = (8_000, 32_000, 128_000)
 
 
@@ -54,7 +56,8 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                     for phase in range(phases):
                         rotated = replay.rotated(phase, phases)
                         played = play(rotated, make, budget=window, calls=options.calls, names=options.names)
-                        figures.append({"system": system, "phase": phase, **played, "sizes": played["sizes"][::5]})
+                        sizes = played["sizes"][::5] if window == _DRAWN else []
+                        figures.append({"system": system, "phase": phase, **played, "sizes": sizes})
                     chosen = {"phases": phases, "calls": options.calls, "names": options.names}
                     keep(record(chosen, {"replays": figures}), log=log, file=None)
                     CONSOLE.print(f"{name}, {window:,}, {system}", highlight=False)

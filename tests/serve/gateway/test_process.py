@@ -42,9 +42,9 @@ def serving(store, upstream, *more):
         (["--upstream", "http://localhost", "--format", "gemini"], "openai_chat"),
     ],
 )
-def test_what_makes_no_sense_is_refused(run, tmp_path, options, told):
+def test_what_makes_no_sense_is_refused(command, tmp_path, options, told):
     """The command ends with 2 and one line, before anything listens."""
-    result = run("serve", tmp_path / "agents.db", *options)
+    result = command("serve", tmp_path / "agents.db", *options)
 
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert told in result.stderr

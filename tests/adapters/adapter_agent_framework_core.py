@@ -3,7 +3,7 @@
 import asyncio
 from typing import ClassVar
 
-from agent_framework import Agent, AgentSession, Content, Message
+from agent_framework import Agent, AgentSession, Content, InMemoryHistoryProvider, Message
 from agent_framework.openai import OpenAIChatCompletionClient
 from openai import AsyncOpenAI
 
@@ -26,9 +26,12 @@ class AgentFrameworkDriver(Driver):
     def running(self, conversation, text, *, stream=False):
         openai = AsyncOpenAI(base_url=self.url, api_key="key", max_retries=0)
         client = OpenAIChatCompletionClient("gpt-4o", async_client=openai)
-        agent = Agent(client, PROMPT, tools=[lookup], context_providers=[self.memci])
+        agent = Agent(client, PROMPT, tools=[lookup], context_providers=self.providers())
         session = self.sessions.setdefault(conversation, AgentSession(session_id=conversation))
         return agent.run(text, session=session, stream=stream)
+
+    def providers(self):
+        return [self.memci]
 
     async def say(self, conversation, text):
         return (await self.running(conversation, text)).text
@@ -50,6 +53,13 @@ class AgentFrameworkDriver(Driver):
 
 class TestAgentFramework(AdapterConformance):
     driver = AgentFrameworkDriver
+
+
+class Plain(AgentFrameworkDriver):
+    """The same without memci, for benchmarks.adapters."""
+
+    def providers(self):
+        return [InMemoryHistoryProvider()]
 
 
 def test_what_a_message_holds_comes_back():

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 
 import pytest
 from openai import AsyncOpenAI, OpenAI
@@ -52,24 +53,28 @@ class TestOpenAIClient(AdapterConformance):
     driver = ClientDriver
 
 
+async def sends_everything(ask, messages, text):
+    """Run a plain loop over *messages* for the user's *text*: *ask* gets all of them, and the tool."""
+    schema = {"name": "lookup", "parameters": {"type": "object", "properties": {"key": {"type": "string"}}}}
+    messages.append({"role": "user", "content": text})
+    while True:
+        reply = await ask(messages=messages, tools=[{"type": "function", "function": schema}])
+        messages.append(reply.choices[0].message.model_dump(exclude_none=True))
+        calls = reply.choices[0].message.tool_calls
+        if not calls:
+            return messages[-1]["content"]
+        for call in calls:
+            result = lookup(json.loads(call.function.arguments)["key"])
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+
+
 class Plain(ClientDriver):
     """A plain loop that sends everything, for benchmarks.adapters."""
 
     async def say(self, conversation, text):
         messages = self.contexts.setdefault("list", [{"role": "system", "content": PROMPT}])
-        messages.append({"role": "user", "content": text})
-        client = AsyncOpenAI(base_url=self.url, api_key="key", max_retries=0)
-        schema = {"name": "lookup", "parameters": {"type": "object", "properties": {"key": {"type": "string"}}}}
-        tools = [{"type": "function", "function": schema}]
-        while True:
-            reply = await client.chat.completions.create(model="gpt-4o", messages=messages, tools=tools)
-            messages.append(reply.choices[0].message.model_dump(exclude_none=True))
-            calls = reply.choices[0].message.tool_calls
-            if not calls:
-                return messages[-1]["content"]
-            for call in calls:
-                result = lookup(json.loads(call.function.arguments)["key"])
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+        ask = AsyncOpenAI(base_url=self.url, api_key="key", max_retries=0).chat.completions.create
+        return await sends_everything(partial(ask, model="gpt-4o"), messages, text)
 
     def close(self):
         """There is nothing to close."""

@@ -30,7 +30,7 @@ USER = "ann@example.com"
 
 
 def runner_of(plugin, agent):
-    app = App(name="app", root_agent=agent, plugins=[plugin])
+    app = App(name="app", root_agent=agent, plugins=[plugin] if plugin is not None else [])
     return Runner(app=app, session_service=InMemorySessionService(), auto_create_session=True)
 
 
@@ -72,6 +72,14 @@ class GoogleADKDriver(Driver):
 
 class TestGoogleADK(AdapterConformance):
     driver = GoogleADKDriver
+
+
+class Plain(GoogleADKDriver):
+    """The same without memci, for benchmarks.adapters."""
+
+    def __init__(self, store, url, window):
+        super().__init__(store, url, window)
+        self.runner = runner_of(None, self.runner.agent)
 
 
 class Scripted(BaseLlm):

@@ -17,10 +17,12 @@ class HaystackDriver(Driver):
         super().__init__(store, url, window)
         self.agents = {}
 
+    def model(self):
+        return OpenAIChatGenerator(Secret.from_token("key"), model="gpt-4o", api_base_url=self.url, max_retries=0)
+
     def agent(self, conversation):
         if conversation not in self.agents:
-            model = OpenAIChatGenerator(Secret.from_token("key"), model="gpt-4o", api_base_url=self.url, max_retries=0)
-            memci = MemciChatGenerator(model, self.store, conversation, window=self.window, model="gpt-4o")
+            memci = MemciChatGenerator(self.model(), self.store, conversation, window=self.window, model="gpt-4o")
             given = {"system_prompt": PROMPT, "max_agent_steps": 60}
             self.agents[conversation] = Agent(chat_generator=memci, tools=[tool(lookup), *memci.tools], **given), memci
         return self.agents[conversation][0]
@@ -53,6 +55,22 @@ class HaystackDriver(Driver):
 
 class TestHaystack(AdapterConformance):
     driver = HaystackDriver
+
+
+class Plain(HaystackDriver):
+    """The same without memci: the list of all runs is given again, for benchmarks.adapters."""
+
+    async def say(self, conversation, text):
+        if conversation not in self.agents:
+            given = {"system_prompt": PROMPT, "max_agent_steps": 60}
+            self.agents[conversation] = Agent(chat_generator=self.model(), tools=[tool(lookup)], **given), []
+        agent, told = self.agents[conversation]
+        done = await agent.run_async([*told, ChatMessage.from_user(text)])
+        told[:] = [each for each in done["messages"] if not each.is_from("system")]
+        return told[-1].text
+
+    def close(self):
+        """There is nothing to close."""
 
 
 def test_messages_come_back_as_they_were():

@@ -5,7 +5,7 @@ import json
 from typing import ClassVar
 
 import pytest
-from llama_index.core.agent.workflow import AgentStream
+from llama_index.core.agent.workflow import AgentStream, FunctionAgent
 from llama_index.core.base.llms.types import (
     ChatMessage,
     DocumentBlock,
@@ -15,6 +15,7 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
 from llama_index.llms.openai_like import OpenAILike
 
@@ -77,6 +78,19 @@ class LlamaIndexDriver(Driver):
 
 class TestLlamaIndex(AdapterConformance):
     driver = LlamaIndexDriver
+
+
+class Plain(LlamaIndexDriver):
+    """The same without memci, with a memory that keeps everything, for benchmarks.adapters."""
+
+    def __init__(self, store, url, window):
+        super().__init__(store, url, window)
+        self.memory = ChatMemoryBuffer.from_defaults(token_limit=1_000_000)
+
+    def running(self, conversation, text, *, streaming=False):
+        tools = [FunctionTool.from_defaults(lookup)]
+        agent = FunctionAgent(tools=tools, llm=model(self.url), system_prompt=PROMPT, streaming=streaming, timeout=60)
+        return agent.run(text, memory=self.memory, max_iterations=50)
 
 
 @pytest.fixture

@@ -59,11 +59,14 @@ class SmolagentsDriver(Driver):
         ids = (f"call_{len(messages):04}_{number}" for number in range(len(calls)))
         return {"role": "assistant", "content": None, "tool_calls": [{**call, "id": next(ids)} for call in calls]}
 
-    def agent(self, conversation, *, stream=False):
+    def made(self, *, stream=False):
         model = OpenAIModel("gpt-4o", api_base=self.url, api_key="key", client_kwargs={"max_retries": 0})
         agent = ToolCallingAgent([lookup], model, stream_outputs=stream, max_steps=50, verbosity_level=LogLevel.OFF)
         agent.prompt_templates["system_prompt"] = PROMPT
-        return self.memci.attach(agent, conversation)
+        return agent
+
+    def agent(self, conversation, *, stream=False):
+        return self.memci.attach(self.made(stream=stream), conversation)
 
     async def say(self, conversation, text):
         return await asyncio.to_thread(self.say_sync, conversation, text)
@@ -97,6 +100,17 @@ class SmolagentsDriver(Driver):
 
 class TestSmolagents(AdapterConformance):
     driver = SmolagentsDriver
+
+
+class Plain(SmolagentsDriver):
+    """The same without memci, with the list of all runs, for benchmarks.adapters."""
+
+    one: ClassVar = {}
+
+    def say_sync(self, conversation, text):
+        if self not in self.one:
+            self.one[self] = self.made()
+        return self.one[self].run(text, reset=False)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import pytest
 from strands import Agent, tool
+from strands.agent.conversation_manager import NullConversationManager
 from strands.models.openai import OpenAIModel
 
 from memci.adapters.strands import Memci, dump, load
@@ -21,9 +22,12 @@ class StrandsDriver(Driver):
             memci = Memci(self.store, conversation, window=self.window, model="gpt-4o")
             arguments = {"base_url": self.url, "api_key": "key", "max_retries": 0}
             model = OpenAIModel(client_args=arguments, model_id="gpt-4o")
-            given = {"tools": [tool(lookup)], "plugins": [memci], "callback_handler": None}
+            given = {"tools": [tool(lookup)], "callback_handler": None, **self.more(memci)}
             self.agents[conversation] = Agent(model, system_prompt=PROMPT, **given), memci
         return self.agents[conversation]
+
+    def more(self, memci):
+        return {"plugins": [memci]}
 
     async def say(self, conversation, text):
         return str(await self.agent(conversation)[0].invoke_async(text)).strip()
@@ -47,6 +51,13 @@ class StrandsDriver(Driver):
 
 class TestStrands(AdapterConformance):
     driver = StrandsDriver
+
+
+class Plain(StrandsDriver):
+    """The same without memci, for benchmarks.adapters."""
+
+    def more(self, memci):
+        return {"conversation_manager": NullConversationManager()}
 
 
 def test_messages_come_back_as_they_were():

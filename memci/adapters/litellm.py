@@ -1,0 +1,59 @@
+"""LiteLLM: the client of memci's loop for every model that LiteLLM can call.
+
+    context = Context.open("agent.db", "alice", system="Be brief.", window=32_000)
+    agent = Agent(litellm(model="anthropic/claude-sonnet-4-5"), context, tools=[weather])
+    agent.run("What is the weather in Oslo?")
+
+The loop is `memci.adapters.loop`. Of an answer its message is kept, with thoughts and their signatures, without what
+LiteLLM adds for its own use. This module knows nothing of contexts.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import litellm as library
+from openai.types.chat import ChatCompletion
+
+from .clients import Client
+
+_ADDED = ("provider_specific_fields", "index")
+
+
+def litellm(router: Any = library, *, asynchronous: bool = False, **given: Any) -> Client:
+    """Wrap LiteLLM; *given* goes along with each call, and needs `model`.
+
+    Args:
+        router: A `litellm.Router`, which chooses among deployments; default: each call goes to the model's provider.
+        asynchronous: Whether the agent is run by `arun` and `astream`.
+        given: Arguments of `litellm.completion`: `api_key`, `api_base`, `temperature`, `num_retries`, …
+    """
+
+    def now(**request: Any) -> ChatCompletion:
+        return _kept(router.completion(**request))
+
+    async def later(**request: Any) -> ChatCompletion:
+        return _kept(await router.acompletion(**request))
+
+    call = router.acompletion if asynchronous else router.completion
+    streamed = partial(call, stream=True, stream_options={"include_usage": True})
+    return Client("openai_chat", later if asynchronous else now, given, streamed, _piece, _whole)
+
+
+def _piece(event: Any) -> str | None:
+    return event.choices[0].delta.content if event.choices else None
+
+
+def _whole(events: Sequence[Any]) -> ChatCompletion:
+    return _kept(library.stream_chunk_builder([*events]))
+
+
+def _kept(reply: Any) -> ChatCompletion:
+    """Return *reply* as an answer of Chat Completions, without what is not the provider's."""
+    found = reply.model_dump(exclude_none=True)
+    message = {key: value for key, value in found["choices"][0]["message"].items() if key not in _ADDED}
+    for call in message.get("tool_calls", ()):
+        for name in _ADDED:
+            call.pop(name, None)
+    choice = {**found["choices"][0], "message": {"content": None, **message}}
+    return ChatCompletion.model_validate({**found, "choices": [choice]})

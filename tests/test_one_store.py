@@ -15,7 +15,7 @@ import pytest
 from memci import Context, SQLiteStorage
 from memci.errors import HandlePoisoned, InvalidSetting
 from memci.memory import TieredMemory
-from memci.memory.repository.store import MemoryStore
+from memci.memory.repository.home import tables_of
 from memci.storage import FilesystemStorage
 
 CYCLES = 20
@@ -151,7 +151,7 @@ def texts_with(secret):
 def test_what_is_in_ram_is_bounded_in_bytes(tmp_path):
     """Beyond `cache_bytes`, the owners used longest ago are read again; the size is that of the objects."""
     store = SQLiteStorage(tmp_path / "agents.db", durability="fast", cache_bytes=100_000)
-    cache, most = MemoryStore.beside(store).owners, 0
+    cache, most = tables_of(store).owners, 0
     for number in range(12):
         with Context.open(store, str(number), window=1_500, clock=None) as context:
             for ferry in range(12):

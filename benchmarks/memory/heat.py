@@ -15,7 +15,7 @@ from random import Random
 from memci import Context, EphemeralStorage, Policy
 from memci.memory import TieredMemory
 from memci.memory.owner import owner_of
-from memci.memory.repository.store import MemoryStore
+from memci.memory.repository.home import tables_of
 from memci.memory.tiers.heat import Warmth
 
 DAYS = 60
@@ -134,7 +134,7 @@ def drawn(curves: Sequence[Curve]) -> str:
 
 def _noted(storage: EphemeralStorage, curves: Iterable[Curve], day: int, now: float) -> None:
     """Note how warm the warmest episode of each subject is."""
-    store = MemoryStore.beside(storage)
+    store = tables_of(storage)
     with store.lock:
         owner = owner_of(store, "you")
         owner.refresh()

@@ -19,7 +19,7 @@ import numpy as np
 
 from memci import Context, EphemeralStorage, SQLiteStorage
 from memci.memory import TieredMemory
-from memci.memory.repository.store import MemoryStore
+from memci.memory.repository.home import tables_of
 from memci.memory.retrieval.hash_embedder import HashEmbedder
 
 from .telling import Asked
@@ -76,7 +76,7 @@ def measured(path: Path, asked: Asked, pages: int) -> dict[str, Any]:
             times.append(1e3 * (time.perf_counter() - began))
         rounds.append(sorted(times))
     held = resident()
-    kept = len(MemoryStore.beside(store).owners)
+    kept = len(tables_of(store).owners)
     first.close()
     store.close()
     scan = _scan(pages)

@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping
 from ..storage import Storage
 from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
+from .repository.home import tables_of
 from .repository.items import dumped
 from .repository.job_queue import savers
 from .repository.passages import DAY, NOTE, STRATEGY, TALK, TOPIC, TRAITS
-from .repository.store import MemoryStore
 from .retrieval import knowledge
 from .tiers import episodes, facts
 from .tiers.profile import Profile
@@ -55,7 +55,7 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
         storage: The store whose memory it is.
         gone: Indexes of pages by context; None: the whole context.
     """
-    store = MemoryStore.beside(storage)
+    store = tables_of(storage)
     try:
         if not store.there:
             return True

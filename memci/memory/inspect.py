@@ -15,8 +15,8 @@ from ..storage.protocol import ContextRecord, PageRow, PageState
 from .backend import PageKey, Work
 from .consolidation.page_notes import plainly
 from .owner import Session, Tiers
+from .repository.home import tables_of
 from .repository.pages import EVICTED, MID, OBSERVED, SHORT, KnownPage
-from .repository.store import MemoryStore
 from .tiered_memory import TieredMemory
 from .tiers.events import DailySummary, LifeEvent
 from .tiers.facts import Knowledge
@@ -182,7 +182,7 @@ def counts(memory: TieredMemory) -> Counts:
 
 def owners(storage: Storage) -> list[str]:
     """Return whose memories are kept beside *storage*, the oldest first."""
-    store = MemoryStore.beside(storage)
+    store = tables_of(storage)
     try:
         return store.owner_names()
     finally:

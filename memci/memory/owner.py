@@ -115,7 +115,9 @@ class Owner(OwnerKey):
 
     def __init__(self, store: MemoryStore, name: str) -> None:
         super().__init__(store, name)
-        self.pages, self.passages, self.items = PageTable(self), PassageTable(self), ItemTable(self)
+        self.pages, self.items = PageTable(self), ItemTable(self)
+        self.passages: PassageTable = store.passages(self)
+        self.index: WordIndex
         self.jobs, self.usage = JobQueue(self), UsageLedger(self)
         self.fed: dict[str, float] = {}
         """when a page of a context came last, in this process: one that is played in from an archive is not silent"""
@@ -143,7 +145,7 @@ class Owner(OwnerKey):
             self._read()
             self.revision = revision
         if index and nr and (self._indexed, self._removals) != (revision, removals):
-            self.index = WordIndex(self.passages, self.passages.all())
+            self.index = self.store.index(self.passages)
             self.passage_vectors = None
             self._indexed, self._removals = revision, removals
 
@@ -213,8 +215,8 @@ class Owner(OwnerKey):
     def _begin(self) -> None:
         self.refresh()
         if not self.nr:
-            self._reset(self.add())
-            self.revision = self._indexed = self._removals = 0
+            self.add()
+            self.refresh(index=True)
         self.count(revisions=1)
         self.revision += 1
 
@@ -231,7 +233,7 @@ class Owner(OwnerKey):
         self.nr = nr
         self.revision = self._indexed = self._removals = -1
         self.tiers = Tiers()
-        self.index = WordIndex(self.passages)
+        self.index = self.store.index(self.passages, empty=True)
         self.passage_vectors = None
 
     def _read(self) -> None:

@@ -27,8 +27,8 @@ from .forgetting import forget, quarantine
 from .ingest import observe
 from .owner import Session
 from .repository import job_queue
+from .repository.home import tables_of
 from .repository.job_queue import Saving
-from .repository.store import MemoryStore
 from .retrieval.embedders import Embedder
 from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import RetrievalRequest, recollect
@@ -77,7 +77,7 @@ class TieredMemory:
             raise InvalidSetting(
                 "ceiling", f"tokens that may be spent in a day, 0 or more, or None; not {brief(ceiling)}"
             )
-        store = MemoryStore.beside(storage, path)
+        store = tables_of(storage, path)
         self._read_only = read_only or store.read_only
         self._chat = chat
         self._ceiling = ceiling

@@ -53,7 +53,8 @@ print(json.dumps(syncs))
 """
 KILLED_BEFORE_ITS_SYNC = """
 import os
-from memci.memory.repository.store import MemoryStore, OwnerKey
+from memci.memory.repository.home import tables_of
+from memci.memory.repository.store import OwnerKey
 from memci.storage.protocol import Ticket
 from tests.faults.disk import first_call
 from tests.faults.worker import forked
@@ -66,7 +67,7 @@ def killed():
 with_log = os.open(folder.rstrip("/") + ".log", os.O_RDWR | os.O_CREAT | os.O_APPEND)
 going_on = SQLiteStorage(file, journal="truncate")
 append(going_on, "a", b"1")
-memory = MemoryStore.beside(going_on)
+memory = tables_of(going_on)
 
 def remembers():
     with memory.change():

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import apsw
 
 from memci.memory.backend import Forgotten, PageRecord, Recollection, Scope
-from memci.memory.repository.store import _shared
+from memci.memory.repository.home import _shared
 from memci.memory.tiered_memory import TieredMemory
 from memci.storage import Storage
 from memci.storage.codec import ERASED, digest, encode
@@ -61,7 +61,7 @@ def connection(memory: TieredMemory) -> apsw.Connection:
 def die(storage: Storage) -> None:
     """Forget all that is in RAM, and leave everything as it is, as a process that dies does."""
     for key, found in _shared.pop(storage, {}).items():
-        if found._path != ":memory:" and found._connection is not None:
+        if found._place != ":memory:" and found._connection is not None:
             found._connection.close()
         else:
             found.owners.clear()

@@ -24,7 +24,7 @@ from memci import EphemeralStorage
 from memci.history.erase import erase
 from memci.memory import TieredMemory
 from memci.memory.repository.page_source import record_of
-from memci.memory.repository.store import MemoryStore
+from memci.memory.repository.sqlite import SQLiteMemory
 from memci.memory.tiers.heat import Warmth
 from memci.memory.tiers.rules import Rules
 from memci.storage.protocol import PageState, Sidecar
@@ -229,7 +229,7 @@ class Lives(RuleBasedStateMachine):
         memory = self._memory_of(owner)
         remade = TieredMemory(self.storage, owner=owner, rules=RULES, clock=lambda: self.now)
         remade.close()
-        remade._session = replace(remade.session, store=MemoryStore(Sidecar(":memory:"), lasting=False))
+        remade._session = replace(remade.session, store=SQLiteMemory(Sidecar(":memory:"), lasting=False))
         order = [row[0] for row in memory.session.store.read_rows(
             "SELECT c.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? "
             "ORDER BY c.nr", owner)]  # fmt: skip

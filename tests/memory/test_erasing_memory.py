@@ -227,9 +227,9 @@ def test_page_is_forgotten_for_the_owner_that_the_context_had(storage, tells):
 @both
 def test_receipt_says_when_a_reader_holds_bytes_back(tells, storage, monkeypatch):
     """While somebody reads an older state of the memory's file, the receipt says that it is pending."""
-    monkeypatch.setattr("memci.memory.repository.store._BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr("memci.memory.repository.sqlite._BUSY_MILLISECONDS", 20)
     context, memory = lived(storage)
-    reader = apsw.Connection(memory.session.store._path)
+    reader = apsw.Connection(memory.session.store._place)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM memory_page").fetchall()
 

@@ -13,8 +13,9 @@ from memci.errors import SchemaTooNew, StorageReadOnly
 from memci.memory import TieredMemory
 from memci.memory.backend import Work
 from memci.memory.inspect import overview
+from memci.memory.repository.home import tables_of
 from memci.memory.repository.job_queue import JobQueue
-from memci.memory.repository.store import MemoryStore, OwnerKey
+from memci.memory.repository.store import OwnerKey
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import saying
 
@@ -22,7 +23,7 @@ from memci.testing.memory.pages import saying
 @pytest.fixture
 def store(tmp_path):
     with contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as storage:
-        yield MemoryStore.beside(storage)
+        yield tables_of(storage)
 
 
 @pytest.fixture

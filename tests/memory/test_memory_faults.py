@@ -17,7 +17,8 @@ from memci.errors import StorageBusy, StorageFull
 from memci.memory import TieredMemory
 from memci.memory.backend import PageRecord, Scope
 from memci.memory.owner import Owner
-from memci.memory.repository.store import MemoryStore
+from memci.memory.repository.home import tables_of
+from memci.memory.repository.sqlite import SQLiteMemory
 from memci.memory.tiers.rules import Rules
 from memci.testing.memory.pages import saying, told
 from tests.faults.bombs import Bomb
@@ -190,7 +191,7 @@ def test_full_disk_changes_nothing(tmp_path, act):
 
 def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
     """While somebody else writes the file, the memory is busy; what it knows can be searched all the while."""
-    monkeypatch.setattr("memci.memory.repository.store._BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr("memci.memory.repository.sqlite._BUSY_MILLISECONDS", 20)
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
         memory = made(storage)
@@ -217,7 +218,7 @@ def test_busy_file_is_busy_and_later_it_is_done(tmp_path, monkeypatch):
 
 def test_search_of_what_was_visited_goes_on_while_the_file_is_busy(tmp_path, monkeypatch):
     """A search whose visit can't be written just now is answered, or busy; nothing is lost by it."""
-    monkeypatch.setattr("memci.memory.repository.store._BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr("memci.memory.repository.sqlite._BUSY_MILLISECONDS", 20)
     path = tmp_path / "agent.db"
     with contextlib.closing(SQLiteStorage(path, durability="fast")) as storage:
         memory = handed_over(storage)
@@ -243,8 +244,8 @@ def test_memory_that_is_stopped_while_it_opens_lets_its_store_close(tmp_path, mo
 
     storage = SQLiteStorage(tmp_path / "agent.db")
     with monkeypatch.context() as patched:
-        patched.setattr(MemoryStore, "__init__", stopped)
+        patched.setattr(SQLiteMemory, "__init__", stopped)
         with pytest.raises(KeyboardInterrupt):
-            MemoryStore.beside(storage)
+            tables_of(storage)
 
     storage.close()

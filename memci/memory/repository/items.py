@@ -71,12 +71,13 @@ class ItemTable(OwnerTable):
         """Store an item, in place of the one with *id* if given, and return its id; *pages* join its evidence."""
         if id is None:
             id = self._store.insert_row(  # noqa: A001
-                "INSERT INTO memory_item(owner, kind, body, vector) VALUES (?, ?, ?, ?)",
+                "INSERT INTO memory_item(owner, kind, body, vector) VALUES (?, ?, ?, ?) RETURNING id",
                 *(self._owner.nr, kind, body, packed(vector)),
             )
         else:
             self._store.execute(_REPLACE, id, self._owner.nr, kind, body, packed(vector))
-        self._store.executemany("INSERT OR IGNORE INTO memory_evidence VALUES (?, ?)", [(id, page) for page in pages])
+        statement = "INSERT INTO memory_evidence VALUES (?, ?) ON CONFLICT DO NOTHING"
+        self._store.executemany(statement, [(id, page) for page in pages])
         return id
 
     def drop(self, ids: Iterable[int]) -> None:
@@ -112,13 +113,9 @@ class ItemTable(OwnerTable):
         """Return (index, id, digest, body of a note) of pages of a context that are evidence of a note. One query."""
         return self._store.read_rows(_NOTED, self._owner.name, context, json.dumps(list(indexes)))
 
-    def visited(self, episode: int, warmth: str, version: int) -> None:
-        """Store how warm an episode is, as JSON, and its version. Nothing else of it is written."""
-        self._store.execute(_VISITED, warmth, version, episode)
-
-    def retrieved(self, facts: Iterable[tuple[int, float]]) -> None:
-        """Store when facts (their ids) were retrieved. Nothing else of them is written: a search returns up to 40."""
-        self._store.executemany(_RETRIEVED, [(json.dumps(when), key) for key, when in facts])
+    def rewrite(self, bodies: Iterable[tuple[str, int]]) -> None:
+        """Store other bodies of items: (body, id). Their vectors and their evidence stay."""
+        self._store.executemany("UPDATE memory_item SET body = ? WHERE id = ?", bodies)
 
 
 _COUNT = "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))"
@@ -127,15 +124,12 @@ INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT(id) DO UPDATE SET body = excluded.body, vector = excluded.vector"""
 _DERIVED = """
 SELECT DISTINCT i.id, i.body FROM memory_evidence AS e JOIN memory_item AS i ON i.id = e.item
-WHERE e.page IN (SELECT value FROM json_each(?)) AND (? IS NULL OR i.kind = ?) ORDER BY i.id"""
+WHERE e.page IN (SELECT value FROM json_each(?)) AND (CAST(? AS TEXT) IS NULL OR i.kind = ?) ORDER BY i.id"""
 _NOTED = """
 SELECT g.page, g.id, g.digest, i.body FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr JOIN memory_evidence AS e ON e.page = g.id
 JOIN memory_item AS i ON i.id = e.item
 WHERE o.name = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?)) AND i.kind = 'note'"""
-# JSON as text keeps a float exact.
-_VISITED = "UPDATE memory_item SET body = json_set(body, '$.warmth', json(?), '$.version', ?) WHERE id = ?"
-_RETRIEVED = "UPDATE memory_item SET body = json_set(body, '$.retrieved', json(?)) WHERE id = ?"
 
 
 def _fields(value: Any) -> dict[str, Any]:

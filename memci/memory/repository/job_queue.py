@@ -177,21 +177,27 @@ def _pause(times: int) -> float:
 
 _ENQUEUE = """
 INSERT INTO memory_job(owner, kind, subject, due, body) VALUES (?, ?, ?, 0, ?)
-ON CONFLICT(owner, kind, subject) DO UPDATE SET version = version + 1, tries = 0, away = 0, due = 0, error = '',
-body = excluded.body WHERE body <> excluded.body OR (due IS NULL AND tries <= ?)"""
+ON CONFLICT(owner, kind, subject) DO UPDATE SET version = memory_job.version + 1, tries = 0, away = 0, due = 0,
+error = '', body = excluded.body
+WHERE memory_job.body <> excluded.body OR (memory_job.due IS NULL AND memory_job.tries <= ?)"""
 _KNOWN = """
 SELECT 1 FROM memory_job WHERE owner = ? AND kind = ? AND subject = ? AND (due IS NOT NULL OR tries > ?)"""
-_SKIP = "INSERT INTO memory_queue(owner, skipped) VALUES (?, 1) ON CONFLICT(owner) DO UPDATE SET skipped = skipped + 1"
+_SKIP = """
+INSERT INTO memory_queue(owner, skipped) VALUES (?, 1)
+ON CONFLICT(owner) DO UPDATE SET skipped = memory_queue.skipped + 1"""
 _CLAIM = """
 UPDATE memory_job SET tries = tries + 1, due = ? WHERE id = (
-    SELECT id FROM memory_job WHERE owner = ? AND due <= ? AND kind <> ? ORDER BY id LIMIT 1)
+    SELECT id FROM memory_job WHERE owner = ? AND due <= ? AND kind <> ? ORDER BY id LIMIT 1
+    /*! FOR UPDATE SKIP LOCKED */)
 RETURNING id, kind, subject, version, tries, away, body"""
 _DUE = """
 SELECT 1 FROM memory_job WHERE owner = ? AND due <= ? AND kind <> ?
 AND NOT EXISTS (SELECT 1 FROM memory_queue WHERE owner = ? AND until > ?) LIMIT 1"""
 _RELEASE = """
-UPDATE memory_job SET tries = max(0, tries - 1), due = ?, away = away + ? WHERE id = ? AND due IS NOT NULL"""
-_AWAY = "INSERT INTO memory_queue(owner, away) VALUES (?, 1) ON CONFLICT(owner) DO UPDATE SET away = away + 1"
+UPDATE memory_job SET tries = CASE WHEN tries > 0 THEN tries - 1 ELSE 0 END, due = ?, away = away + ?
+WHERE id = ? AND due IS NOT NULL"""
+_AWAY = """
+INSERT INTO memory_queue(owner, away) VALUES (?, 1) ON CONFLICT(owner) DO UPDATE SET away = memory_queue.away + 1"""
 _SAVE = """
 INSERT INTO memory_job(owner, kind, subject, due, body) SELECT ?, ?, coalesce(max(subject), 0) + 1, 0, ?
 FROM memory_job WHERE owner = ? AND kind = ?"""

@@ -98,10 +98,7 @@ class PageTable(OwnerTable):
         self.acknowledge(page)
         statement = "SELECT nr FROM memory_context WHERE owner = ? AND name = ?"
         context = self._store.read_column(statement, nr, page.context)[0]
-        id_ = self._store.insert_row(
-            "INSERT INTO memory_page(owner, context, page, turn, at, digest, analyzed) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            *(nr, context, page.index, page.turn, page.at, digest, marks),
-        )
+        id_ = self._store.insert_row(_ADD, *(nr, context, page.index, page.turn, page.at, digest, marks))
         return id_, context
 
     def acknowledge(self, page: PageRecord) -> None:
@@ -156,7 +153,7 @@ class PageTable(OwnerTable):
         rows = [(SHORT, self._owner.nr, SHORT, page, OBSERVED, QUARANTINED) for page in pages]
         self._store.executemany(_ENQUEUE, rows)
 
-    def queue(self, most: int = -1) -> list[int]:
+    def queue(self, most: int = 2**31 - 1) -> list[int]:
         """Return the pages of the short-term queue, the oldest first. O(pages returned)."""
         return self._store.read_column(_QUEUE, self._owner.name, SHORT, most)
 
@@ -167,10 +164,7 @@ class PageTable(OwnerTable):
             *(MID, title, json.dumps(keywords, ensure_ascii=False), page),
         )
         if vector is not None:
-            self._store.execute(
-                "INSERT OR REPLACE INTO memory_vector VALUES (?, 0, ?, ?, ?)",
-                *(page, model, self._owner.nr, packed(vector)),
-            )
+            self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, packed(vector))
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
         """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""
@@ -276,6 +270,8 @@ def _extract(row: tuple[Any, ...]) -> Extract:
 _PAGE = """
 SELECT g.id, c.name, g.page, g.turn, g.at, g.digest, g.tier, g.analyzed, g.episode, g.chain, g.summary
 FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context """
+_ADD = """
+INSERT INTO memory_page(owner, context, page, turn, at, digest, analyzed) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _FIND = _PAGE + "JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? AND c.name = ? AND g.page = ?"
 _ROW = _PAGE + "WHERE g.id = ?"
 _GROUPED = _PAGE + "WHERE g.owner = ? AND (g.episode IS NOT NULL OR g.chain IS NOT NULL) ORDER BY g.id"
@@ -284,33 +280,34 @@ SELECT c.heard FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 _ASIDE = """
 SELECT g.page FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr
-WHERE o.name = ? AND c.name = ? AND g.analyzed & ? ORDER BY g.page"""
+WHERE o.name = ? AND c.name = ? AND g.analyzed & ? <> 0 ORDER BY g.page"""
 _ACKNOWLEDGE = """
 INSERT INTO memory_context(owner, name, heard) VALUES (?, ?, ?)
-ON CONFLICT(owner, name) DO UPDATE SET heard = max(heard, excluded.heard)"""
+ON CONFLICT(owner, name) DO UPDATE SET heard = excluded.heard WHERE memory_context.heard < excluded.heard"""
 _RECOUNT = """
-UPDATE memory_context SET heard = min(heard, (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr))
-WHERE owner = ? AND name = ?"""
+UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
+WHERE owner = ? AND name = ? AND heard > (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)"""
 # A search excludes some pages of a context of many: it seeks them by their index.
 _SOME_OF_CONTEXT = """
 SELECT g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
 _IDS = """
 SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr
-WHERE c.owner = ? AND (? IS NULL OR c.name = ?) AND (? IS NULL OR g.page IN (SELECT value FROM json_each(?)))"""
+WHERE c.owner = ? AND (CAST(? AS TEXT) IS NULL OR c.name = ?)
+AND (CAST(? AS TEXT) IS NULL OR g.page IN (SELECT value FROM json_each(?)))"""
 _QUARANTINE = """
 UPDATE memory_page SET tier = 0, entered = NULL, episode = NULL, chain = NULL,
 summary = '', keywords = '', analyzed = ? WHERE id = ?"""
 _ENQUEUE = """
 UPDATE memory_page SET tier = ?, entered = (SELECT coalesce(max(entered), 0) + 1 FROM memory_page
 WHERE owner = ? AND tier = ?) WHERE id = ? AND tier = ? AND analyzed & ? = 0"""
-# That index has few pages in no tier: those that are whole in a window.
+# Few pages are in no tier, those that are whole in a window: "+" keeps SQLite at the index that has them.
 _OBSERVED = """
-SELECT g.page FROM memory_page AS g INDEXED BY memory_page_tier JOIN memory_context AS c ON c.nr = g.context
+SELECT g.page FROM memory_page AS g JOIN memory_context AS c ON c.nr = +g.context
 WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.analyzed & ? = 0 AND c.name = ?
 ORDER BY g.page"""
 _SILENT = """
-SELECT g.id FROM memory_page AS g INDEXED BY memory_page_tier
+SELECT g.id FROM memory_page AS g
 WHERE g.owner = (SELECT nr FROM memory_owner WHERE name = ?) AND g.tier = ? AND g.analyzed & ? = 0 AND
     (SELECT p.at FROM memory_page AS p WHERE p.context = g.context ORDER BY p.page DESC LIMIT 1) <= ?
 ORDER BY g.id"""
@@ -320,6 +317,9 @@ WHERE o.name = ? AND g.tier = ? ORDER BY g.entered LIMIT ?"""
 _EXTRACT = """
 SELECT g.id, g.summary, g.keywords, v.vector, g.chain, g.at FROM memory_page AS g
 LEFT JOIN memory_vector AS v ON v.page = g.id AND v.passage = 0 """
+_KEEP_VECTOR = """
+INSERT INTO memory_vector VALUES (?, 0, ?, ?, ?)
+ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
 _LAST = _EXTRACT + "JOIN memory_owner AS o ON o.last = g.id WHERE o.nr = ?"
 _EXTRACTS = _EXTRACT + "JOIN memory_evidence AS e ON e.page = g.id WHERE e.item = ? ORDER BY g.context, g.page"
 _COUNT = "SELECT count(*) FROM memory_page WHERE id IN (SELECT value FROM json_each(?)) AND analyzed & ? = 0"

@@ -126,7 +126,9 @@ FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
 WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
 _SPELLED = "SELECT DISTINCT term FROM memory_postings WHERE term IN (SELECT value FROM json_each(?))"
 _BEGINNING = "SELECT DISTINCT term FROM memory_postings WHERE term >= ? AND term < ? LIMIT ?"
-_ADD = "INSERT INTO memory_passage VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD = """
+INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker, length, flags)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _KINDS = 2**40
 # Rows of memory_words from there on have what else a passage is found by: its id and the kind, times 2**40.
 _HAVING = "SELECT doc & 1099511627775 FROM memory_postings WHERE term = ?"
@@ -143,7 +145,9 @@ SELECT s.id, s.page, s.entry, s.start, s.size FROM memory_owner AS o JOIN memory
 WHERE o.name = ? AND s.id > ? AND NOT EXISTS
     (SELECT 1 FROM memory_vector AS v WHERE v.page = s.page AND v.passage = s.id AND v.model = ?)
 ORDER BY s.id LIMIT ?"""
-_KEEP_VECTOR = "INSERT OR REPLACE INTO memory_vector SELECT page, id, ?, owner, ? FROM memory_passage WHERE id = ?"
+_KEEP_VECTOR = """
+INSERT INTO memory_vector SELECT page, id, ?, owner, ? FROM memory_passage WHERE id = ?
+ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
 _DROP_VECTORS = "DELETE FROM memory_vector WHERE owner = ? AND passage > 0 AND model <> ?"
 _VECTORS = """
 SELECT passage, vector FROM memory_vector

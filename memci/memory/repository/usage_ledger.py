@@ -70,11 +70,11 @@ class UsageLedger(OwnerTable):
     def total(self) -> Mapping[str, Spent]:
         """Return what was ever spent, by step. O(days)."""
         rows = self._store.read_rows(_TOTAL, self._owner.nr) if self._store.has_jobs else []
-        return {row[0]: Spent(*row[1:]) for row in rows}
+        return {row[0]: Spent(*map(int, row[1:])) for row in rows}
 
     def on(self, day: str) -> int:
         """Return the tokens that were spent on a day."""
-        return self._store.read_value(_ON_DAY, self._owner.nr, day) or 0 if self._store.has_jobs else 0
+        return int(self._store.read_value(_ON_DAY, self._owner.nr, day) or 0) if self._store.has_jobs else 0
 
 
 def today(now: float) -> str:
@@ -83,9 +83,10 @@ def today(now: float) -> str:
 
 
 _ADD = """
-INSERT INTO memory_spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(owner, day, step) DO UPDATE SET
-calls = calls + excluded.calls, prompt = prompt + excluded.prompt, completion = completion + excluded.completion,
-failed = failed + excluded.failed, rejected = rejected + excluded.rejected, cached = cached + excluded.cached"""
+INSERT INTO memory_spent AS kept VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(owner, day, step) DO UPDATE SET
+calls = kept.calls + excluded.calls, prompt = kept.prompt + excluded.prompt,
+completion = kept.completion + excluded.completion, failed = kept.failed + excluded.failed,
+rejected = kept.rejected + excluded.rejected, cached = kept.cached + excluded.cached"""
 _TOTAL = """
 SELECT step, sum(calls), sum(prompt), sum(completion), sum(failed), sum(rejected), sum(cached)
 FROM memory_spent WHERE owner = ? GROUP BY step ORDER BY step"""

@@ -108,14 +108,14 @@ def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], no
         tiers = owner.tiers
         for key in visited:
             episode = tiers.episodes[key].visited(now)
-            owner.items.visited(key, dumped(episode.warmth), episode.version)
+            owner.items.rewrite([(dumped(episode, without=["embedding"]), key)])
             tiers.episodes[key] = episode
             owner.changed.add(key)
         for about in ("user", "assistant"):
             known = tiers.knows(about)
             own = [key for key in facts if key in known.facts]
             known.retrieved(own, now)
-            owner.items.retrieved((key, known.facts[key].retrieved) for key in own)
+            owner.items.rewrite([(dumped(known.facts[key], without=["vector"]), key) for key in own])
 
 
 def forget_texts() -> None:

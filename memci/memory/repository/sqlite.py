@@ -1,0 +1,199 @@
+"""The tables of memories in a SQLite file: a store's own, its sidecar, or one that is named.
+
+    MemoryStore ── SQLiteMemory(Sidecar("agent.db", shared=True), lasting=True)
+
+Words are found by a full-text index, whose postings are read into RAM as they are asked for. This module knows nothing
+of what the rows mean.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import apsw
+
+from ...errors import CorruptRecord, SchemaTooNew, StorageReadOnly
+from ...storage.protocol import Sidecar
+from ...storage.sqlite.connection import make_private, storage_error
+from ...storage.sqlite.schema import sql_file
+from ...storage.sqlite.write import begin
+from ..retrieval.postings import WordIndex
+from .passages import PassageTable
+from .store import MemoryStore, OwnerKey
+
+SCHEMA_VERSION: Final = 2
+_BUSY_MILLISECONDS = 5_000
+
+_TABLES: Final = sql_file(__file__, "tables.sql")
+_SINCE_2: Final = sql_file(__file__, "since_2.sql")
+_FROM_1 = "UPDATE memory_page SET analyzed = 3 WHERE analyzed = 2; UPDATE memory_schema SET version = 2;"
+
+_THERE = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_schema'"
+
+_inherited: list[apsw.Connection] = []
+
+
+class SQLiteMemory(MemoryStore):
+    """The tables in one SQLite file, opened when they are first used, over one connection."""
+
+    def __init__(self, place: Sidecar, *, lasting: bool) -> None:
+        super().__init__(place.path, read_only=place.read_only, lasting=lasting, cache_bytes=place.cache_bytes)
+        self._synced = not place.shared
+        self._connection: apsw.Connection | None = None
+        self._version = 0
+        """of the tables, 0 if there are none yet"""
+
+    @property
+    def version(self) -> int:
+        """Of the tables, 0 if nothing was ever stored. Looking makes no tables."""
+        with self.lock, self._errors():
+            self._look(make=False)
+            return self._version
+
+    def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, [] if nothing was ever kept."""
+        with self.lock, self._errors():
+            connection = self._look(make=False)
+            return [] if connection is None else connection.execute(statement, values).fetchall()
+
+    def execute(self, statement: str, *values: Any) -> int:
+        """Execute a statement within `change`, and return how many rows it changed."""
+        connection = self._writing()
+        connection.execute(statement, values)
+        return connection.changes()
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each of *rows*, within `change`."""
+        self._writing().executemany(statement, rows)
+
+    def _writing(self) -> apsw.Connection:
+        assert self._connection is not None and self._connection.in_transaction, "rows are written in a transaction"
+        return self._connection
+
+    @contextmanager
+    def change(self) -> Iterator[apsw.Connection]:
+        """Give the connection for one transaction: all of it is kept, or nothing. A nested one is a part of it."""
+        with self.lock, self._errors():
+            if self.read_only:
+                raise StorageReadOnly(f"{self._place!r} was opened for reading only")
+            connection = self._look(make=True)
+            assert connection is not None, "tables are made where there are none"
+            if connection.in_transaction:
+                yield connection
+                return
+            with _transaction(connection):
+                yield connection
+
+    @property
+    def writing(self) -> bool:
+        """Whether the caller is in the middle of a change."""
+        with self.lock:
+            return self._connection is not None and self._connection.in_transaction
+
+    def scrub(self) -> bool:
+        """Empty the write-ahead log, which may hold what was removed; return False while another reader uses it."""
+        with self.lock, self._errors():
+            connection = self._look(make=False)
+            if connection is not None and connection.in_transaction:
+                return False
+            if connection is None or connection.pragma("journal_mode") != "wal":
+                return True
+            try:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+            return True
+
+    def purge(self) -> None:
+        """Take removed terms out of the full-text index, where they stay until its segments are merged. O(index)."""
+        self.execute("INSERT INTO memory_words(memory_words) VALUES ('optimize')")
+
+    def passages(self, owner: OwnerKey) -> PassageTable:
+        """Return the passages of an owner."""
+        return PassageTable(owner)
+
+    def index(self, passages: PassageTable, *, empty: bool = False) -> WordIndex:
+        """Return the index over all passages of an owner. O(passages)."""
+        return WordIndex(passages, () if empty else passages.all())
+
+    def shut(self) -> None:
+        """Close it for all users."""
+        with self.lock:
+            self._closed = True
+            self.owners.clear()
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            elif self._connection is not None:  # closing it here would release the locks of the parent process
+                _inherited.append(self._connection)
+            self._connection = None
+
+    def _look(self, *, make: bool) -> apsw.Connection | None:
+        """Return the connection if the tables are there, or are to be made."""
+        self._check_open()
+        if self._connection is None:
+            if not make and self._place != ":memory:" and not os.path.exists(self._place):  # noqa: PTH110
+                return None
+            self._connection = self._connect()
+        if self._version < SCHEMA_VERSION:
+            self._version = self._found(self._connection)
+            if make and self._version < SCHEMA_VERSION:
+                self._make(self._connection)
+        return self._connection if self._version else None
+
+    def _connect(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        if not self.read_only and self._place != ":memory:":
+            make_private(self._place)
+        connection = apsw.Connection(self._place, flags=flags)
+        connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        connection.pragma("trusted_schema", False)
+        if not self.read_only:
+            connection.pragma("secure_delete", True)
+            if self._synced:
+                connection.pragma("journal_mode", "wal")
+            # In the same file, the next synced transaction of the pages also syncs what the memory wrote before it.
+            connection.pragma("synchronous", "FULL" if self._synced else "NORMAL")
+        return connection
+
+    def _make(self, connection: apsw.Connection) -> None:
+        """Make the tables, or bring them to the latest version."""
+        with _transaction(connection):
+            found = self._found(connection)
+            if not found:
+                connection.execute(_TABLES + _SINCE_2)
+                connection.execute("INSERT INTO memory_schema VALUES (?)", (SCHEMA_VERSION,))
+            elif found == 1:  # else another process was faster
+                connection.execute(_SINCE_2 + _FROM_1)
+        self._version = SCHEMA_VERSION
+
+    def _found(self, connection: apsw.Connection) -> int:
+        """Return the version of the tables, 0 if there are none."""
+        if not connection.execute(_THERE).fetchall():
+            return 0
+        found: list[tuple[Any, ...]] = connection.execute("SELECT version FROM memory_schema").fetchall()
+        if not found:
+            raise CorruptRecord("", 0, f"the memory in {self._place!r} does not say its version")
+        if found[0][0] > SCHEMA_VERSION:
+            raise SchemaTooNew(f"the memory in {self._place!r} was written by a later memci (version {found[0][0]})")
+        return int(found[0][0])
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise storage_error(error, self._place) from error
+
+
+@contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Commit what is written in the block, or nothing of it if it fails."""
+    try:
+        begin(connection)
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,15 +1,16 @@
 """What other memories got wrong (P01 to P24, X04, X05) stays right here, as far as it can be seen in what is stored."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
-from machine_kit import check, connection, items, pages, rows, tiers
+from machine_kit import check, connection, die, items, keeping, pages, rows, tiers
 from tiers_kit import SMALL, fill
 
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
 from memci.memory.tiers.rules import Rules
-from memci.testing.memory.pages import found, saying
+from memci.testing.memory.pages import found, saying, told
 
 
 class Counting:
@@ -298,3 +299,23 @@ def test_heat_is_reckoned_from_what_is_stored(memory):
         assert warmth.lifetime(2e6) == pytest.approx(heat(PAPER, warmth.visits, warmth.length, warmth.last_visit, 2e6))
         assert warmth.lifetime(1e9) < warmth.lifetime(2e6) <= warmth.visits + warmth.length + 1
         assert warmth.lifetime(0.0) <= warmth.visits + warmth.length + 1, "a visit in the future is one just now"
+
+
+def test_restart_changes_no_score(storage):
+    """What tools answered to two contexts in turn is as fresh after a restart: a search scores it the same."""
+    memory = TieredMemory(storage, owner="anna", clock=lambda: 1e9)
+    assert not memory.search("flight").pages
+    for turn in range(12):
+        context = ("alice", "ben")[turn % 2]
+        page = told(turn // 2 + 1, f"Which flight {turn}?", context=context)
+        answer = {"role": "tool", "tool_call_id": "1", "name": "flights", "content": f"flight {turn} leaves at noon"}
+        page = replace(page, entries=(*page.entries, (2, answer)))
+        keeping(storage)(page)
+        memory.observe(page)
+
+    before = memory.search("When does a flight leave?", k=20).pages
+    die(storage)
+    after = TieredMemory(storage, owner="anna", clock=lambda: 1e9).search("When does a flight leave?", k=20).pages
+
+    assert len(before) >= 12
+    assert after == before

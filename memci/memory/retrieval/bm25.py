@@ -33,11 +33,11 @@ def bm25(
     texts of the assistant only: what people write pays nothing for its length.
     """
     at = layout.columns
-    count = len(layout)
+    count, size = len(layout), len(at.page)
     before, after, before2, after2 = at.links
     borrowing = (after, before, after2, before2)  # row by row of `lent`: which passage borrows from here
-    scores = np.zeros(count + 1, np.float32)
-    tf = np.zeros(count + 1, np.float32)  # the last one is for "no neighbour", position -1
+    scores = np.zeros(size + 1, np.float32)
+    tf = np.zeros(size + 1, np.float32)  # the last one is for "no neighbour", position -1
     costs = saturation * (1 + spread * at.lecture * np.maximum(at.length / ENOUGH - 1, 0))
     total = 0.0
     for term, weight in weights.items():

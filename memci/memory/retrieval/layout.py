@@ -80,6 +80,8 @@ class Borrowing(NamedTuple):
 class Columns(NamedTuple):
     """What is known of each passage, position by position."""
 
+    nth: Integers
+    """how many passages of the owner came before it"""
     context: Integers
     page: Integers
     entry: Integers
@@ -132,10 +134,11 @@ class Layout:
         """What is known of each passage: views, valid until the next `extend`."""
         return self._columns.cut(slice(0, self._count))
 
-    def extend(self, rows: Iterable[Row]) -> range:
+    def extend(self, rows: Iterable[Row], *, nth: Integers | None = None, whole: Floats | None = None) -> range:
         """Append *rows* and return their positions. O(rows), amortised.
 
-        The rows of a context come in order, the pieces of a message in one call.
+        The rows of a context come in order, the pieces of a message in one call. *nth* and *whole* are what stands in
+        the columns of this name; default: in the order of the rows, and counted.
         """
         fresh = list(rows)
         start, end = self._count, self._count + len(fresh)
@@ -154,8 +157,9 @@ class Layout:
         new.question[:] = np.array(flags) & QUESTION != 0
         new.timed[:] = np.array(flags) & TIMED != 0
         new.standing[:] = np.array(flags) & STANDING != 0
+        new.nth[:] = np.arange(start, end) if nth is None else nth
         _, message = np.unique(np.stack([new.context, new.page, new.entry]), axis=1, return_inverse=True)
-        new.whole[:] = np.bincount(message.ravel(), new.length)[message.ravel()]
+        new.whole[:] = np.bincount(message.ravel(), new.length)[message.ravel()] if whole is None else whole
         self._link(start, end)
         return range(start, end)
 
@@ -175,8 +179,7 @@ class Layout:
         if number is None:
             number = self.speakers[name] = len(self.speakers)
             self._passages_of.append(0)
-            parts = dict.fromkeys(terms(name))
-            for term in [part for part in parts if not is_single(part)] or parts:
+            for term in name_terms(name):
                 self._named.setdefault(term, []).append(number)
         self._passages_of[number] += role != "tool"
         return number
@@ -228,6 +231,12 @@ class Layout:
             same &= at.context[rows] == at.context[other]
             lent[same] = rule.whole * share / rule.beside if rule.beside else 0.0
             at.lent[side, rows] = np.where(other >= 0, lent, 0)
+
+
+def name_terms(name: str) -> list[str]:
+    """Return the terms by which a question names the speaker *name*. O(length)."""
+    parts = dict.fromkeys(terms(name))
+    return [part for part in parts if not is_single(part)] or list(parts)
 
 
 def talk_like(words: Floats) -> Floats:

@@ -43,8 +43,8 @@ class WordIndex:
         """Make an index of *rows* of the table: ids and fields of `Row`, in the order that the layout wants."""
         self._table = table
         self.layout = Layout()
-        self.layout.extend(Row(*row[1:]) for row in rows)
         self.ids: Integers = np.array([row[0] for row in rows], np.int64)
+        self.layout.extend((Row(*row[1:]) for row in rows), nth=np.argsort(np.argsort(self.ids)))
         self._positions: Positions | None = None
         """of the ids; None after a change"""
         self._known: dict[str, Posting] = {}
@@ -55,6 +55,9 @@ class WordIndex:
     def __len__(self) -> int:
         """Return how many passages and postings are in RAM."""
         return len(self.ids) + self._kept
+
+    def prepare(self, *, standing: bool, whole: bool) -> None:
+        """Read what a search needs beside its terms: passages with lasting instructions, or all. They are in RAM."""
 
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
         """Return which passages have each of *terms*, or what it stands for. O(their postings), the first time."""

@@ -141,7 +141,7 @@ def rank(
     if rule.listing and query.lists_own(layout):
         found[layout.columns.role != ROLES["user"]] = 0
     rows = np.flatnonzero(found > 0)
-    scores = np.zeros(len(layout), np.float32)
+    scores = np.zeros(len(found), np.float32)
     scores[rows] = 1 - np.exp(-_SCALE * found[rows] * (1 + _priors(query, layout, rule, rows, present)))
     return scores
 
@@ -188,7 +188,7 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
         prior -= rule.lecture * at.lecture[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])
     if rule.fresh and (tools := np.flatnonzero(at.role[rows] == ROLES["tool"])).size:
-        prior[tools] += rule.fresh * np.exp((rows[tools] - len(layout)) / _LATELY)
+        prior[tools] += rule.fresh * np.exp((at.nth[rows[tools]] - len(layout)) / _LATELY)
     if present is not None:
         prior[present[rows]] += rule.speaker
     if query.asks_time:

@@ -104,6 +104,7 @@ def _scores(session: Session, request: RetrievalRequest, query: Query) -> tuple[
     """Return a score per passage, 0 for one that may not be found, and which of them may be found."""
     owner, embedder, index = session.owner, session.embedder, session.owner.index
     vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
+    index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
     postings = index.postings((*query.terms, *query.dates))
     scores = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns
@@ -154,19 +155,19 @@ def _pages(
     allowed: Allowed,
 ) -> list[FoundPage]:
     """Return the messages that are found, best first; before them the lasting instructions that a request gets."""
-    layout, weights = session.owner.index.layout, session.weights
+    ids, layout, weights = session.owner.index.ids, session.owner.index.layout, session.weights
     at = layout.columns
     answer = _Answer(session, request, query, scores)
     if query.form == "request" and weights.clauses:
         standing = np.flatnonzero(allowed & (at.standing > 0))
-        fitting = standing[np.lexsort((-standing, -scores[standing]))]
+        fitting = standing[np.lexsort((-ids[standing], -scores[standing]))]
         answer.add(fitting[: weights.clauses].tolist(), "standing", share=_STANDING)
-    best = _best_first(scores, request.k)
+    best = _best_first(scores, ids, request.k)
     answer.rivals(best)
     answer.add(best)
     if request.budget is not None and weights.listing and query.lists_own(layout):
-        first = allowed & (at.role == ROLES["user"]) & (at.part == 0)
-        answer.add(_evenly(np.flatnonzero(first)), "time")
+        first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
+        answer.add(_evenly(first[np.argsort(ids[first])]), "time")
     return [replace(page, score=answer.certainty(page.score)) for page in answer.found.values()]
 
 
@@ -265,12 +266,12 @@ def _evenly(positions: Integers) -> list[int]:
     return [int(positions[each]) for each in order]
 
 
-def _best_first(scores: Floats, k: int) -> list[int]:
-    """Return positions by score; of equal ones the earlier first."""
+def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:
+    """Return positions by score; of equal ones first the one that came earlier."""
     good = np.flatnonzero(scores > 0)
     if len(good) > (most := _DEPTH * min(k, 64)):
         good = good[np.argpartition(-scores[good], most)[:most]]
-    return list(good[np.lexsort((good, -np.round(scores[good], 5)))].tolist())
+    return list(good[np.lexsort((ids[good], -np.round(scores[good], 5)))].tolist())
 
 
 def _passages(

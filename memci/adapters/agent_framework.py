@@ -19,7 +19,8 @@ from agent_framework import ChatContext, ChatMiddleware, Content, ContextProvide
 
 from ..formats.envelope import content_of, function_call, parts_of, split_data_url
 from ..messages import text_of
-from .conversations import TOOLS, Conversations, Item, named, reported
+from .conversations import TOOLS, Conversations
+from .items import Item, media, named, reported
 
 
 class Memci(ContextProvider):
@@ -76,10 +77,8 @@ class _Window(ChatMiddleware):
                 await store(context.result)
 
     async def _store(self, given: Sequence[Message], response: Any) -> None:
-        used = response.usage_details or {}
-        usage = reported(
-            used.get("input_token_count"), used.get("output_token_count"), used.get("cache_read_input_token_count")
-        )
+        used, names = response.usage_details or {}, ("input", "output", "cache_read_input")
+        usage = reported(*(used.get(f"{name}_token_count") for name in names))
         await asyncio.to_thread(self._conversations.add, self._name, [*given, *response.messages], usage)
 
 
@@ -135,9 +134,8 @@ def _part(content: Content) -> Item | None:
         return {"type": "text", "text": content.text}
     if content.type not in {"data", "uri"} or not content.uri:
         return None
-    if (content.media_type or "").startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": content.uri}}
-    return {"type": "file", "file": {"file_data": content.uri}} if content.type == "data" else None
+    kind = content.media_type or ""
+    return media(content.uri, kind) if content.type == "data" or kind.startswith("image/") else None
 
 
 def _content(part: Item) -> Content:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .conversations import Item
+from .items import Item
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ the framework's own object. A list that was edited goes on in a fork. This modul
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count, takewhile
 from operator import itemgetter
 from os import PathLike, fspath
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from .. import formats
 from ..context.context import Context
@@ -24,9 +26,9 @@ from ..history.erase import erase
 from ..messages import text_of
 from ..storage.sqlite.store import SQLiteStorage
 from ..tools import recall_page, search_memory
+from .items import Item
 
 M = TypeVar("M")
-Item = dict[str, Any]
 
 TOOLS: tuple[Item, ...] = (recall_page.RECALL_PAGE, search_memory.SEARCH_MEMORY)
 """the schemas of the tools that the model may call, in the form of Chat Completions"""
@@ -72,7 +74,18 @@ class Conversations(Generic[M]):
         self._dump, self._load, self._format = dump, load, format
         self._owner, self._settings = owner, settings
         self._open: OrderedDict[str, Context] = OrderedDict()
-        self._lock = RLock()
+        self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        """those that are held, one for each conversation"""
+        self._lock = Lock()
+        """of the two above, for a moment"""
+
+    @contextmanager
+    def _held(self, name: str) -> Iterator[None]:
+        """Hold the conversation *name*; calls for others go on meanwhile."""
+        with self._lock:
+            lock = self._locks.setdefault(name, RLock())
+        with lock:
+            yield
 
     def view(
         self, name: str, messages: Iterable[M], *, system: str | None = None, tools: Iterable[Any] = ()
@@ -85,7 +98,7 @@ class Conversations(Generic[M]):
             system: Its system prompt.
             tools: The schemas of its tools, which count against the budget; memci's own among them or not.
         """
-        with self._lock:
+        with self._held(name):
             dumped = [(message, list(self._dump(message))) for message in messages]
             context = self._follow(name, [item for _, items in dumped for item in items], system=system or None)
             shown = context.render(tools=tools, format=self._format)
@@ -102,7 +115,7 @@ class Conversations(Generic[M]):
             messages: The list with the reply, or the reply only.
             usage: What the provider reported, in the form of any format.
         """
-        with self._lock:
+        with self._held(name):
             self._follow(name, [item for message in messages for item in self._dump(message)], usage=usage)
 
     def answer(self, name: str, tool: str, arguments: object) -> str:
@@ -110,17 +123,17 @@ class Conversations(Generic[M]):
 
         *arguments* are a dict, or JSON.
         """
-        with self._lock:
+        with self._held(name):
             return text_of(self.context(name).answer(function_call("call", tool, arguments)))
 
     def messages(self, name: str) -> list[M]:
         """Return all messages of the conversation *name* as the framework has them. O(messages)."""
-        with self._lock:
+        with self._held(name):
             return [*self._load(formats.write(self._format, [*self.context(name).messages()]))]
 
     def context(self, name: str) -> Context:
         """Return the context of the conversation *name*; after an edit of its past, the fork that goes on."""
-        with self._lock:
+        with self._held(name):
             return self._open.get(name) or self._opened(name, self._versions(name)[-1])
 
     def erase(self, name: str) -> None:
@@ -129,7 +142,7 @@ class Conversations(Generic[M]):
         Raises:
             InvalidSetting: If a fork that was made by hand shares its messages.
         """
-        with self._lock:
+        with self._held(name):
             if (context := self._open.pop(name, None)) is not None:
                 context.close()
             for version in reversed(self._versions(name)):
@@ -138,11 +151,12 @@ class Conversations(Generic[M]):
 
     def close(self) -> None:
         """Close all contexts, and the store if it was given as a path."""
-        with self._lock:
-            while self._open:
-                self._open.popitem()[1].close()
-            if self._owns_store:
-                self._store.close()
+        for name in [*self._open]:
+            with self._held(name):
+                if (context := self._open.pop(name, None)) is not None:
+                    context.close()
+        if self._owns_store:
+            self._store.close()
 
     def _follow(self, name: str, items: list[Item], *, system: str | None = None, usage: object = None) -> Context:
         """Bring the conversation *name* to what *items* say, in a fork if they are not what is stored; return it."""
@@ -178,7 +192,8 @@ class Conversations(Generic[M]):
 
     def _opened(self, name: str, version: str, *, system: str | None = None) -> Context:
         """Return the context *version* of the conversation *name*, opened with *system*."""
-        context = self._open.pop(name, None)
+        with self._lock:
+            context = self._open.pop(name, None)
         if context is not None and (context.id != version or (system is not None and context.system != system)):
             context.close()
             context = None
@@ -187,9 +202,11 @@ class Conversations(Generic[M]):
             context = Context.open(
                 self._store, version, system=system, owner=owner, format=self._format, **self._settings
             )
-        self._open[name] = context
-        while len(self._open) > OPEN:
-            self._open.popitem(last=False)[1].close()
+        with self._lock:
+            self._open[name] = context
+            unused = [each for each in self._open if each not in self._locks]
+            for spare in unused[: max(0, len(self._open) - OPEN)]:
+                self._open.pop(spare).close()
         return context
 
     def _loaded(self, items: Sequence[Item], given: Iterable[tuple[M, list[Item]]]) -> list[M]:
@@ -213,31 +230,6 @@ class Conversations(Generic[M]):
             messages.append(found[0])
             at += len(found[1])
         return [*messages, *self._load(made)] if made else messages
-
-
-def named(name: object, example: str) -> str:
-    """Return the *name* of a conversation.
-
-    Raises:
-        InvalidSetting: If there is none; *example* says how to give one.
-    """
-    if not name:
-        raise InvalidSetting("conversation", f"say which conversation it is: {example}")
-    return str(name)
-
-
-def tool_schema(name: str, description: str | None, parameters: Any) -> Item:
-    """Return the schema of a tool in the form of Chat Completions."""
-    described = {"description": description} if description else {}
-    return {"type": "function", "function": {"name": name, **described, "parameters": parameters}}
-
-
-def reported(read: int | None, written: int | None, cached: int | None) -> Item | None:
-    """Return what a call cost, in the form of Chat Completions; None if the framework does not know."""
-    if not read:
-        return None
-    details = {"cached_tokens": cached or 0}
-    return {"prompt_tokens": read, "completion_tokens": written or 0, "prompt_tokens_details": details}
 
 
 def _key(item: Item) -> str:

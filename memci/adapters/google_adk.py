@@ -23,7 +23,8 @@ from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-from .conversations import TOOLS, Conversations, Item
+from .conversations import TOOLS, Conversations
+from .items import Item
 
 
 class MemciPlugin(BasePlugin):

@@ -17,7 +17,8 @@ from haystack import component
 from haystack.dataclasses import ChatMessage, ReasoningContent
 from haystack.tools import Tool, flatten_tools_or_toolsets
 
-from .conversations import TOOLS, Conversations, Item, named, tool_schema
+from .conversations import TOOLS, Conversations
+from .items import Item, named, tool_schema
 
 _THOUGHTS = "thinking_blocks"
 

@@ -20,7 +20,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_config
 
 from ..formats.envelope import function_call
-from .conversations import TOOLS, Conversations, Item, View, named, reported
+from .conversations import TOOLS, Conversations, View
+from .items import Item, named, reported
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})

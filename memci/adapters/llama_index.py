@@ -21,7 +21,8 @@ from llama_index.core.tools import AsyncBaseTool, FunctionTool, ToolMetadata
 from llama_index.core.workflow import Context
 
 from ..errors import InvalidSetting
-from .conversations import TOOLS, Conversations, Item
+from .conversations import TOOLS, Conversations
+from .items import Item
 from .llama_index_messages import dump, load
 
 

@@ -5,15 +5,14 @@
 Blocks that Chat Completions has no form for stand under the key `blocks`. This module knows nothing of agents.
 """
 
-import base64
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage
 
-from ..formats.envelope import arguments_as_object, body_of, content_of, function_call, parts_of, split_data_url
-from .conversations import Item
+from ..formats.envelope import body_of, content_of, function_call, parts_of, split_data_url
+from .items import Item, arguments_as_given, data_url
 
 
 def dump(message: ChatMessage) -> Iterator[Item]:
@@ -45,9 +44,8 @@ def load(items: Sequence[Item]) -> Iterator[ChatMessage]:
             blocks.append(types.ThinkingBlock(content=thought.get("thinking"), additional_information=more))
         blocks += [*map(_block, parts_of(item.get("content"))), *item.get("blocks", ())]
         for call in item.get("tool_calls") or ():
-            name, text = call["function"]["name"], call["function"]["arguments"]
-            value = arguments_as_object(text)
-            kwargs = value if function_call("", name, value)["function"]["arguments"] == text else text
+            kwargs = arguments_as_given(call["function"]["arguments"])
+            name = call["function"]["name"]
             blocks.append(types.ToolCallBlock(tool_call_id=call["id"], tool_name=name, tool_kwargs=kwargs))
         more = {"tool_call_id": item["tool_call_id"]} if item["role"] == "tool" else {}
         yield ChatMessage(blocks, role=item["role"], additional_kwargs=more)
@@ -60,9 +58,8 @@ def _part(block: Any) -> Item | None:
     if isinstance(block, types.ImageBlock):
         return {"type": "image_url", "image_url": {"url": str(block.url) if block.url else block.inline_url()}}
     if isinstance(block, types.DocumentBlock):
-        data = base64.b64encode(block.resolve_document().read()).decode()
-        file = {"filename": block.title, "file_data": f"data:{block.document_mimetype};base64,{data}"}
-        return {"type": "file", "file": file}
+        url = data_url(str(block.document_mimetype), block.resolve_document().read())
+        return {"type": "file", "file": {"filename": block.title, "file_data": url}}
     return None
 
 

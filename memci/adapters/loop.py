@@ -22,7 +22,7 @@ from ..context.context import Context
 from ..formats.envelope import arguments_as_object, call_of
 from ..messages import call_name, text_of
 from .clients import Client
-from .conversations import Item, tool_schema
+from .items import Item, tool_schema
 
 MOST = 50
 """calls of the model for one message of the user"""

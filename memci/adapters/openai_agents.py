@@ -20,7 +20,8 @@ from agents.run_config import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
 from .. import formats
-from .conversations import TOOLS, Conversations, Item, tool_schema
+from .conversations import TOOLS, Conversations
+from .items import Item, tool_schema
 
 _FORM = "openai_responses"
 

@@ -10,7 +10,6 @@ has it. The conversation is the `conversation_id`. This module knows nothing of 
 """
 
 import asyncio
-import base64
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,7 +25,8 @@ from pydantic_core import to_jsonable_python
 
 from ..formats.envelope import function_call
 from ..messages import text_of
-from .conversations import TOOLS, Conversations, Item, named, reported, tool_schema
+from .conversations import TOOLS, Conversations
+from .items import Item, assistant_item, data_url, media, named, reported, tool_schema
 
 
 class Memci(AbstractCapability[Any]):
@@ -91,14 +91,11 @@ def dump(message: ModelMessage) -> Iterator[Item]:
     calls = [part for part in message.parts if isinstance(part, parts.ToolCallPart)]
     thoughts = [part for part in message.parts if isinstance(part, parts.ThinkingPart)]
     known = (parts.TextPart, parts.ToolCallPart, parts.ThinkingPart)
-    item: Item = {"role": "assistant", "content": "".join(texts) or (None if calls else "")}
-    if calls:
-        item["tool_calls"] = [
-            function_call(each.tool_call_id, each.tool_name, each.args_as_json_str()) for each in calls
-        ]
-    if thoughts:
-        blocks = [{"type": "thinking", "thinking": each.content, "signature": each.signature} for each in thoughts]
-        item["thinking_blocks"] = blocks
+    item = assistant_item(
+        "".join(texts),
+        [function_call(each.tool_call_id, each.tool_name, each.args_as_json_str()) for each in calls],
+        [{"type": "thinking", "thinking": each.content, "signature": each.signature} for each in thoughts],
+    )
     if others := [to_jsonable_python(each) for each in message.parts if not isinstance(each, known)]:
         item["parts"] = others
     yield item
@@ -145,9 +142,7 @@ def _content(value: Any) -> Item:
     if isinstance(value, str):
         return {"type": "text", "text": value}
     if isinstance(value, ImageUrl):
-        return {"type": "image_url", "image_url": {"url": value.url}}
+        return media(value.url, "image/")
     if isinstance(value, BinaryContent):
-        url = f"data:{value.media_type};base64,{base64.b64encode(value.data).decode()}"
-        file = {"type": "file", "file": {"file_data": url, "filename": value.identifier}}
-        return {"type": "image_url", "image_url": {"url": url}} if value.is_image else file
+        return media(data_url(value.media_type, value.data), value.media_type, value.identifier)
     return {"type": "text", "text": json.dumps(to_jsonable_python(value))}

@@ -10,22 +10,15 @@ window takes its place in the request; after it, the step is stored. `agent.run`
 given `reset=False`; memci goes on where the conversation was. This module knows nothing of models.
 """
 
-import ast
-import json
-from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from smolagents import ActionStep, PlanningStep, Tool
-from smolagents.models import ChatMessage, MessageRole, get_clean_message_list, get_tool_json_schema
+from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
 
-from ..formats.envelope import function_call, parts_of
-from ..messages import text_of
-from .conversations import TOOLS, Conversations, Item, reported
-
-_CALLS, _RESULTS, _ERROR = "Calling tools:\n", "Observation:\n", "Error:\n"
-Group = tuple[ChatMessage, ...]
-"""one message, or the calls of a step with what came back"""
+from .conversations import TOOLS, Conversations
+from .items import Item, reported, text_within
+from .smolagents_messages import Group, dump, grouped, load, message_of
 
 
 class Memci:
@@ -72,10 +65,10 @@ class _Model:
         end = 1 + len(known)
         if messages[1:end] == known:  # what stands behind is a prompt of smolagents' own
             tools = [get_tool_json_schema(tool) for tool in arguments.get("tools_to_call_from") or ()]
-            system = _text(messages[0])
+            system = text_within(messages[0].content)
             view = self._conversations.view(self._name, grouped(known), system=system, tools=tools)
             shown = [message for group in view.messages for message in group]
-            messages = [_message(MessageRole.SYSTEM, view.system), *shown, *messages[end:]]
+            messages = [message_of(MessageRole.SYSTEM, view.system), *shown, *messages[end:]]
         return call(messages, **arguments)
 
 
@@ -95,77 +88,8 @@ class _Tool(Tool):
         return self._answer(dict(zip(self.inputs, values, strict=False)) | arguments)
 
 
-def grouped(messages: Iterable[ChatMessage]) -> list[Group]:
-    """Return *messages*, the calls of a step together with what came back; an error may belong to no call."""
-    groups: list[Group] = []
-    for message in messages:
-        came_back = message.role == MessageRole.TOOL_RESPONSE and not _text(message).startswith(_ERROR)
-        if came_back and groups and groups[-1][0].role == MessageRole.TOOL_CALL:
-            groups[-1] = (*groups[-1], message)
-        else:
-            groups.append((message,))
-    return groups
-
-
-def dump(group: Group) -> Iterator[Item]:
-    """Write *group* as messages of Chat Completions: each call with its line of the observation, else the first one."""
-    first, *results = group
-    text = _text(first)
-    if first.role != MessageRole.TOOL_CALL:
-        role = "assistant" if first.role == MessageRole.ASSISTANT else "user"
-        (item,) = get_clean_message_list([first], convert_images_to_image_urls=True)
-        if text or len(item["content"]) > 1:
-            yield {"role": role, "content": item["content"] if len(item["content"]) > 1 else text}
-        return
-    calls = [
-        function_call(str(each["id"]), each["function"]["name"], each["function"]["arguments"])
-        for each in ast.literal_eval(text.removeprefix(_CALLS))
-    ]
-    yield {"role": "assistant", "content": None, "tool_calls": calls}
-    if results:
-        found = "\n".join(map(_text, results)).removeprefix(_RESULTS)
-        lines = found.split("\n")
-        texts = lines if len(lines) == len(calls) and all(lines) else [found, *[""] * (len(calls) - 1)]
-        for call, line in zip(calls, texts, strict=True):
-            yield {"role": "tool", "tool_call_id": call["id"], "content": line}
-
-
-def load(items: Sequence[Item]) -> Iterator[Group]:
-    """Read messages of Chat Completions."""
-    made: list[ChatMessage] = []
-    for item in items:
-        if calls := item.get("tool_calls"):
-            made.append(_message(MessageRole.TOOL_CALL, _CALLS + str([*map(_call, calls)])))
-        elif item["role"] == "tool" and (text := text_of(item)):
-            before = _text(made.pop()) + "\n" if made and made[-1].role == MessageRole.TOOL_RESPONSE else _RESULTS
-            made.append(_message(MessageRole.TOOL_RESPONSE, before + text))
-        elif item["role"] != "tool":
-            role = MessageRole.ASSISTANT if item["role"] == "assistant" else MessageRole.USER
-            made.append(ChatMessage(role, parts_of(item["content"])))
-    return iter(grouped(made))
-
-
-def _call(call: Item) -> Item:
-    """Return *call* as smolagents writes it: arguments that are an object as one."""
-    name, text = call["function"]["name"], call["function"]["arguments"]
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    exact = isinstance(value, dict) and function_call("", name, value)["function"]["arguments"] == text
-    return {**call, "function": {"name": name, "arguments": value if exact else text}}
-
-
 def _input(body: Item) -> Item:
     """Return the schema of an argument as smolagents wants it."""
     kinds = body["type"] if isinstance(body["type"], list) else [body["type"]]
     given = {"type": kinds[0], "description": body.get("description", "")}
     return {**given, "nullable": True} if "null" in kinds else given
-
-
-def _text(message: ChatMessage) -> str:
-    return text_of({"role": "user", "content": message.content})
-
-
-def _message(role: MessageRole, text: str) -> ChatMessage:
-    return ChatMessage(role, [{"type": "text", "text": text}])

@@ -24,8 +24,9 @@ from strands.plugins import Plugin
 from strands.tools.tools import PythonAgentTool
 from strands.types.events import ModelStopReason
 
-from ..formats.envelope import arguments_as_object, call_of, function_call
-from .conversations import TOOLS, Conversations, Item, named, reported, tool_schema
+from ..formats.envelope import arguments_as_object, call_of, content_of, function_call, parts_of, split_data_url
+from .conversations import TOOLS, Conversations
+from .items import Item, assistant_item, data_url, media, named, reported, tool_schema
 
 
 class Memci(Plugin):
@@ -85,10 +86,8 @@ def dump(message: Item) -> Iterator[Item]:
     uses = [each["toolUse"] for each in blocks if "toolUse" in each]
     thoughts = [each["reasoningContent"] for each in blocks if "reasoningContent" in each]
     if message["role"] == "assistant":
-        item = {"role": "assistant", "content": _content(rest) or (None if uses else "")}
-        if uses:
-            item["tool_calls"] = [function_call(each["toolUseId"], each["name"], each["input"]) for each in uses]
-        yield item | ({"thinking_blocks": json.loads(_json(thoughts))} if thoughts else {})
+        calls = [function_call(each["toolUseId"], each["name"], each["input"]) for each in uses]
+        yield assistant_item(_content(rest), calls, json.loads(_json(thoughts)))
     elif rest or not blocks:
         yield {"role": "user", "content": _content(rest) or ""}
 
@@ -129,20 +128,19 @@ def _content(blocks: Sequence[Item]) -> str | list[Item]:
     for block in blocks:
         image = block.get("image", {})
         if isinstance(data := image.get("source", {}).get("bytes"), bytes):
-            url = f"data:image/{image['format']};base64,{base64.b64encode(data).decode()}"
-            parts.append({"type": "image_url", "image_url": {"url": url}})
+            parts.append(media(data_url(f"image/{image['format']}", data), "image/"))
         else:
             parts.append({"type": "text", "text": block["text"] if set(block) == {"text"} else _json(block)})
-    return str(parts[0]["text"]) if len(parts) == 1 and "text" in parts[0] else parts
+    return content_of(parts)
 
 
 def _blocks(content: Any) -> list[Item]:
     """Return the *content* of a message of Chat Completions as blocks."""
-    blocks: list[Item] = [{"text": content}] if isinstance(content, str) and content else []
-    for part in content if isinstance(content, list) else ():
-        head, _, data = str(part.get("image_url", {}).get("url", "")).partition(";base64,")
-        if data:
-            blocks.append({"image": {"format": head.rpartition("/")[2], "source": {"bytes": base64.b64decode(data)}}})
+    blocks: list[Item] = []
+    for part in parts_of(content):
+        if found := split_data_url(str(part.get("image_url", {}).get("url", ""))):
+            kind, data = found
+            blocks.append({"image": {"format": kind.rpartition("/")[2], "source": {"bytes": base64.b64decode(data)}}})
         else:
             blocks.append({"text": str(part.get("text", _json(part)))})
     return blocks

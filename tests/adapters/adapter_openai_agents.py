@@ -1,6 +1,10 @@
 """The OpenAI Agents SDK keeps memci's promises, and its sessions do what a session does."""
 
 import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -117,6 +121,23 @@ def test_a_session_gives_back_what_it_was_given(session):
         assert await session.get_items() == items[:1]
 
     asyncio.run(steps())
+
+
+OWN = "closed_rejects or connection or corrupt or dictionary or file_lock or post_commit or rolls_back"
+OWN += " or uses_session_settings_limit or worker or write_lock"
+"""tests of how the SDK's own SQLite session is made inside, and of a limit, which is memci's window here"""
+
+
+def test_the_sdks_own_tests_of_sessions_pass():
+    """Its tests of sessions and of their limits, in every way to run an agent, with memci's session in the place."""
+    folder = Path(sys.prefix, "sdk")
+    tests = [f"tests/memory/{each}.py" for each in ("test_session", "test_session_limit")]
+    plugin = ["-p", "peer_session", "-p", "no:cacheprovider", "-q", "-k", f"not ({OWN})"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-m", "pytest", *plugin, *tests]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert int(done.stdout.split(" passed")[0].split()[-1]) == 50
 
 
 def test_the_example_runs(tmp_path):

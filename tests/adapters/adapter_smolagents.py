@@ -8,7 +8,8 @@ import pytest
 from smolagents import CodeAgent, FinalAnswerStep, LogLevel, OpenAIModel, ToolCallingAgent, tool
 from smolagents.models import ChatMessageStreamDelta
 
-from memci.adapters.smolagents import Memci, dump, grouped, load
+from memci.adapters.smolagents import Memci
+from memci.adapters.smolagents_messages import dump, grouped, load
 from memci.formats.envelope import function_call
 from memci.messages import text_of, tool_calls
 from memci.testing.adapters import AdapterConformance, Driver

@@ -1,5 +1,7 @@
 """Conversations: what all adapters share, with a framework that keeps messages as tuples."""
 
+from threading import Event, Thread
+
 import pytest
 
 from memci import Context, EphemeralStorage
@@ -69,7 +71,7 @@ def test_an_edited_list_goes_on_in_a_fork_and_back_again(store, conversations):
     again.add("alice", talk(2, "c"))
     assert again.messages("alice") == [*edited, ("user", "further"), *talk(2, "c")]
     again.close()
-    assert [each.id for each in Context.list(store)] == ["alice", "alice~1"]
+    assert [(each.id, each.parent) for each in Context.list(store)] == [("alice", None), ("alice~1", "alice")]
 
 
 def test_a_new_prompt_takes_the_place_of_the_old_one(conversations):
@@ -89,6 +91,34 @@ def test_each_conversation_has_its_owner_and_answers(store):
     assert both.context("ann/1").owner == "ann"
     assert "page #1 is shown in full" in both.answer("ann/1", "recall_page", {"index": 1})
     assert "no page 7" in both.answer("bob/1", "recall_page", '{"index": 7}')
+    both.close()
+
+
+def test_one_conversation_does_not_wait_for_another(store):
+    """While one list is read, another conversation is stored and shown; the same one waits its turn."""
+    reads, goes_on = Event(), Event()
+
+    def slow(message):
+        if message[1] == "slow":
+            reads.set()
+            goes_on.wait(30)
+        return dump(message)
+
+    both = Conversations(store, dump=slow, load=load, window=2_000)
+    first = Thread(target=both.add, args=("alice", [("user", "slow")]))
+    second = Thread(target=both.add, args=("alice", [("user", "next")]))
+    other = Thread(target=both.add, args=("bob", [("user", "quick")]))
+    first.start()
+    assert reads.wait(30)
+    second.start()
+    other.start()
+    other.join(30)
+    assert both.messages("bob") == [("user", "quick")]
+    assert second.is_alive()
+    goes_on.set()
+    first.join(30)
+    second.join(30)
+    assert both.messages("alice") == [("user", "slow"), ("user", "next")]
     both.close()
 
 

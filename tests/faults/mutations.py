@@ -33,6 +33,9 @@ _WINDOW = "memci/window/window.py"
 _COMPACTION = "memci/window/compaction.py"
 _WINDOW_TESTS = "tests/window/test_window.py"
 _CHECKPOINT_TESTS = "tests/faults/test_checkpoint.py"
+_ADAPTERS = "memci/adapters/conversations.py"
+_ADAPTER_TESTS = "tests/adapters/test_conversations.py"
+_GATEWAY = "memci/serve/conversation.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     # -- what is on disk when a call returns
@@ -473,5 +476,55 @@ MUTANTS: tuple[Mutant, ...] = (
         "        if nr > _MAX_CONTEXTS:",
         "        if False:",
         "tests/storage/test_sqlite.py -k contexts_as_it_has",
+    ),
+    # -- what stands between a framework, or a client, and its model
+    Mutant(
+        "an edited list goes on in a fork",
+        _ADAPTERS,
+        "            self._opened(name, version).fork(after, at=turn).close()\n",
+        "            pass\n",
+        f"{_ADAPTER_TESTS} -k edited",
+    ),
+    Mutant(
+        "a message that stands as it came is the framework's own",
+        _ADAPTERS,
+        "messages.append(found[0])",
+        "messages += self._load(found[1])",
+        f"{_ADAPTER_TESTS} -k frameworks_own",
+    ),
+    Mutant(
+        "a conversation does not wait for another",
+        _ADAPTERS,
+        "self._locks.setdefault(name, RLock())",
+        'self._locks.setdefault("", RLock())',
+        f"{_ADAPTER_TESTS} -k wait",
+    ),
+    Mutant(
+        "a request is untouched until something is archived",
+        _GATEWAY,
+        "if not (report.compactions or report.clipped):",
+        "if False:",
+        "tests/serve/gateway/test_views.py -k untouched",
+    ),
+    Mutant(
+        "two credentials never meet",
+        _GATEWAY,
+        'name = f"{self._scope.key}:{first}"',
+        "name = first",
+        "tests/serve/gateway/test_conversations.py -k credentials",
+    ),
+    Mutant(
+        "a list that parts shares what came before",
+        _GATEWAY,
+        "context.fork(name, at=parted.turn).close()",
+        "pass",
+        "tests/serve/gateway/test_conversations.py -k last_shared",
+    ),
+    Mutant(
+        "what the client does not see is part of its conversation",
+        _GATEWAY,
+        "self._list = woven(self.request.format, self._messages, [*context.messages()], own)",
+        "self._list = self._messages",
+        "tests/serve/gateway/test_tools.py -k answered_inside",
     ),
 )

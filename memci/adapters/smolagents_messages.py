@@ -1,0 +1,81 @@
+r"""smolagents' prose as messages of Chat Completions, and back: a step's calls with what came back are one group.
+
+    "Calling tools:\n[{'id': 'c1', …}]", "Observation:\nfound"  ⇄  {"tool_calls": […]}, {"role": "tool", …}
+
+This module knows nothing of agents.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from smolagents.models import ChatMessage, MessageRole, get_clean_message_list
+
+from ..formats.envelope import function_call, parts_of
+from ..messages import text_of
+from .items import Item, arguments_as_given, text_within
+
+_CALLS, _RESULTS, _ERROR = "Calling tools:\n", "Observation:\n", "Error:\n"
+Group = tuple[ChatMessage, ...]
+"""one message, or the calls of a step with what came back"""
+
+
+def grouped(messages: Iterable[ChatMessage]) -> list[Group]:
+    """Return *messages*, the calls of a step together with what came back; an error may belong to no call."""
+    groups: list[Group] = []
+    for message in messages:
+        came_back = message.role == MessageRole.TOOL_RESPONSE and not text_within(message.content).startswith(_ERROR)
+        if came_back and groups and groups[-1][0].role == MessageRole.TOOL_CALL:
+            groups[-1] = (*groups[-1], message)
+        else:
+            groups.append((message,))
+    return groups
+
+
+def dump(group: Group) -> Iterator[Item]:
+    """Write *group* as messages of Chat Completions: each call with its line of the observation, else the first one."""
+    first, *results = group
+    text = text_within(first.content)
+    if first.role != MessageRole.TOOL_CALL:
+        role = "assistant" if first.role == MessageRole.ASSISTANT else "user"
+        (item,) = get_clean_message_list([first], convert_images_to_image_urls=True)
+        if text or len(item["content"]) > 1:
+            yield {"role": role, "content": item["content"] if len(item["content"]) > 1 else text}
+        return
+    calls = [
+        function_call(str(each["id"]), each["function"]["name"], each["function"]["arguments"])
+        for each in ast.literal_eval(text.removeprefix(_CALLS))
+    ]
+    yield {"role": "assistant", "content": None, "tool_calls": calls}
+    if results:
+        found = "\n".join(text_within(each.content) for each in results).removeprefix(_RESULTS)
+        lines = found.split("\n")
+        texts = lines if len(lines) == len(calls) and all(lines) else [found, *[""] * (len(calls) - 1)]
+        for call, line in zip(calls, texts, strict=True):
+            yield {"role": "tool", "tool_call_id": call["id"], "content": line}
+
+
+def load(items: Sequence[Item]) -> Iterator[Group]:
+    """Read messages of Chat Completions."""
+    made: list[ChatMessage] = []
+    for item in items:
+        if calls := item.get("tool_calls"):
+            made.append(message_of(MessageRole.TOOL_CALL, _CALLS + str([*map(_call, calls)])))
+        elif item["role"] == "tool" and (text := text_of(item)):
+            follows = made and made[-1].role == MessageRole.TOOL_RESPONSE
+            before = text_within(made.pop().content) + "\n" if follows else _RESULTS
+            made.append(message_of(MessageRole.TOOL_RESPONSE, before + text))
+        elif item["role"] != "tool":
+            role = MessageRole.ASSISTANT if item["role"] == "assistant" else MessageRole.USER
+            made.append(ChatMessage(role, parts_of(item["content"])))
+    return iter(grouped(made))
+
+
+def _call(call: Item) -> Item:
+    """Return *call* as smolagents writes it: arguments that are an object as one."""
+    name, text = call["function"]["name"], call["function"]["arguments"]
+    return {**call, "function": {"name": name, "arguments": arguments_as_given(text)}}
+
+
+def message_of(role: MessageRole, text: str) -> ChatMessage:
+    """Return *text* as a message."""
+    return ChatMessage(role, [{"type": "text", "text": text}])

@@ -24,7 +24,7 @@ from ..errors import Diverged, InvalidSetting
 from ..formats.envelope import function_call
 from ..history.erase import erase
 from ..messages import text_of
-from ..storage.sqlite.store import SQLiteStorage
+from ..storage.opening import open_store
 from ..tools import recall_page, search_memory
 from .items import Item
 
@@ -69,7 +69,7 @@ class Conversations(Generic[M]):
         """
         if "system" in settings:
             raise InvalidSetting("system", "the system prompt is the framework's: give it to the agent")
-        self._store = SQLiteStorage(fspath(store)) if isinstance(store, (str, PathLike)) else store
+        self._store = open_store(fspath(store)) if isinstance(store, (str, PathLike)) else store
         self._owns_store = self._store is not store
         self._dump, self._load, self._format = dump, load, format
         self._owner, self._settings = owner, settings

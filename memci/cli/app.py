@@ -39,7 +39,7 @@ Int = int | None
 CONTEXT = ("--context", "-c")
 WINDOW = ("--window", "-w")
 
-Store = Annotated[str, Argument(help="A store: a SQLite file, or a folder with one.")]
+Store = Annotated[str, Argument(help="A store: a SQLite file, a folder with one, or a postgresql:// URL.")]
 NewStore = Annotated[str, Argument(help="A store; one is made if there is none (NAME/ makes a folder).")]
 Window = Annotated[int, Option(*WINDOW, metavar="TOKENS", help="The model's context length.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object, and nothing else.")]

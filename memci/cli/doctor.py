@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import apsw
 from rich.text import Text
@@ -26,6 +26,7 @@ from ..errors import CorruptRecord, InvalidSetting, MemciError
 from ..memory.tiered_memory import TieredMemory
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import holder, living
+from ..storage.opening import is_folder, is_url
 from ..storage.protocol import CheckedStorage, Ticket
 from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
@@ -33,7 +34,7 @@ from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ..storage.witness import WAY_OUT
 from .app import Json, Str, command
 from .output import terminal
-from .stores import database, existing, is_folder, open_store, witnessed
+from .stores import database, existing, open_store, witnessed
 from .tables import cell
 
 _MIB: Final = 2**20
@@ -50,7 +51,8 @@ class Finding:
     """One thing that was looked at."""
 
     name: str
-    state: Literal["ok", "warning", "problem"]
+    state: str
+    """"ok", "warning" or "problem" """
     text: str
     advice: str = ""
     """what to do; empty if all is well"""
@@ -58,7 +60,7 @@ class Finding:
 
 @command("doctor")
 def run_doctor(
-    store: Annotated[Str, Argument(help="A store to look at, too: a file or a folder.")] = None,
+    store: Annotated[Str, Argument(help="A store to look at, too: a file, a folder or a URL.")] = None,
     *,
     accept: Annotated[bool, Option("--accept", help="Take a store that has lost commits as it is.")] = False,
     json: Json = False,
@@ -110,6 +112,9 @@ def _terms() -> Finding:
 
 
 def _store(path: str) -> Iterator[Finding]:
+    if is_url(path):
+        yield from _server(path)
+        return
     place = existing(path, filled=False)
     yield _file_system(network_file_system(path), folder=is_folder(path))
     yield _space(shutil.disk_usage(place if place.is_dir() else place.resolve().parent).free)
@@ -122,8 +127,23 @@ def _store(path: str) -> Iterator[Finding]:
         yield from _contents(path)
 
 
+def _server(url: str) -> Iterator[Finding]:
+    """Yield how a Postgres server is, and the store on it."""
+    try:
+        from ..storage.postgres.health import health
+
+        found = [Finding(*each) for each in health(url)]
+    except MemciError as error:
+        yield Finding("server", "problem", str(error))
+        return
+    yield from found
+    yield from _contents(url)
+
+
 def _accepted(path: str) -> Finding:
     """Take the store at *path* as it is, if it has lost anything, and return what was done."""
+    if is_url(path):
+        raise InvalidSetting("--accept", "is for files: a server keeps its own log")
     existing(path, filled=False)
     try:
         with open_store(path) as storage:

@@ -8,7 +8,6 @@ This module knows nothing of how a store keeps what is printed.
 
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
@@ -19,6 +18,7 @@ from ..history.verify import problems
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
+from ..storage.opening import is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, terminal
@@ -88,8 +88,8 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
         for problem in wrong:
             output.line(f"  {problem}")
     if not records and not damage:
-        output.line(f"{Path(store).name} holds no contexts")
-    elif witnessed(store) is None:
+        output.line(f"{name_of(store)} holds no contexts")
+    elif witnessed(store) is None and not is_url(store):
         output.line("no witness is beside it, so that the loss of whole commits can't be seen", "dim")
     return well
 
@@ -101,7 +101,7 @@ def _print_audit(output: Output, path: str, storage: Storage) -> None:
     if output.json:
         output.print_json({"store": path, "audit": lines})
     elif not lines:
-        output.line(f"{Path(path).name}: nothing was erased, imported or exported yet")
+        output.line(f"{name_of(path)}: nothing was erased, imported or exported yet")
     else:
         rows = (
             (str(at), str(action), " ".join(f"{name}={fact}" for name, fact in facts))
@@ -115,7 +115,7 @@ def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> 
     if output.json:
         output.print_json({"store": path, "contexts": contexts})
     elif not contexts:
-        output.line(f"{Path(path).name} holds no contexts")
+        output.line(f"{name_of(path)} holds no contexts")
     else:
         figures = ("messages", "pages", "turns", "window", "compacted")
         rows = (

@@ -17,6 +17,7 @@ import typer
 from typer import Option
 
 from ..errors import InvalidSetting
+from ..storage.opening import is_url
 from .app import WINDOW, Int, NewStore, Str, command
 
 _MISSING = "the gateway needs httpx2, starlette and uvicorn: pip install 'memci[serve]'"
@@ -97,5 +98,7 @@ def _shown(host: str) -> str:
 
 
 def _absolute(store: str) -> str:
-    """Return the path of *store* from the root; a / at its end stays, which means a folder."""
+    """Return the path of *store* from the root; a / at its end stays, which means a folder. A URL stays."""
+    if is_url(store):
+        return store
     return str(Path(store).absolute()) + ("/" if store.endswith("/") else "")

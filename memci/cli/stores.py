@@ -1,4 +1,4 @@
-"""Stores, as the commands open them: a file is SQLite's, a folder has plain copies of the messages beside one.
+"""Stores, as the commands open them: a SQLite file, a folder with one and plain copies, or a Postgres database.
 
     with open_store(path) as storage:               read only; an error if there is no store, instead of a new one
     with open_store(path, write=True) as storage:   one that exists, to be changed
@@ -15,8 +15,9 @@ from pathlib import Path
 
 from ..errors import InvalidSetting
 from ..settings import settings
-from ..storage import FilesystemStorage, SQLiteStorage, Storage
+from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
+from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
 from ..storage.witness import Witness
@@ -31,7 +32,7 @@ def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterato
     """Yield the store at *path*, and close it at the end.
 
     Args:
-        path: A file, or a folder.
+        path: A file, a folder, or the URL of a Postgres database.
         write: Whether it may be changed.
         make: Whether it is made if there is none.
 
@@ -39,19 +40,13 @@ def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterato
         InvalidSetting: If there is no store at *path*, and none is to be made.
         StorageError: If it can't be opened.
     """
-    if not make or os.path.exists(path):  # noqa: PTH110 -- a Path would lose the / at the end
+    if not is_url(path) and (not make or os.path.exists(path)):  # noqa: PTH110 -- a Path would lose the / at the end
         existing(path, filled=not make)
-    kind = FilesystemStorage if is_folder(path) else SQLiteStorage
-    storage: Storage = kind(path, read_only=not write)
+    storage = opening.open_store(path, read_only=not write)
     try:
         yield storage
     finally:
         storage.close()
-
-
-def is_folder(path: str) -> bool:
-    """Return whether the store at *path* is, or would become, a folder."""
-    return Path(path).is_dir() or path.endswith(("/", os.sep))
 
 
 def database(path: str) -> str:
@@ -60,7 +55,12 @@ def database(path: str) -> str:
 
 
 def witnessed(path: str) -> int | None:
-    """Return how many contexts the witness of the store at *path* knows of, None if there is no witness."""
+    """Return how many contexts the witness of the store at *path* knows of, None if there is no witness.
+
+    A database on a server has none: the server's own log is its witness.
+    """
+    if is_url(path):
+        return None
     witness = Witness(witness_path(database(path)), read_only=True)
     try:
         return len(witness.slots()) if witness.is_there else None
@@ -78,7 +78,7 @@ def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, 
         return wanted or known[0]
     names = ", ".join(repr(each)[:60] for each in known[:NAMED]) or "none"
     names += f", … ({len(known):,} in all)" if len(known) > NAMED else ""
-    store = Path(path).name
+    store = name_of(path)
     if wanted is None:
         raise InvalidSetting(option, f"name one: {store} has {names}")
     raise InvalidSetting(option, f"{store} has no {what} {wanted!r:.60}; it has {names}")

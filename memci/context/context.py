@@ -44,10 +44,11 @@ from ..history.verify import problems
 from ..history.writer import Writer
 from ..memory.backend import MemoryBackend, NullMemory, Recollection
 from ..messages import Message, MessageLike, call_name, check, is_sent_as_it_is, plain
-from ..storage import SQLiteStorage, Storage
+from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import seconds
 from ..storage.locks import HeldLock, check_seconds, hold
+from ..storage.opening import open_store
 from ..storage.protocol import CallRow, CheckedStorage
 from ..storage.validation import with_sidecar
 from ..tools import search_memory as search_tool
@@ -121,7 +122,8 @@ class Context:
         its next `render` or change, and may `refresh`.
 
         Args:
-            store: A path (one SQLite file for many contexts), or a store, which stays open when the context closes.
+            store: A path (one SQLite file for many contexts, or a folder), the URL of a Postgres database, or a store,
+                which stays open when the context closes.
             id: The context's name in the store.
             system: The system prompt.
             model: The model's name: it selects the vocabulary, the rules for images and tools, and the window.
@@ -1079,7 +1081,7 @@ def _opened(store: Store, *, read_only: bool) -> Iterator[Storage]:
 
 def _storage(store: Any, *, read_only: bool) -> Storage:
     if isinstance(store, (str, os.PathLike)):
-        return SQLiteStorage(store, read_only=read_only)
+        return open_store(store, read_only=read_only)
     if isinstance(store, type) or not isinstance(store, Storage):
         raise InvalidSetting("store", f"expected a path or a Storage, got {type(store).__name__}")
     return store

@@ -9,6 +9,7 @@ This module knows nothing of what is asked for.
 
 import hmac
 import os
+import re
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -18,10 +19,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ..errors import InvalidSetting
+from ..storage.opening import is_url
 from .conversation import Caller
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _CREDENTIALS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+KEY: Final = "MEMCI_GATEWAY_KEY"
 TOKEN, CONVERSATION, OWNER = "x-memci-token", "x-memci-conversation", "x-memci-owner"
 
 
@@ -67,9 +70,16 @@ class Door:
 def key_beside(store: str | os.PathLike[str]) -> bytes:
     """Return the secret of the store at this path; it is made if there is none, in a file beside it.
 
+    A database has no file beside it: the variable MEMCI_GATEWAY_KEY holds the secret, the same one on all machines.
+
     Raises:
-        InvalidSetting: If the file can't be made or read, or holds no key.
+        InvalidSetting: If the file can't be made or read, or holds no key; or the variable is needed and is not set.
     """
+    if is_url(store):
+        digits = os.environ.get(KEY, "")
+        if not re.fullmatch("[0-9a-f]{64}", digits):
+            raise InvalidSetting("store", f"the gateway's key for a database stands in {KEY}: set it to 64 hex digits")
+        return bytes.fromhex(digits)
     path = Path(f"{str(store).rstrip('/')}.gateway-key")
     made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:

@@ -16,7 +16,6 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ from ..context.async_context import in_thread
 from ..context.memory_client import load_numpy
 from ..errors import BudgetExceeded, InvalidMessage, InvalidSetting, LimitExceeded, MemciError, StorageError
 from ..settings import Policy
-from ..storage import FilesystemStorage, SQLiteStorage, Storage
+from ..storage.opening import open_store
 from ..tokens import counter_for
 from .answer import ClientAnswer
 from .conversation import Conversation, Options
@@ -101,7 +100,7 @@ def app(
         await in_thread(partial(counter_for(model), "memci"))  # the vocabulary: not in the first request
         timeout = httpx2.Timeout(_SILENCE_SECONDS, connect=10.0, pool=None)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
-        storage = opened(store)
+        storage = open_store(store)
         try:
             async with httpx2.AsyncClient(timeout=timeout, limits=limits) as client:
                 yield {"storage": storage, "client": client}
@@ -128,12 +127,6 @@ def from_environment() -> Starlette:
     arguments = json.loads(os.environ[ENVIRONMENT])
     preset = arguments.pop("preset", None)
     return app(policy=Policy(preset=preset) if preset else None, **arguments)
-
-
-def opened(store: str | os.PathLike[str]) -> Storage:
-    """Return the store at this path; it is made if there is none."""
-    folder = Path(store).is_dir() or str(store).endswith(("/", os.sep))
-    return FilesystemStorage(store) if folder else SQLiteStorage(store)
 
 
 class Gateway:

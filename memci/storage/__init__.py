@@ -3,6 +3,7 @@
     EphemeralStorage()              in RAM, gone with the process
     SQLiteStorage("agent.db")       one file, on disk when a call returns
     FilesystemStorage("agent/")     the same in a folder, with plain copies for an editor, grep and git; POSIX only
+    PostgresStorage("postgresql://…")   a schema of a database, for many machines; needs memci[postgres]
 
 This package knows nothing of tokens, windows or models.
 """
@@ -15,8 +16,9 @@ from .sqlite.store import SQLiteStorage
 
 if TYPE_CHECKING:
     from .filesystem.store import FilesystemStorage
+    from .postgres.store import PostgresStorage
 
-__all__ = ["EphemeralStorage", "FilesystemStorage", "SQLiteStorage", "Storage"]
+__all__ = ["EphemeralStorage", "FilesystemStorage", "PostgresStorage", "SQLiteStorage", "Storage"]
 
 
 def __getattr__(name: str) -> object:
@@ -24,4 +26,8 @@ def __getattr__(name: str) -> object:
         from .filesystem.store import FilesystemStorage
 
         return FilesystemStorage
+    if name == "PostgresStorage":
+        from .postgres.store import PostgresStorage
+
+        return PostgresStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -53,15 +53,18 @@ class AuditLog:
             if value is not None
         }
         line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="seconds"), "action": action, **known})
+        self._write(line.encode())
+
+    def _write(self, line: bytes) -> None:
         if self._path is None:
-            self._lines.append(line.encode())
+            self._lines.append(line)
             return
         try:
             file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
                 size = os.fstat(file).st_size
                 torn = size and os.pread(file, 1, size - 1) != b"\n"  # a line that a crash left unfinished
-                content = b"\n" * bool(torn) + line.encode() + b"\n"
+                content = b"\n" * bool(torn) + line + b"\n"
                 if os.write(file, content) < len(content):
                     os.ftruncate(file, size)
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -82,17 +85,19 @@ class AuditLog:
         Raises:
             CorruptRecord: When a line is reached that is not one.
         """
-        try:
-            lines = self._lines if self._path is None else Path(self._path).read_bytes().splitlines()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StorageUnavailable(f"the audit log {self._path!r} can't be read: {error}") from error
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(self._read(), 1):
             try:
                 yield dict(json.loads(line))
             except (ValueError, TypeError):
                 raise CorruptRecord("audit", number, "the line of the audit log is not whole") from None
+
+    def _read(self) -> list[bytes]:
+        try:
+            return self._lines if self._path is None else Path(self._path).read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StorageUnavailable(f"the audit log {self._path!r} can't be read: {error}") from error
 
 
 @runtime_checkable

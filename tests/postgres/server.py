@@ -93,10 +93,13 @@ class Server:
                 return
         raise TimeoutError(f"the server did not start:\n{self._log.read_text()[-4000:]}")
 
-    def kill(self):
-        """Kill the postmaster, as the kernel does where memory is short."""
+    def kill(self, *, wait=True):
+        """Kill the postmaster, as the kernel does where memory is short; *wait* until its children have noticed."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split() if wait else []
         self._process.kill()
         self._process.wait()
+        while any(map(_is_alive, children)):
+            time.sleep(0.01)
 
     def stop(self):
         """Stop the server in order; connections are closed."""
@@ -131,6 +134,13 @@ class Server:
         if done.returncode:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise OSError(f"{name} failed:\n{done.stdout}{done.stderr}")
+
+
+def _is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _end_with_parent():

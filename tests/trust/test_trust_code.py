@@ -55,7 +55,11 @@ PASSING = {
     "rows": 1,
     "_changed": 1,
     "fetched": 1,
+    "_execute": 1,
+    "_rows": 1,
     "read_rows": 0,
+    "change_rows": 0,
+    "run_rows": 0,
     "read_column": 0,
     "read_value": 0,
     "execute": 0,
@@ -174,8 +178,8 @@ def constant(  # noqa: PLR0911 -- one for each kind of expression
         return constant(node.left, known, local) and constant(node.right, known, local)
     if isinstance(node, ast.IfExp):
         return constant(node.body, known, local) and constant(node.orelse, known, local)
-    if isinstance(node, ast.Tuple):
-        return all(constant(each, known, local) for each in node.elts)
+    if isinstance(node, (ast.Tuple, ast.Dict)):
+        return all(constant(each, known, local) for each in (node.values if isinstance(node, ast.Dict) else node.elts))
     if isinstance(node, ast.Subscript):  # one of several constants
         return isinstance(node.value, ast.Name) and constant(node.value, known)
     if isinstance(node, ast.DictComp):

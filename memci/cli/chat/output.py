@@ -11,7 +11,6 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, replace
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -22,6 +21,7 @@ from ...companion import AnswerStream, CompanionAnswer
 from ...context.context import Context
 from ...errors import MemciError
 from ...messages import Message, call_name, text_of
+from ...storage.opening import name_of
 from ..output import Output, visible
 from ..tables import arguments_of
 from .input import end_whole
@@ -45,7 +45,7 @@ class TerminalDisplay:
         report = context.report()
         turns = report.turn + report.pages["open"]
         length = f"{turns:,} turns" if turns else "a new conversation"
-        line = f"{context.id} in {Path(path).name}: {length}, window {report.window:,} · {model}"
+        line = f"{context.id} in {name_of(path)}: {length}, window {report.window:,} · {model}"
         self._dim(f"{line}\n/help lists the commands; a line that ends in \\ continues on the next; Ctrl-D leaves\n")
 
     def farewell(self, path: str, context: Context) -> None:

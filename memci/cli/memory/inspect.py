@@ -9,13 +9,13 @@ Looking does not count as use: no heat rises. This module knows nothing of how a
 
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidSetting
 from ...memory import TieredMemory
 from ...memory.inspect import Overview, overview, owners, waiting
 from ...storage import Storage
+from ...storage.opening import name_of
 from ..output import Output
 from ..stores import choose, choose_context
 from ..tables import table
@@ -65,7 +65,7 @@ def _print_owners(output: Output, path: str, storage: Storage, names: list[str])
         output.print_json({"store": path, "owners": [_figures(seen, waits) for seen, waits in rows]})
         return
     if not rows:
-        output.line(f"{Path(path).name} holds no contexts, and no memory")
+        output.line(f"{name_of(path)} holds no contexts, and no memory")
         return
     figures = ("pages", *COUNTED, "waiting")
     cells = ((seen.owner, seen.counts.pages, *counted(seen.counts), waits) for seen, waits in rows)

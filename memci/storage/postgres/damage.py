@@ -1,0 +1,44 @@
+"""What rows in Postgres show to be wrong, found by statements that the server executes over whole tables.
+
+    contexts that miss entries or have too many · forks whose parent is gone · rows that belong to no context
+    pages of the database whose checksum was wrong when the server read them
+
+What a row says is checked when it is read (`rows`). This module knows nothing of that.
+"""
+
+from .database import Database
+from .rows import plain
+
+_HOLES = """
+SELECT c.id, c.head - c.base, count(e.seq) FROM our.context AS c
+LEFT JOIN our.entry AS e USING (owner_key, nr)
+GROUP BY c.owner_key, c.nr, c.id, c.head, c.base
+HAVING count(e.seq) <> c.head - c.base OR min(e.seq) < c.base OR max(e.seq) >= c.head"""
+_TABLES = ("entry", "view", "page", "compaction", "op", "call", "tools")
+_ORPHANS = {
+    table: f"""
+SELECT count(*) FROM our.{table} AS t
+WHERE NOT EXISTS (SELECT 1 FROM our.context AS c WHERE c.owner_key = t.owner_key AND c.nr = t.nr)"""
+    for table in _TABLES
+}
+_LOST_PARENTS = """
+SELECT f.id, f.parent FROM our.context AS f WHERE f.parent_key IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM our.context AS c WHERE c.key = f.parent_key AND c.head >= f.base)"""
+_CHECKSUMS = "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()"
+
+
+def damage(database: Database) -> list[str]:
+    """Return one sentence for each thing that is wrong. O(rows)."""
+    found = []
+    for (failures,) in database.read_rows(_CHECKSUMS):
+        if failures:
+            found.append(f"Postgres: {failures:,} pages of the database had a wrong checksum")
+    for context, expected, there in database.read_rows(_HOLES):
+        found.append(f"context {plain(context)!r:.60} has {there:,} entries of its own, not {expected:,}")
+    for fork, parent in database.read_rows(_LOST_PARENTS):
+        found.append(f"context {plain(fork)!r:.60} is a fork of {plain(parent)!r:.60}, which is not there")
+    for table in _TABLES:
+        [[count]] = database.read_rows(_ORPHANS[table])
+        if count:
+            found.append(f"{count:,} rows of the table {table} belong to no context")
+    return found

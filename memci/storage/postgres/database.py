@@ -1,0 +1,388 @@
+"""A schema in a Postgres database: its connections, how its tables come to be, and what its errors mean.
+
+    postgresql://ada@db.example/agents?schema=memci      as libpq reads it, and the schema besides
+
+    first use of a thread     ──▶  a connection of the pool; at most `pool_size` are open
+    read                      ──▶  one statement, repeated on a new connection if the one that it had is lost
+    change                    ──▶  one statement, which is a transaction; `ConnectionLost` if it is not known to be done
+    transaction               ──▶  several; nothing of them is done if the connection is lost before the end
+
+Nothing depends on the session: no settings that stay, no locks that stay, and no prepared statements behind a pooler
+of transactions (PgBouncer), which is recognised. This module knows nothing of contexts.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from threading import Condition
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from ...errors import (
+    CorruptRecord,
+    HandlePoisoned,
+    InvalidSetting,
+    LimitExceeded,
+    MemciError,
+    SchemaTooNew,
+    StorageBusy,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+    StorageUnavailable,
+    brief,
+)
+from ..sqlite.schema import sql_file
+
+try:
+    import psycopg
+    from psycopg.types.numeric import Int8Dumper
+except ImportError as error:
+    raise InvalidSetting("store", f"Postgres needs a driver ({error}): pip install 'memci[postgres]'") from error
+
+SCHEMES: Final = ("postgresql://", "postgres://")
+SCHEMA_VERSION: Final = 1
+OLDEST_SERVER: Final = 140_000
+"""the first version of Postgres that works, as the server counts"""
+
+_TABLES: Final = sql_file(__file__, "tables.sql")
+_MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS our"
+_THERE = "SELECT to_regclass('our.store') IS NOT NULL"
+_VERSION = "SELECT version FROM our.store"
+_LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370211)"
+_SETTINGS = "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_setting('server_encoding')"
+_TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
+_TIMEOUT_HERE = "SELECT set_config('statement_timeout', %s, true)"
+_TABLES_REWRITTEN = ("context", "entry", "view", "page", "compaction", "op", "call", "tools", "ticket")
+_REWRITE = {table: f"VACUUM (FULL) our.{table}" for table in _TABLES_REWRITTEN}
+
+Row = tuple[Any, ...]
+Connection = psycopg.Connection[Row]
+_T = TypeVar("_T")
+
+_PAUSE_SECONDS = 0.05
+_inherited: list[Connection] = []
+"""connections of a parent process: closing one here would end the parent's session"""
+
+
+class ConnectionLost(StorageUnavailable):
+    """The connection was lost while a statement ran: it is done or not, and it is not known which."""
+
+
+class Duplicate(StorageError):
+    """A row with this key is there already; nothing was changed."""
+
+
+class Database:
+    """One schema of a database. Thread-safe; not to be used after fork().
+
+    Args:
+        url: As libpq reads it; with `schema=` among its parameters, if it names one.
+        schema: The schema; default: that of the URL, else "memci".
+        pool_size: Connections that may be open at once.
+        wait_seconds: How long to wait for a connection that is free, and for a server that restarts.
+        statement_timeout_seconds: After which the server ends a statement. Behind a pooler, where a session can't be
+            given a setting, it is only used for transactions of several statements.
+        prepare: Whether statements are prepared; None: unless the connection leads to a pooler.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str | None = None,
+        pool_size: int = 8,
+        wait_seconds: float = 10.0,
+        statement_timeout_seconds: float = 30.0,
+        prepare: bool | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self._url, named = _parted(url)
+        self.schema = next(each for each in (schema, named, "memci") if each is not None)
+        if not re.fullmatch(r"\w+", self.schema) or len(self.schema.encode()) > 63:
+            reason = f"{brief(self.schema)} can't be the name of a schema: 1 to 63 letters, digits and _"
+            raise InvalidSetting("schema", reason)
+        if type(pool_size) is not int or not 1 <= pool_size <= 10_000:
+            raise InvalidSetting(
+                "pool_size", f"expected a number of connections (an int from 1), got {brief(pool_size)}"
+            )
+        self.name = _name(self._url, self.schema)
+        self.read_only = read_only
+        self._size, self._seconds, self._prepare = pool_size, wait_seconds, prepare
+        self._timeout = str(round(statement_timeout_seconds * 1000))
+        self._statements: dict[str, bytes] = {}
+        self._free: list[Connection] = []
+        self._changed = Condition()
+        self._open = 0
+        self._pid = os.getpid()
+        self._closed = False
+        self.pooled = False
+        """whether a pooler of transactions stands before the server, as far as is known"""
+        self.server_version = 0
+
+    def prepare(self) -> None:
+        """Make the tables if there are none. It raises at once if the server can't be reached."""
+        with self._errors(), self._connection() as connection:
+            if not self._found(connection):
+                if self.read_only:
+                    raise StorageUnavailable(f"there is no store in {self.name}: check the URL, or open it to write")
+                with connection.transaction():
+                    self._execute(connection, _LOCK_MAKING)
+                    if not self._found(connection):  # else another process was faster
+                        self._execute(connection, _MAKE_SCHEMA)
+                        self._execute(connection, _TABLES)
+
+    def read_rows(self, statement: str, *values: object) -> list[Row]:
+        """Return the rows of *statement*, which changes nothing."""
+        return self._repeated(lambda connection: self._execute(connection, statement, values))
+
+    def change_rows(self, statement: str, *values: object) -> list[Row]:
+        """Return the rows of *statement*, which is a transaction.
+
+        Raises:
+            ConnectionLost: If it is not known whether it is done.
+        """
+        self._check_writable()
+        with self._errors(), self._connection() as connection:
+            return self._execute(connection, statement, values)
+
+    def transaction(self, work: Callable[[Callable[..., list[Row]]], _T]) -> _T:
+        """Return the result of *work*, which is given a function as `read_rows` for statements of one transaction.
+
+        If the connection is lost before the end, it is all done once more.
+
+        Raises:
+            ConnectionLost: If it was lost at the end: it is not known whether it is done.
+        """
+        self._check_writable()
+
+        done: list[bool] = []
+
+        def whole(connection: Connection) -> _T:
+            with connection.transaction():
+                self._execute(connection, _TIMEOUT_HERE, (self._timeout,))
+                made = work(lambda statement, *values: self._execute(connection, statement, values))
+                done.append(True)
+            return made
+
+        return self._repeated(whole, is_done=lambda: bool(done))
+
+    def rewrite(self) -> None:
+        """Write the tables of contexts again without the rows that are gone. Each is locked meanwhile. O(bytes).
+
+        What the server's log, its archive and its copies hold of them stays there.
+        """
+        self._check_writable()
+        with self._errors(), self._connection() as connection:
+            if not self.pooled:
+                self._execute(connection, _TIMEOUT, ("0",))
+            try:
+                for table in _TABLES_REWRITTEN:
+                    self._execute(connection, _REWRITE[table])
+            finally:
+                if not self.pooled and not connection.closed:
+                    self._execute(connection, _TIMEOUT, (self._timeout,))
+
+    def close(self) -> None:
+        """Close all connections that are free; those in use are closed when they are not any more."""
+        with self._changed:
+            self._closed = True
+            free, self._free = self._free, []
+            self._changed.notify_all()
+        for each in free:
+            self._drop(each)
+
+    def _repeated(self, work: Callable[[Connection], _T], is_done: Callable[[], bool] = lambda: False) -> _T:
+        until = time.monotonic() + self._seconds
+        while True:
+            try:
+                with self._errors(), self._connection() as connection:
+                    return work(connection)
+            except ConnectionLost:
+                if is_done() or time.monotonic() > until:
+                    raise
+
+    def _execute(self, connection: Connection, statement: str, values: Sequence[object] = ()) -> list[Row]:
+        """Return the rows of *statement*, in which `our` stands for the schema."""
+        text = self._statements.get(statement)
+        if text is None:
+            text = re.sub(r"\bour\b", f'"{self.schema}"', statement).encode()
+            self._statements[statement] = text
+        cursor = connection.execute(text, values) if values else connection.execute(text)
+        return cursor.fetchall() if cursor.description else []
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise StorageReadOnly(f"{self.name} was opened for reading only: open it without read_only to write")
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        connection = self._taken()
+        try:
+            yield connection
+        finally:
+            with self._changed:
+                if connection.closed:
+                    self._open -= 1
+                elif self._closed or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                    self._drop(connection)
+                    self._open -= 1
+                else:
+                    self._free.append(connection)
+                lost = self._free if connection.broken else []  # a server that restarts closes them all
+                if lost:
+                    self._free = []
+                    self._open -= len(lost)
+                self._changed.notify()
+            for each in lost:
+                self._drop(each)
+
+    def _taken(self) -> Connection:
+        if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
+            _inherited.extend(self._free)
+            raise HandlePoisoned(f"{self.name} was opened before fork(): open the store again in this process")
+        until = time.monotonic() + self._seconds
+        with self._changed:
+            while True:
+                if self._closed:
+                    raise HandlePoisoned(f"{self.name} was closed: open the store again")
+                if self._free:
+                    return self._free.pop()
+                if self._open < self._size:
+                    self._open += 1
+                    break
+                if not self._changed.wait(until - time.monotonic()):
+                    reason = f"all {self._size} connections to {self.name} were in use: pass a larger pool_size"
+                    raise StorageBusy(reason)
+        try:
+            while True:
+                try:
+                    return self._connect()
+                except psycopg.OperationalError as error:  # nothing was sent: the server may be about to start
+                    if not self.server_version or not _is_lost(error) or time.monotonic() > until:
+                        raise StorageUnavailable(self._unreachable(error)) from error
+                time.sleep(_PAUSE_SECONDS)
+        except BaseException:
+            with self._changed:
+                self._open -= 1
+                self._changed.notify()
+            raise
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(
+            self._url, autocommit=True, client_encoding="utf8", connect_timeout=max(2, round(self._seconds))
+        )
+        try:
+            connection.adapters.register_dumper(
+                int, Int8Dumper
+            )  # one type for all, so that a statement is prepared once
+            [(pid, version, encoding)] = self._execute(connection, _SETTINGS)
+            self._check_server(version, encoding)
+            self.server_version = version
+            self.pooled = pid != connection.info.backend_pid
+            if self._prepare is False or (self.pooled and self._prepare is None):
+                connection.prepare_threshold = None
+            if not self.pooled:
+                self._execute(connection, _TIMEOUT, (self._timeout,))
+        except BaseException:
+            self._drop(connection)
+            raise
+        return connection
+
+    def _check_server(self, version: int, encoding: str) -> None:
+        if version < OLDEST_SERVER or encoding != "UTF8":
+            what = f"Postgres {version // 10_000} with {encoding}"
+            raise StorageUnavailable(f"{self.name} is {what}: memci needs 14 or later, and a database in UTF8")
+
+    def _found(self, connection: Connection) -> bool:
+        """Return whether the tables are there."""
+        if not self._execute(connection, _THERE)[0][0]:
+            return False
+        [[found]] = self._execute(connection, _VERSION) or [(0,)]
+        if not 1 <= found <= SCHEMA_VERSION:
+            reason = f"its schema is {found}, this one knows up to {SCHEMA_VERSION}"
+            raise SchemaTooNew(f"a later memci wrote {self.name}: {reason}")
+        return True
+
+    @staticmethod
+    def _drop(connection: Connection) -> None:
+        with suppress(psycopg.Error):
+            connection.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self._error(error) from error
+
+    def _error(self, error: psycopg.Error) -> MemciError:
+        """Return the error of memci for *error*; the name of the store has no password."""
+        state, said = error.sqlstate or "", _said(error)
+        for beginning, kind, advice in _MEANINGS:
+            if state.startswith(beginning):
+                return kind(f"{self.name}: {said}: {advice}")
+        if state.startswith("XX"):
+            return CorruptRecord("", 0, f"{self.name} is damaged: {said}: restore a backup")
+        if state.startswith("54"):
+            return LimitExceeded("bytes in one row of Postgres", 2**30, 10**9)
+        if _is_lost(error):
+            return ConnectionLost(self._unreachable(error))
+        return StorageUnavailable(f"{self.name} can't be used: {said}")
+
+    def _unreachable(self, error: psycopg.Error) -> str:
+        return f"the connection to {self.name} failed: {_said(error)}: check the URL, and that the server runs"
+
+
+_MEANINGS: Sequence[tuple[str, type[StorageError], str]] = (
+    ("23505", Duplicate, "nothing was changed"),
+    ("53100", StorageFull, "free some space on the server and try again"),
+    ("53", StorageBusy, "the server is short of memory or connections: try again later, or raise its limits"),
+    ("55P03", StorageBusy, "try again later"),
+    ("40", StorageBusy, "another transaction was in the way: try again"),
+    ("57014", StorageBusy, "the statement took too long: try again, or pass a larger statement_timeout_seconds"),
+    ("25006", StorageReadOnly, "this server only reads: name the primary one"),
+    ("42501", StorageReadOnly, "the role may not do this: grant it the rights on the schema"),
+    ("3D000", StorageUnavailable, "make the database first"),
+    ("28", StorageUnavailable, "check the name and the password of the role"),
+    ("42P01", StorageUnavailable, "its tables were removed: open the store again"),
+    ("3F000", StorageUnavailable, "its schema was removed: open the store again"),
+    ("42P07", StorageUnavailable, "the schema has tables of another program: name another schema"),
+)
+"""beginning of an SQLSTATE, the error, and what to do"""
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    """Return whether *error* says that a connection ended, or could not be made for now."""
+    if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        return False
+    return not error.sqlstate or error.sqlstate.startswith(("08", "57P"))
+
+
+def _said(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())[:300]
+
+
+def _parted(url: str) -> tuple[str, str | None]:
+    """Return *url* without the parameter that names a schema, and that schema."""
+    parts = urlsplit(url)
+    values = parse_qsl(parts.query, keep_blank_values=True)
+    schema = dict(values).get("schema")
+    rest = urlunsplit(parts._replace(query=urlencode([each for each in values if each[0] != "schema"])))
+    if not parts.netloc and not rest.startswith(SCHEMES):  # urlunsplit drops the slashes before an empty host
+        rest = rest.replace(":/", ":///", 1)
+    try:
+        psycopg.conninfo.conninfo_to_dict(rest)
+    except psycopg.Error:  # its text may repeat a password
+        reason = "the URL can't be read: expected one as postgresql://user@host/database, which libpq understands"
+        raise InvalidSetting("store", reason) from None
+    return rest, schema
+
+
+def _name(url: str, schema: str) -> str:
+    """Return the store of *url* and *schema* to be read by people: without a password."""
+    known: Mapping[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
+    port = f":{known['port']}" if "port" in known else ""
+    return f"postgresql://{known.get('host', '')}{port}/{known.get('dbname', '')} (schema {schema})"

@@ -1,0 +1,105 @@
+"""How a Postgres server is set up, as far as it matters to contexts: what `memci doctor` says of it.
+
+    ✓ server        Postgres 18.4
+    ✗ fsync         off: a power cut damages the database: set fsync = on
+
+This module executes statements that only look. It knows nothing of how findings are printed.
+"""
+
+from collections.abc import Iterator
+
+from .database import SCHEMA_VERSION, Database
+from .store import PostgresStorage
+
+_SETTINGS = """
+SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+current_setting('data_checksums'), current_setting('autovacuum'), current_setting('max_connections')::int,
+pg_is_in_recovery(), pg_database_size(current_database()), version()"""
+_ARCHIVE = "SELECT current_setting('archive_mode'), (SELECT count(*) FROM pg_stat_replication)"
+_VECTOR = "SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'"
+_DEAD = """
+SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables
+WHERE schemaname = %s AND n_dead_tup > 10000 AND n_dead_tup > n_live_tup ORDER BY relname"""
+
+State = tuple[str, str, str, str]
+"""name, "ok" or "warning" or "problem", what is so, what to do"""
+
+
+def health(url: str) -> Iterator[State]:
+    """Yield what is found of the server of *url* and of its store, which is not made if there is none.
+
+    Raises:
+        InvalidSetting: If the URL can't be read, or the driver is missing.
+        StorageError: If the server can't be reached, or has no store there.
+    """
+    storage = PostgresStorage(url, read_only=True)
+    try:
+        yield from _server(storage.database)
+        yield from _settings(storage.database)
+        yield "schema", "ok", f"{SCHEMA_VERSION}, named {storage.database.schema}", ""
+        problems = storage.damage()
+        for problem in problems:
+            yield "rows", "problem", problem, "restore a backup beside this database, and compare"
+        if not problems:
+            yield "rows", "ok", "every context has its entries, and no checksum was wrong", ""
+    finally:
+        storage.close()
+
+
+def _server(database: Database) -> Iterator[State]:
+    [settings] = database.read_rows(_SETTINGS)
+    yield "server", "ok", str(settings[8]).split(" on ", maxsplit=1)[0], ""
+    if database.pooled:
+        text = "a pooler of transactions: statements are not prepared"
+        yield "connection", "ok", text, "give the role a statement_timeout: ALTER ROLE … SET statement_timeout = '30s'"
+    else:
+        yield "connection", "ok", "direct: statements are prepared", ""
+    found = database.read_rows(_VECTOR)
+    if found and found[0][0]:
+        yield "pgvector", "ok", found[0][0], ""
+    elif found:
+        yield (
+            "pgvector",
+            "ok",
+            f"{found[0][1]} can be installed: searches by meaning are quicker with it",
+            "",
+        )
+    else:
+        yield "pgvector", "ok", "not there: the memory searches without it", ""
+
+
+def _settings(database: Database) -> Iterator[State]:
+    [row] = database.read_rows(_SETTINGS)
+    fsync, full_pages, synchronous, checksums, autovacuum, connections, standby, size, _ = row
+    yield "size", "ok", f"{size // 2**20:,} MiB in the database", ""
+    if fsync != "on" or full_pages != "on":
+        text = f"fsync {fsync}, full_page_writes {full_pages}: a power cut damages the database"
+        yield "safety", "problem", text, "set both to on"
+    elif synchronous == "off":
+        text = "synchronous_commit is off: a crash of the server takes the newest turns"
+        yield "safety", "problem", text, "set it to on, at least for the role of memci"
+    else:
+        yield "safety", "ok", f"fsync on, synchronous_commit {synchronous}", ""
+    if checksums != "on":
+        yield (
+            "checksums",
+            "warning",
+            "off: a damaged page is found late",
+            "pg_checksums --enable while the server is down",
+        )
+    else:
+        yield "checksums", "ok", "on", ""
+    if autovacuum != "on":
+        yield "autovacuum", "warning", "off: tables grow without end", "set autovacuum = on"
+    if standby:
+        yield "role", "warning", "a standby, which can only be read", "name the primary server to write"
+    [(archive, standbys)] = database.read_rows(_ARCHIVE)
+    if archive == "off" and not standbys:
+        text = "no archive of its log, and no standby: what was committed since the last dump has one copy"
+        yield "backups", "warning", text, "see docs/scale.md"
+    else:
+        yield "backups", "ok", f"archive_mode {archive}, {standbys:,} standbys", ""
+    yield "connections", "ok", f"{connections:,} at most", ""
+    for table, live, dead in database.read_rows(_DEAD, database.schema):
+        text = f"{table}: {dead:,} dead rows beside {live:,}"
+        yield "vacuum", "warning", text, "end transactions that stay open; see docs/scale.md"

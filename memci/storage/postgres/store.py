@@ -1,0 +1,437 @@
+"""Contexts in Postgres: what commit() returned from is on the server's disk.
+
+    commit     one statement, fenced by head and revision; it is a transaction by itself
+               the connection is lost then: the record's token says whether it arrived; if not, it is sent again
+               the server stays away: CommitUnknown; repeat an append with its op_id
+    reads      one statement each, or one for each batch, so that a slow reader blocks nobody
+
+Where the rows of a context are (owner and number) is remembered, so that statements name both: a cluster that is split
+by owner then asks one node. One store may be used by many threads; after fork() it has to be opened again.
+This module knows nothing of tokens, windows or what a body says.
+"""
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
+from ..protocol import (
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    ErasedRows,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    Ticket,
+    Transition,
+)
+from ..validation import MAX_PAGE, check, check_parent, check_revision, check_text
+from .audit import AuditTable
+from .damage import damage
+from .database import ConnectionLost, Database, Duplicate
+from .rows import (
+    Row,
+    escaped,
+    key_of,
+    owner_key,
+    read_call,
+    read_compaction,
+    read_context,
+    read_entry,
+    read_op,
+    read_page,
+)
+from .tickets import replace_ticket, tickets
+from .write import BY_KEY, BY_NUMBER, SELECT_OP, Place, Run, apply, erase, place_of
+
+_BATCH_ROWS = 256
+_REMEMBERED = 100_000
+"""contexts of which it is remembered where they are"""
+
+_RECORD = (
+    "x.id, x.owner, x.settings, x.state, x.head, x.next_page, x.turn, x.open_page, x.revision, x.parent, x.base, x.crc"
+)
+_LOAD = f"""
+SELECT x.owner_key, x.nr, {_RECORD}, c.revision, c.head, c.turn, c.crc, c.packed
+FROM our.context AS x LEFT JOIN LATERAL (
+    SELECT revision, head, turn, crc, packed FROM our.compaction AS n
+    WHERE n.owner_key = x.owner_key AND n.nr = x.nr AND n.revision <= x.revision ORDER BY n.revision DESC LIMIT 1
+) AS c ON true WHERE x.key = %s"""
+_CONTEXTS = f"SELECT {_RECORD} FROM our.context AS x"
+_ALL = " ORDER BY left(id, 256), id LIMIT %s"
+_AFTER = "(left(id, 256), id) > (left(%s, 256), %s)"
+_OWNED = "owner_key = %s AND owner = %s"
+_SELECT_CONTEXTS = {
+    "all": _CONTEXTS + _ALL,
+    "all after": f"{_CONTEXTS} WHERE {_AFTER}" + _ALL,
+    "owned": f"{_CONTEXTS} WHERE {_OWNED}" + _ALL,
+    "owned after": f"{_CONTEXTS} WHERE {_OWNED} AND {_AFTER}" + _ALL,
+}
+_SELECT_FORKS = f"{_CONTEXTS} WHERE x.parent_key = %s ORDER BY id"
+_BATCH = """
+SELECT seq, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, body, v_tokens, v_clip, v_crc FROM (
+    SELECT e.*, v.tokens AS v_tokens, v.clip AS v_clip, v.crc AS v_crc,
+    sum(octet_length(e.body)) OVER (ORDER BY e.seq ROWS UNBOUNDED PRECEDING) - octet_length(e.body) AS before
+    FROM our.entry AS e LEFT JOIN our.view AS v ON v.owner_key = %s AND v.nr = %s AND v.seq = e.seq
+    WHERE e.owner_key = %s AND e.nr = %s AND e.seq >= %s AND e.seq < %s"""
+_BATCH_END = f" ORDER BY e.seq LIMIT {_BATCH_ROWS}) AS batch WHERE before < {2**20} ORDER BY seq"
+_SELECT_ENTRIES = _BATCH + _BATCH_END
+_SELECT_CONTAINING = _BATCH + " AND position(%b::bytea IN e.body) > 0" + _BATCH_END
+_PAGES = """
+SELECT index, first_seq, end_seq, turn, state, cut, continues, archived_turn, recall_count, last_recalled_turn, crc
+FROM our.page WHERE owner_key = %s AND nr = %s AND index >= %s AND index < %s"""
+_PAGES_END = f" ORDER BY index LIMIT {_BATCH_ROWS}"
+_SELECT_PAGES = {
+    "all": _PAGES + _PAGES_END,
+    "active": _PAGES + " AND state = 0" + _PAGES_END,
+    "state": _PAGES + " AND state = %s" + _PAGES_END,
+}
+_SELECT_COMPACTION = """
+SELECT revision, head, turn, crc, packed FROM our.compaction
+WHERE owner_key = %s AND nr = %s AND revision < %s AND head <= %s ORDER BY revision DESC LIMIT 1"""
+_SELECT_OPS = """
+SELECT op_id, digest, first_seq, entries, crc FROM our.op
+WHERE owner_key = %s AND nr = %s ORDER BY first_seq, op_id"""
+_SELECT_CALLS = f"""
+SELECT c.revision, c.seq, c.turn, c.at, c.model, c.predicted, c.input, c.cached_read, c.cached_written, c.output,
+c.tools, c.crc, t.text
+FROM our.call AS c
+LEFT JOIN our.tools AS t ON t.owner_key = c.owner_key AND t.nr = c.nr AND t.digest = c.tools
+WHERE c.owner_key = %s AND c.nr = %s AND c.revision > %s ORDER BY c.revision LIMIT {_BATCH_ROWS}"""
+
+
+class PostgresStorage:
+    """Keeps contexts in a schema of a Postgres database, for many processes on many machines.
+
+    Args:
+        url: As libpq reads it, as in `postgresql://ada@db.example/agents`; `?schema=` may name the schema.
+        schema: The schema, made if there is none; default: that of the URL, else "memci".
+        pool_size: Connections that this store opens at most; each call needs one for some milliseconds.
+        wait_seconds: How long a call waits for a free connection, and for a server that restarts.
+        statement_timeout_seconds: After which the server ends a statement: `StorageBusy`.
+        prepare: Whether statements are prepared on the server; None: unless a pooler of transactions is recognised.
+        read_only: Whether nothing is ever written, nor the schema made.
+
+    Raises:
+        InvalidSetting: If the URL or an argument makes no sense, or the driver is not installed.
+        StorageUnavailable: If the server can't be reached, or has no store and *read_only* is given.
+        SchemaTooNew: If a later memci made the tables.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str | None = None,
+        pool_size: int = 8,
+        wait_seconds: float = 10.0,
+        statement_timeout_seconds: float = 30.0,
+        prepare: bool | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.database = Database(
+            url,
+            schema=schema,
+            pool_size=pool_size,
+            wait_seconds=wait_seconds,
+            statement_timeout_seconds=statement_timeout_seconds,
+            prepare=prepare,
+            read_only=read_only,
+        )
+        self._seconds = wait_seconds
+        self._known: dict[str, tuple[int, int]] = {}
+        """owner and number of contexts; those of one that is gone find nothing"""
+        self.audit_log = AuditTable(self.database)
+        try:
+            self.database.prepare()
+        except BaseException:
+            self.database.close()
+            raise
+
+    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
+        """Return the record and the last compaction of *context*, or None if there is no such context. One query."""
+        check_text("id", context)
+        found = self.database.read_rows(_LOAD, key_of(context))
+        if not found:
+            return None
+        [[owner, nr, *columns]] = found
+        self._remember(context, owner, nr)
+        record, compaction = read_context(columns[:-5]), columns[-5:]
+        return record, None if compaction[0] is None else read_compaction(context, tuple(compaction)).text
+
+    def revision(self, context: str) -> int:
+        """Return the revision of *context*, 0 if there is no such context. One query."""
+        return self._place(context).revision
+
+    def commit(self, transition: Transition) -> OpRow | None:
+        """Apply *transition* and return None, or return the row of its op if that is known. One query, O(rows).
+
+        Raises:
+            CommitUnknown: If the connection was lost, and within `wait_seconds` there was no other one.
+        """
+        check(transition)
+        record, token = transition.record, secrets.randbits(63)
+        op_id = None if transition.op is None else transition.op.op_id
+        until = time.monotonic() + self._seconds
+        place, lost = self._remembered(record.id), False
+        while True:
+            try:
+                if lost and place.nr and (place.revision, place.token) == (record.revision, token):
+                    return None  # it had arrived
+                if not place.nr:
+                    self._check(transition, place)
+                if self._written(transition, place, token):
+                    return None
+            except ConnectionLost as error:
+                if time.monotonic() > until:
+                    raise CommitUnknown(op_id, str(error)) from error
+                lost = True
+            except Duplicate as error:
+                known = None if op_id is None else self.op(record.id, op_id)
+                if known is None:
+                    raise CorruptRecord(record.id, transition.head, f"a row is there already: {error}") from error
+                return known
+            try:
+                place = self._place(record.id)
+                known = None if op_id is None else self.op(record.id, op_id)
+            except StorageUnavailable as error:
+                if lost:
+                    raise CommitUnknown(op_id, str(error)) from error
+                raise
+            if known is not None and not (lost and place.token == token):
+                return known
+            if lost and place.revision > record.revision:
+                raise CommitUnknown(op_id, "the connection was lost, and others have written since")
+            if not lost or place.revision != record.revision:
+                self._check(transition, place)
+
+    def pages(
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
+    ) -> Iterator[PageRow]:
+        """Yield pages by index, as the protocol says; a page that comes while iterating may be among them."""
+        check_text("id", context)
+        return self._pages(context, max(first, 1), min(MAX_PAGE if last is None else last, MAX_PAGE) + 1, state)
+
+    def entries(
+        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+    ) -> Iterator[EntryRow]:
+        """Yield entries in order, as the protocol says; those that are there at the call.
+
+        With *containing*, the server does the search: what does not match is neither read nor checked.
+        """
+        shown = holder = self._place(context)
+        name: str | None = context
+        first, end = max(first, 0), shown.head if end is None else min(end, shown.head)
+        runs = []
+        while first < end and name is not None:
+            if not holder.nr:
+                raise CorruptRecord(context, first, "what it was forked from is missing")
+            if end > holder.base:
+                runs.append((name, holder, max(first, holder.base), end))
+                end = holder.base
+            name = holder.parent
+            if name is not None and first < end:
+                holder = self._place(name)
+        return (
+            row
+            for name, holder, start, stop in reversed(runs)
+            for row in self._entries(context, shown, name, holder, start, stop, containing)
+        )
+
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        """Yield the compactions, newest first, as the protocol says. One query for each."""
+        check_text("id", context)
+        return self._compactions(context, 2**62 if head is None else head)
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        """Yield the ops by their first seq. O(ops) in memory."""
+        return iter([read_op(context, row) for row in self._rows(context, _SELECT_OPS)])
+
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        """Return one op. One query."""
+        check_text("op_id", op_id)
+        return next((read_op(context, row) for row in self._rows(context, SELECT_OP, key_of(op_id))), None)
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        """Yield the calls of the model, oldest first; one that comes while iterating may be among them."""
+        check_text("id", context)
+        return self._calls(context, after)
+
+    def contexts(
+        self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> Sequence[ContextRecord]:
+        """Return records by id: of *owner* or of all, those with an id above *after*, at most *limit*. One query."""
+        which = "all" if owner is None else "owned"
+        values: list[object] = [] if owner is None else [owner_key(owner), escaped(owner)]
+        if after is not None:
+            which += " after"
+            values += [escaped(after)] * 2
+        return [read_context(row) for row in self.database.read_rows(_SELECT_CONTEXTS[which], *values, limit)]
+
+    def forks(self, context: str) -> Sequence[ContextRecord]:
+        """Return the records of the contexts that were forked from *context*, by id. One query."""
+        check_text("id", context)
+        return [read_context(row) for row in self.database.read_rows(_SELECT_FORKS, key_of(context))]
+
+    def erase(self, erasure: Erasure) -> ErasedRows:
+        """Remove what *erasure* names. O(rows that go).
+
+        Its bytes stay in the tables' files until these are written again, which `Erasure()` does: it locks each table
+        meanwhile. The server's log, its archive and its copies are the server's (docs/scale.md). O(bytes) then.
+        """
+        if not any(erasure):
+            self.database.rewrite()
+            return ErasedRows(scrubbed=True)
+        for transition in erasure.transitions:
+            check(transition)
+
+        def work(run: Run) -> ErasedRows:
+            def follow(transition: Transition, place: Place) -> None:
+                check_revision(transition, place.head, place.revision)
+                if not apply(run, transition, place, secrets.randbits(63)):
+                    raise CorruptRecord(transition.record.id, 0, "its record changed while it was locked")
+
+            return erase(run, erasure, follow)
+
+        try:
+            gone = self.database.transaction(work)
+        except ConnectionLost as error:
+            raise CommitUnknown(None, str(error)) from error
+        for context in erasure.contexts:
+            self._known.pop(context, None)
+        return gone
+
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        """Return the queue for the lock of *context*, or those of all. One query, O(tickets)."""
+        if context is not None:
+            check_text("id", context)
+        return tickets(self.database, context)
+
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        """Put *new* in the place of *old*, if that is there, or behind all others. One query; not synced."""
+        return replace_ticket(self.database, old, new)
+
+    def damage(self) -> list[str]:
+        """Return what rows show to be wrong, and whether the server has found damaged pages. O(rows)."""
+        return damage(self.database)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.database.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} can't be pickled: open it again there")
+
+    def _written(self, transition: Transition, place: Place, token: int) -> bool:
+        """Write *transition*, and return whether it follows what is stored."""
+        if not place.nr or place.owner_key == owner_key(transition.record.owner):
+            return apply(self.database.change_rows, transition, place, token)
+
+        def work(run: Run) -> bool:
+            if not apply(run, transition, place, token):
+                raise _Behind
+            return True
+
+        try:
+            written = self.database.transaction(work)
+        except _Behind:
+            return False
+        self._known.pop(transition.record.id, None)
+        return written
+
+    def _check(self, transition: Transition, place: Place) -> None:
+        """Raise what keeps *transition* from following *place*; nothing if it could."""
+        check_revision(transition, place.head, place.revision)
+        record = transition.record
+        if not place.nr and record.parent is not None:
+            parent = self._place(record.parent)
+            check_parent(record, parent.head if parent.nr else None)
+
+    def _remember(self, context: str, owner: int, nr: int) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[context] = owner, nr
+
+    def _remembered(self, context: str) -> Place:
+        """Return where *context* is, as far as is remembered, else as it is now."""
+        known = self._known.get(context)
+        return self._place(context) if known is None else Place(*known)
+
+    def _place(self, context: str) -> Place:
+        """Return where *context* is and how far it is now. One query."""
+        check_text("id", context)
+        known = self._known.get(context)
+        found = [] if known is None else self.database.read_rows(BY_NUMBER, *known)
+        if not found:
+            found = self.database.read_rows(BY_KEY, key_of(context))
+            if found:
+                self._remember(context, *found[0][:2])
+            else:
+                self._known.pop(context, None)
+        return place_of(found)
+
+    def _rows(self, context: str, statement: str, *values: object) -> list[Row]:
+        """Return the rows of *statement* about *context*, of which it is remembered where it is. One query or two."""
+        place = self._remembered(context)
+        if not place.nr:
+            return []
+        found = self.database.read_rows(statement, place.owner_key, place.nr, *values)
+        if not found:  # there are none, or the context was made again or has another owner
+            now = self._place(context)
+            if now.nr and (now.owner_key, now.nr) != (place.owner_key, place.nr):
+                return self.database.read_rows(statement, now.owner_key, now.nr, *values)
+        return found
+
+    def _pages(self, context: str, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
+        which = "all" if state is None else "active" if state is PageState.ACTIVE else "state"
+        values: list[Any] = [int(state)] if which == "state" and state is not None else []
+        while first < end:
+            found = self._rows(context, _SELECT_PAGES[which], first, end, *values)
+            for row in found:
+                yield read_page(context, row)
+                first = row[0] + 1
+            if len(found) < _BATCH_ROWS:
+                return
+
+    def _entries(
+        self, context: str, shown: Place, name: str, holder: Place, first: int, end: int, containing: bytes | None
+    ) -> Iterator[EntryRow]:
+        """Yield entries that *name* keeps, with the views of *context*: the same one, or a fork."""
+        while first < end:
+            bounds = (shown.owner_key, shown.nr, holder.owner_key, holder.nr, first, end)
+            if containing is None:
+                found = self.database.read_rows(_SELECT_ENTRIES, *bounds)
+            else:
+                found = self.database.read_rows(_SELECT_CONTAINING, *bounds, containing)
+            for row in found:
+                if containing is None and row[0] != first:
+                    break
+                yield read_entry(context, name, row)
+                first = row[0] + 1
+            else:
+                if found:
+                    continue
+            if containing is None:
+                raise CorruptRecord(context, first, "it is missing")
+            return
+
+    def _calls(self, context: str, after: int) -> Iterator[CallRow]:
+        while found := self._rows(context, _SELECT_CALLS, after):
+            for row in found:
+                yield read_call(context, row)
+            after = found[-1][0]
+
+    def _compactions(self, context: str, head: int) -> Iterator[CompactionRow]:
+        before = 2**62
+        while found := self._rows(context, _SELECT_COMPACTION, before, head):
+            compaction = read_compaction(context, found[0])
+            yield compaction
+            before = compaction.revision
+
+
+class _Behind(Exception):
+    """The transition does not follow what is stored."""

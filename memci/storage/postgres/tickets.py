@@ -1,0 +1,65 @@
+"""The queues for the locks of contexts in Postgres: rows, and no lock of a session, so that they work behind a pooler.
+
+    add       the number is given under a lock that ends with the transaction: what others see first, has a lower number
+    replace   one statement that names the whole old row: of two that replace it, the second one finds nothing
+
+A ticket is nothing that a power cut may not take, so these transactions do not wait for the disk: each statement
+executes `set_config` for itself. This module knows nothing of what a ticket means (`memci.storage.locks`).
+"""
+
+from collections.abc import Sequence
+
+from ..protocol import Ticket
+from .database import ConnectionLost, Database
+from .rows import escaped, key_of, read_ticket
+
+_TICKETS = "SELECT context, token, holder, process, since, expires FROM our.ticket"
+_SELECT_TICKETS = {"all": _TICKETS + " ORDER BY number", "one": _TICKETS + " WHERE key = %s ORDER BY number"}
+_ADD_TICKET = """
+WITH early AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(%s))
+INSERT INTO our.ticket (number, key, context, token, holder, process, since, expires)
+SELECT nextval('our.ticket_number'), %s, %s, %s, %s, %s, %s, %s FROM early RETURNING 1"""
+_EXACT = """
+FROM (SELECT set_config('synchronous_commit', 'off', true) AS it) AS early WHERE early.it = 'off' AND key = %s
+AND (context, token, holder, process, since, expires) = (%s, %s, %s, %s, %s, %s) RETURNING 1"""
+_CHANGE_TICKET = (
+    """
+UPDATE our.ticket
+SET (key, context, token, holder, process, since, expires) = (%s, %s, %s, %s, %s, %s, %s)"""
+    + _EXACT
+)
+_REMOVE_TICKET = "DELETE FROM our.ticket USING" + _EXACT.replace("FROM (", "(", 1)
+
+
+def tickets(database: Database, context: str | None) -> Sequence[Ticket]:
+    """Return the queue of *context*, or those of all. One query, O(tickets)."""
+    if context is None:
+        return [read_ticket(row) for row in database.read_rows(_SELECT_TICKETS["all"])]
+    return [read_ticket(row) for row in database.read_rows(_SELECT_TICKETS["one"], key_of(context))]
+
+
+def replace_ticket(database: Database, old: Ticket | None, new: Ticket | None) -> bool:
+    """Put *new* in the place of *old*, and return whether that was there. One query.
+
+    If the connection is lost meanwhile, it is looked up whether *new* is there, or *old* is not any more.
+    """
+    try:
+        if old is None and new is not None:
+            lock = int.from_bytes(key_of(new.context)[:8], "big", signed=True)
+            return bool(database.change_rows(_ADD_TICKET, lock, *_columns(new)))
+        if old is not None and new is not None:
+            return bool(database.change_rows(_CHANGE_TICKET, *_columns(new), *_columns(old)))
+        return old is not None and bool(database.change_rows(_REMOVE_TICKET, *_columns(old)))
+    except ConnectionLost:
+        one = new or old
+        there = [] if one is None else tickets(database, one.context)
+        if new in there or (new is None and old not in there):
+            return True
+        if old is not None and old not in there:
+            return False
+        raise
+
+
+def _columns(ticket: Ticket) -> tuple[object, ...]:
+    texts = (escaped(each) for each in ticket[:4])
+    return key_of(ticket.context), *texts, ticket.since, ticket.expires

@@ -1,0 +1,318 @@
+"""PostgresStorage keeps the promises of a store that lasts, says what to do, and survives a lost connection."""
+
+import os
+import pickle
+import secrets
+from contextlib import closing, suppress
+from threading import Thread
+
+import psycopg
+import pytest
+
+from memci.errors import (
+    CommitUnknown,
+    HandlePoisoned,
+    InvalidSetting,
+    SchemaTooNew,
+    StorageBusy,
+    StorageReadOnly,
+    StorageUnavailable,
+    WriteConflict,
+)
+from memci.storage import PostgresStorage
+from memci.storage.locks import hold
+from memci.storage.protocol import ContextRecord, Erasure, Transition
+from memci.testing.storage import DurableStorageConformance
+from memci.testing.storage.rows import append, appended, bodies_of, current, everything, forked, with_op
+from tests.postgres.server import Server
+from tests.storage.plain_store import PlainStore
+
+OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+
+
+class TestPostgresStorage(DurableStorageConformance):
+    @pytest.fixture
+    def known(self):
+        return PlainStore
+
+    @pytest.fixture
+    def reopen(self, postgres_url):
+        return lambda: PostgresStorage(postgres_url)
+
+    @pytest.fixture
+    def storage(self, reopen):
+        storage = reopen()
+        yield storage
+        storage.close()
+
+    @pytest.fixture
+    def corrupt(self, storage):
+        def change(context, seq):
+            statement = "UPDATE our.entry SET body = 'x' || substr(body, 2) WHERE nr = %s AND seq = %s"
+            storage.database.change_rows(statement, storage._place(context).nr, seq)
+
+        return change
+
+    @pytest.fixture
+    def remove(self, storage):
+        def delete(context, seq):
+            statement = "DELETE FROM our.entry WHERE nr = %s AND seq = %s"
+            storage.database.change_rows(statement, storage._place(context).nr, seq)
+
+        return delete
+
+
+class TestPostgresStorageBehindAPooler(TestPostgresStorage):
+    """Without prepared statements, and with one connection for all threads."""
+
+    @pytest.fixture
+    def reopen(self, postgres_url):
+        return lambda: PostgresStorage(postgres_url, prepare=False, pool_size=1)
+
+
+@pytest.fixture
+def storage(postgres_url):
+    with closing(PostgresStorage(postgres_url)) as storage:
+        yield storage
+
+
+@pytest.fixture
+def cut(server):
+    """Ends all sessions of the server but its own."""
+
+    def end():
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(OTHERS)
+
+    return end
+
+
+def test_lost_connections_are_made_again(storage, cut):
+    """Reads, commits and tickets go on after all connections were cut, and a commit is there once."""
+    append(storage, "a", b"1")
+    cut()
+    assert bodies_of(storage, "a") == [b"1"]
+    cut()
+    append(storage, "a", b"2")
+    cut()
+    storage.commit(with_op(appended(current(storage, "new"), b"3"), "op"))
+
+    assert bodies_of(storage, "a") == [b"1", b"2"]
+    assert bodies_of(storage, "new") == [b"3"]
+
+
+def test_commit_that_arrived_is_found(storage, cut, monkeypatch):
+    """If the connection is lost after the commit, the record's token says that it is there."""
+    append(storage, "a", b"1")
+    change_rows = storage.database.change_rows
+
+    def lost(statement, *values):
+        change_rows(statement, *values)
+        cut()
+        storage.database.change_rows = change_rows
+        return change_rows("SELECT 1")
+
+    for made in (appended(current(storage, "a"), b"2"), appended(current(storage, "b"), b"new")):
+        storage.database.change_rows = lost
+        assert storage.commit(made) is None
+
+    assert bodies_of(storage, "a") == [b"1", b"2"]
+    assert bodies_of(storage, "b") == [b"new"]
+
+
+def test_commit_is_unknown_when_the_server_stays_away():
+    """CommitUnknown names the op; when the server is back, the same op is stored once."""
+    with Server() as server, closing(PostgresStorage(server.url, wait_seconds=0.2)) as storage:
+        append(storage, "a", b"1")
+        made = with_op(appended(current(storage, "a"), b"2"), "op 2")
+        server.kill()
+
+        with pytest.raises(CommitUnknown) as caught:
+            storage.commit(made)
+        with pytest.raises(StorageUnavailable):
+            storage.load("a")
+        server.start()
+
+        assert caught.value.op_id == "op 2"
+        storage.commit(made)
+        assert storage.commit(made) == made.op
+        assert bodies_of(storage, "a") == [b"1", b"2"]
+
+
+def test_threads_share_few_connections(postgres_url):
+    """More threads than connections: each waits for its own, and one that waits too long gets StorageBusy."""
+    with closing(PostgresStorage(postgres_url, pool_size=2, wait_seconds=0.1)) as storage:
+        database = storage.database
+
+        def work(run_rows):
+            run_rows("SELECT 1")
+            with database._connection(), pytest.raises(StorageBusy, match="pool_size"):
+                storage.revision("a")
+
+        database.transaction(work)
+        threads = [Thread(target=append, args=(storage, f"t{i}", b"1")) for i in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+        assert len(storage.contexts()) == 8
+
+
+def test_slow_statement_is_ended(postgres_url):
+    """The server ends a statement after the timeout, within a transaction and without one."""
+    with closing(PostgresStorage(postgres_url, statement_timeout_seconds=0.05)) as storage:
+        with pytest.raises(StorageBusy, match="statement_timeout_seconds"):
+            storage.database.read_rows("SELECT pg_sleep(9)")
+        with pytest.raises(StorageBusy):
+            storage.database.transaction(lambda run_rows: run_rows("SELECT pg_sleep(9)"))
+
+        append(storage, "a", b"1")
+
+
+def test_store_is_refused_when_it_is_not_one_that_can_be_used(server, postgres_url):
+    """What can't be used is refused with a typed error, nothing is made, and no error has the password."""
+    missing = f"{server.url.replace('/postgres?', '/nowhere?')}&password=pa55word"
+    for url, kind in (
+        (missing, StorageUnavailable),
+        ("postgresql://ada:pa55word@127.0.0.1:9/agents", StorageUnavailable),
+        ("postgresql://ada:pa55word@h/d?color=red", InvalidSetting),
+        (f"{server.url}&schema=a'b", InvalidSetting),
+    ):
+        with pytest.raises(kind) as caught:
+            PostgresStorage(url)
+        assert "pa55word" not in str(caught.value)
+    with pytest.raises(StorageUnavailable, match="no store"):
+        PostgresStorage(postgres_url, read_only=True)
+    for wrong in ({"schema": ""}, {"pool_size": 0}):
+        with pytest.raises(InvalidSetting):
+            PostgresStorage(postgres_url, **wrong)
+
+
+def test_later_schema_is_refused(postgres_url):
+    """Tables of a later version, and of another program, stay as they are."""
+    with closing(PostgresStorage(postgres_url)) as storage:
+        storage.database.change_rows("UPDATE our.store SET version = 99")
+    with pytest.raises(SchemaTooNew):
+        PostgresStorage(postgres_url)
+    with psycopg.connect(postgres_url.partition("&schema")[0], autocommit=True) as connection:
+        schema = postgres_url.rpartition("=")[2]
+        connection.execute(f'DROP TABLE "{schema}".store')
+
+    with pytest.raises(StorageUnavailable, match="another program"):
+        PostgresStorage(postgres_url)
+
+
+def test_store_for_reading_writes_nothing(storage, postgres_url):
+    """One that was opened for reading reads all, and refuses each change."""
+    made = append(storage, "a", b"1")
+    with closing(PostgresStorage(postgres_url, read_only=True)) as reader:
+        assert everything(reader, "a") == everything(storage, "a")
+        with pytest.raises(StorageReadOnly):
+            reader.commit(appended(current(reader, "a"), b"2"))
+        with pytest.raises(StorageReadOnly):
+            hold(reader, "a", 0)
+
+    assert storage.revision("a") == made.record.revision
+
+
+def test_handle_is_of_no_use_after_fork(storage):
+    """A child gets HandlePoisoned, and its end leaves the parent's connections alone."""
+    append(storage, "a", b"1")
+    child = os.fork()
+    if not child:
+        with suppress(HandlePoisoned):
+            storage.load("a")
+            os._exit(1)
+        os._exit(0)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert bodies_of(storage, "a") == [b"1"]
+    with pytest.raises(TypeError):
+        pickle.dumps(storage)
+
+
+def test_contexts_come_by_pages(storage):
+    """Of one owner or of all, after an id, at most so many: the same as from one long list."""
+    ids = sorted([f"{secrets.token_hex(2)}{'x' * (i % 3 * 300)}" for i in range(20)])
+    for i, name in enumerate(ids):
+        record = ContextRecord(name, "ab"[i % 2], "{}", "{}")
+        storage.commit(Transition(0, record))
+
+    for owner in (None, "a", "b", "c"):
+        expected = [name for i, name in enumerate(ids) if owner in (None, "ab"[i % 2])]
+        seen, after = [], None
+        while found := storage.contexts(owner=owner, after=after, limit=3):
+            assert len(found) <= 3
+            seen += [each.id for each in found]
+            after = seen[-1]
+        assert seen == expected
+
+
+def test_forks_of_a_context_are_found(storage):
+    """Those that were made from it, by id; not theirs."""
+    append(storage, "a", b"1")
+    for parent, name in (("a", "c"), ("a", "b"), ("b", "d")):
+        storage.commit(forked(parent, name, 1, b"own"))
+
+    assert [each.id for each in storage.forks("a")] == ["b", "c"]
+    assert [each.id for each in storage.forks("d")] == []
+
+
+def test_context_of_another_owner_takes_its_rows_along(storage, postgres_url):
+    """All rows change to the new owner in one transaction; another handle that knew the old one finds them."""
+    append(storage, "a", b"1")
+    with closing(PostgresStorage(postgres_url)) as other:
+        before = everything(other, "a")
+        record = current(storage, "a")._replace(owner="another")
+        storage.commit(Transition(record.head, record))
+
+        assert everything(other, "a")[0][2:] == before[0][2:]
+        assert other.load("a")[0].owner == "another"
+        with pytest.raises(WriteConflict):
+            other.commit(Transition(record.head, record))
+        append(other, "a", b"2")
+    assert bodies_of(storage, "a") == [b"1", b"2"]
+
+
+def test_damage_is_found_in_rows(storage):
+    """Entries that are gone, rows of no context and forks without a parent are named."""
+    append(storage, "a", b"1", b"2")
+    storage.commit(forked("a", "b", 1, b"own"))
+    assert storage.damage() == []
+
+    storage.database.change_rows("DELETE FROM our.entry WHERE seq = 1 AND nr = %s", storage._place("a").nr)
+    assert len(storage.damage()) == 1
+    storage.database.change_rows("DELETE FROM our.context WHERE id = 'a'")
+    assert [each.partition(" ")[2][:30] for each in storage.damage()] == [
+        "'b' is a fork of 'a', which is",
+        "rows of the table entry belong",
+        "rows of the table page belong ",
+    ]
+
+
+def test_audit_log_is_a_table(storage, postgres_url):
+    """Lines are kept in their order, for all handles."""
+    storage.audit_log.add("erase", context="a", page=2)
+    with closing(PostgresStorage(postgres_url)) as other:
+        other.audit_log.add("export")
+
+        assert [each["action"] for each in other.audit_log] == ["erase", "export"]
+
+
+def test_no_byte_of_what_was_erased_is_in_the_tables(storage, server):
+    """After the rewrite that `Erasure()` asks for, no file of the database has a byte of it."""
+    canary = b'{"content":"canary 6f0c in a body"}'
+    append(storage, "a", canary, canary * 400)
+    append(storage, "b", b"stays")
+
+    def files():
+        storage.database.read_rows("CHECKPOINT")
+        return [path for path in (server.folder / "data" / "base").rglob("*") if path.is_file()]
+
+    assert any(b"canary 6f0c" in path.read_bytes() for path in files())
+    assert not storage.erase(Erasure(contexts=("a",))).scrubbed
+    assert storage.erase(Erasure()).scrubbed
+
+    assert not any(b"canary 6f0c" in path.read_bytes() for path in files())
+    assert bodies_of(storage, "b") == [b"stays"]

@@ -15,10 +15,10 @@ from typer import Option
 
 from ..context.context import Context
 from ..errors import InvalidSetting
-from ..history.erase import ErasureReceipt, erase
+from ..history.erase import ErasureReceipt, erase, finish_erasures
 from ..messages import call_name, text_of, tool_calls
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, Erasure
+from ..storage.protocol import ContextRecord
 from .app import CONTEXT, Int, Json, Store, Str, command
 from .output import Output, terminal
 from .stores import choose, choose_context, open_store
@@ -59,7 +59,7 @@ def run_erase(
         raise InvalidSetting("--yes", "--json does not ask: add --yes to erase without a question")
     with open_store(store, write=True) as storage:
         if scrub:
-            receipt = ErasureReceipt(0, 0, 0, 0, 0, "done" if storage.erase(Erasure()).scrubbed else "pending")
+            receipt = finish_erasures(storage)
         elif page is not None:
             found = choose_context(storage, store, context).id
             if not yes:
@@ -77,7 +77,11 @@ def run_erase(
                 _ask()
             receipt = erase(storage, context=context, owner=owner)
     _print_receipt(output, store, receipt)
-    return receipt.physical == "done"
+    return _is_done(receipt)
+
+
+def _is_done(receipt: ErasureReceipt) -> bool:
+    return receipt.physical == receipt.memory == "done"
 
 
 def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
@@ -112,12 +116,12 @@ def _print_receipt(output: Output, path: str, receipt: ErasureReceipt) -> None:
         return
     rows = ((description, fields[name]) for name, description in _ERASED)
     output.console.print(table("erased", "", rows=rows, figures=("",)))
-    if receipt.physical == "done":
+    if _is_done(receipt):
         output.line("✓ no byte of it is left in the store's own files", "green")
         output.line("backups, exports and a provider's cache are out of reach", "dim")
     else:
         output.line(
-            "✗ pending: another process still reads an older state of the store; once it has ended: "
-            "memci erase STORE --scrub",
+            "✗ pending: another process still reads an older state of the store, no space was left, or the file has "
+            "more than 512 MB and is not written again at once; finish it with memci erase STORE --scrub",
             "yellow",
         )

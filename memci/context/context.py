@@ -33,7 +33,7 @@ from .. import formats
 from ..chapters.chapter import Entry
 from ..errors import HandlePoisoned, InvalidSetting, StorageError, brief
 from ..history.as_of import AsOf
-from ..history.erase import ErasureReceipt, erased, forgotten
+from ..history.erase import ErasureReceipt, erased, memory_scrubbed
 from ..history.events import Event
 from ..history.fork import forked
 from ..history.listing import ContextInfo, listed
@@ -879,7 +879,7 @@ class Context:
                     self._read()
                 raise
             self._read()
-            if not (self._client.send_state_changes() and forgotten(self._storage, {})):
+            if not (self._client.send_state_changes() and memory_scrubbed(self._storage)):
                 receipt = replace(receipt, memory="pending")
             return receipt
 

@@ -47,11 +47,11 @@ class ErasureReceipt:
     ops: int
     """digests of appends with an `op_id`"""
     physical: str
-    """"done": no byte is left in the store's own files. "pending": another reader still holds an older state of them;
-    erase again later, which then only scrubs the files"""
+    """"done": no byte is left in the store's own files. "pending": another reader still holds an older state of them,
+    or no space was left, or a file of more than 512 MB is not written again at once; call `finish_erasures` later"""
     memory: Literal["done", "pending"] = "done"
-    """"done": the memory has forgotten it. "pending": the memory could not be reached; the next change of the context
-    tells it again"""
+    """"done": the memory has forgotten it. "pending": the memory could not be reached, and gets it with the next change
+    of the context; or its file is still to be scrubbed, as above"""
 
 
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
@@ -81,7 +81,20 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         forgotten(store, dict.fromkeys(gone))  # first: if the store fails then, the memory gets again what is there
     receipt = _receipt(store, Erasure(tuple(gone), emptied.tombstones, emptied.transitions))
     forgotten(store, emptied.pages)
-    return receipt if forgotten(store, {}) else replace(receipt, memory="pending")
+    return receipt if memory_scrubbed(store) else replace(receipt, memory="pending")
+
+
+def finish_erasures(store: Storage) -> ErasureReceipt:
+    """Finish what erasures left pending: remove the bytes of deleted rows from the files of *store*.
+
+    A file is written again as a whole: some 5 s for each GB, while nobody else can write.
+    """
+    done = store.erase(Erasure()).scrubbed
+    return ErasureReceipt(
+        *(0, 0, 0, 0, 0),
+        physical="done" if done else "pending",
+        memory="done" if memory_scrubbed(store, whole=True) else "pending",
+    )
 
 
 def erased(
@@ -120,16 +133,21 @@ def erased(
     return receipt
 
 
-def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> bool:
-    """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context.
+def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
+    """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context."""
+    if isinstance(storage, SidecarStorage):  # else it has no memory
+        from ..memory.forgetting import forget_everywhere
 
-    Return whether no byte of them is left: False while another reader holds an older state of the memory's file.
-    """
+        forget_everywhere(storage, gone)
+
+
+def memory_scrubbed(storage: Storage, *, whole: bool = False) -> bool:
+    """Remove the bytes of what the memories in *storage* forgot, and return whether none can be left."""
     if not isinstance(storage, SidecarStorage):
-        return True  # it has no memory
-    from ..memory.forgetting import forget_everywhere
+        return True
+    from ..memory.forgetting import scrub
 
-    return forget_everywhere(storage, gone)
+    return scrub(storage, whole=whole)
 
 
 class _Emptied(NamedTuple):

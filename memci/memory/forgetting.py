@@ -45,8 +45,8 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
     return Forgotten(0, len(derived), scrubbed=owner.store.scrub())
 
 
-def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> bool:
-    """Remove contexts, or pages of them, from every owner's memory; return whether no byte is left in the files.
+def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
+    """Remove contexts, or pages of them, from every owner's memory; what is left in the files, `scrub` removes.
 
     A context may have had another owner before, or forks with owners of their own. An owner without a context is
     removed. O(what goes).
@@ -57,8 +57,6 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
     """
     store = tables_of(storage)
     try:
-        if not store.there:
-            return True
         for context, pages in gone.items():
             for name in dict.fromkeys([*store.owner_names(context), *savers(store, context)]):
                 with store.lock:
@@ -66,13 +64,24 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
                     forget(owner, Scope(context, pages))
                     if not owner.pages.has_context():
                         forget(owner, Scope())
-        return store.scrub()
+    finally:
+        store.close()
+
+
+def scrub(storage: Storage, *, whole: bool) -> bool:
+    """Remove the bytes that are left of what was forgotten; return whether none can be left (`MemoryStore.scrub`)."""
+    store = tables_of(storage)
+    try:
+        return store.scrub(whole=whole)
     finally:
         store.close()
 
 
 def forget(owner: Owner, scope: Scope) -> Forgotten:
-    """Remove what *scope* names, and what was derived from it. The lock is held. O(its pages + the index, once)."""
+    """Remove what *scope* names, and what was derived from it; its bytes are left until the store is scrubbed.
+
+    The lock is held. O(its pages + the index, once).
+    """
     owner.refresh()
     context, indexes = scope.context, scope.pages
     if not owner.nr or (
@@ -99,7 +108,7 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         owner.outdate()
     facts.forget_texts()
     knowledge.forget_texts()
-    return Forgotten(len(pages), len(derived), scrubbed=owner.store.scrub())
+    return Forgotten(len(pages), len(derived), scrubbed=False)
 
 
 def _bare(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:

@@ -163,7 +163,8 @@ class TieredMemory:
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names, and what was derived from it."""
         with self._session.store.lock:
-            return forget(self._session.owner, scope)
+            gone = forget(self._session.owner, scope)
+            return gone if gone == Forgotten() else replace(gone, scrubbed=self._session.store.scrub())
 
     def maintain(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""

@@ -314,11 +314,18 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     # -- erasure
     Mutant(
-        "erased bytes are overwritten",
+        "deleted rows are overwritten",
         _FILE,
         'connection.pragma("secure_delete", True)',
         'connection.pragma("secure_delete", False)',
-        "tests/context/test_context_erase_bytes.py",
+        "tests/storage/test_sqlite_opening.py",
+    ),
+    Mutant(
+        "the file is written again after an erasure",
+        _WRITE,
+        '            connection.execute("VACUUM")',
+        "            pass",
+        "tests/storage/test_sqlite.py",
     ),
     Mutant(
         "the log is emptied after an erasure",

@@ -17,7 +17,7 @@ from ...errors import CorruptRecord, SchemaTooNew, StorageReadOnly
 from ...storage.protocol import Sidecar
 from ...storage.sqlite.connection import make_private, storage_error
 from ...storage.sqlite.schema import sql_file
-from ...storage.sqlite.write import begin
+from ...storage.sqlite.write import begin, scrub
 from ..retrieval.postings import WordIndex
 from .passages import PassageTable
 from .store import MemoryStore, OwnerKey
@@ -91,19 +91,13 @@ class SQLiteMemory(MemoryStore):
         with self.lock:
             return self._connection is not None and self._connection.in_transaction
 
-    def scrub(self) -> bool:
-        """Empty the write-ahead log, which may hold what was removed; return False while another reader uses it."""
+    def scrub(self, *, whole: bool = False) -> bool:
+        """Write the file again, and return whether no byte of what was removed is left (`sqlite.write.scrub`)."""
         with self.lock, self._errors():
             connection = self._look(make=False)
-            if connection is not None and connection.in_transaction:
-                return False
-            if connection is None or connection.pragma("journal_mode") != "wal":
+            if connection is None:
                 return True
-            try:
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except (apsw.BusyError, apsw.LockedError):
-                return False
-            return True
+            return not connection.in_transaction and scrub(connection, whole=whole)
 
     def purge(self) -> None:
         """Take removed terms out of the full-text index, where they stay until its segments are merged. O(index)."""

@@ -86,8 +86,11 @@ class MemoryStore(ABC):
         """Give the connection for one transaction: all of it is kept, or nothing. A nested one is a part of it."""
 
     @abstractmethod
-    def scrub(self) -> bool:
-        """Remove the bytes of what was removed; return False while another reader keeps an older state."""
+    def scrub(self, *, whole: bool = False) -> bool:
+        """Remove the bytes of what was removed, and return whether none can be left. O(bytes of the file).
+
+        Not while another reader keeps an older state; a large file only if it is to be done *whole*.
+        """
 
     @abstractmethod
     def purge(self) -> None:

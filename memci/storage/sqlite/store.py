@@ -217,14 +217,17 @@ class SQLiteStorage:
         return [read_context(row) for row in self._run("", 0, rows, _SELECT_CONTEXTS)]
 
     def erase(self, erasure: Erasure) -> ErasedRows:
-        """Remove what *erasure* names, then empty the write-ahead log, which still holds it. O(rows, and the log)."""
+        """Remove what *erasure* names, and write the file again, which still holds it. O(rows + bytes of the file).
+
+        Some 5 s for each GB, while nobody else can write; a file of more than 512 MB waits for an `Erasure()`.
+        """
         for transition in erasure.transitions:
             check(transition)
         records = [transition.record for transition in erasure.transitions]
         gone = self._run("", 0, self._write, None, self._erased, erasure, records, erasure.contexts)
         try:
             kept = os.path.exists(f"{log_path(self._path)}.damaged")  # noqa: PTH110
-            return gone._replace(scrubbed=self._run("", 0, scrub) and not kept)
+            return gone._replace(scrubbed=self._run("", 0, scrub, whole=not any(erasure)) and not kept)
         except StorageError:  # it is erased; what the disk still holds is scrubbed by the next one
             return gone
 

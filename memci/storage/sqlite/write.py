@@ -5,7 +5,7 @@
               another head?   ──▶  WriteConflict, if another writer was here
               context, entry …, page …, view …, compaction, op, call
     erase     contexts go whole, entries become tombstones, compactions before go; what goes is overwritten with zeros
-    scrub     the write-ahead log, which still holds it, is emptied
+    scrub     the file is written again without free space, which holds copies of it; the write-ahead log is emptied
 
 This module knows nothing of locks, or of opening a file.
 """
@@ -34,6 +34,8 @@ from ..validation import (
 from .rows import Row, read_op
 
 _MAX_CONTEXTS = 2**23 - 1
+_MOST_BYTES = 512 * 2**20
+"""the largest file that an erasure writes again at once"""
 
 _INSERT_CONTEXT = """
 INSERT INTO context (id, owner, settings, state, head, next_page, turn, open_page, revision, parent, base, crc)
@@ -252,15 +254,28 @@ def replace_ticket(connection: apsw.Connection, change: tuple[Ticket | None, Tic
     return connection.changes() > 0
 
 
-def scrub(connection: apsw.Connection) -> bool:
-    """Empty the write-ahead log; return False if somebody still reads an older state from it. O(its pages)."""
-    if connection.pragma("journal_mode") != "wal":
+def scrub(connection: apsw.Connection, *, whole: bool = False) -> bool:
+    """Remove the bytes that deleted rows left, and return whether none can be left. O(bytes of the file).
+
+    SQLite overwrites a row that goes (`secure_delete`), but not what is left of it where it stood before its neighbours
+    were moved to another page of the file. So the file is written again, and the log emptied.
+
+    Args:
+        connection: To a file, or to a database in RAM, which is left as it is.
+        whole: Write a file of more than 512 MB again, too, although nobody else can write meanwhile.
+    """
+    journal = connection.pragma("journal_mode")
+    if journal == "memory":
         return True
     try:
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    except (apsw.BusyError, apsw.LockedError):
+        done = whole or connection.pragma("page_count") * connection.pragma("page_size") <= _MOST_BYTES
+        if done:
+            connection.execute("VACUUM")
+        if journal == "wal":
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except (apsw.BusyError, apsw.LockedError, apsw.FullError):
         return False
-    return True
+    return bool(done)
 
 
 def _owner(connection: apsw.Connection, context: str | None, seq: int) -> int:

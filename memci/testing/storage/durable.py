@@ -11,6 +11,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -145,6 +146,24 @@ class DurableStorageConformance(StorageConformance):
         pair.check(reread())
         pair.append("other", b"goes on")
         assert found(files(), needles) == []
+
+    def test_no_copy_of_a_row_that_was_moved_is_left(
+        self, storage: Storage, files: Callable[[], Iterable[Path]]
+    ) -> None:
+        """Rows of contexts that grow in turns are moved about in the file, and what they left there is erased as well.
+
+        A B-tree that makes room for a row copies its neighbours, and their bytes stay in the free space.
+        """
+        sizes = Random(7)  # noqa: S311 -- no secret
+        for turn in range(12):
+            for nr in range(12):
+                body = b'"canary %d of c%d %s"' % (turn, nr, b"." * sizes.randrange(20, 700))
+                append(storage, f"c{nr}", body)
+        gone = range(0, 12, 2)
+
+        assert storage.erase(Erasure(contexts=tuple(f"c{nr}" for nr in gone))).scrubbed
+
+        assert found(files(), {f"c{nr}": {b" of c%d ." % nr} for nr in gone}) == []
 
     def test_scrubbing_waits_for_who_reads_an_older_state(
         self, storage: Storage, reopen: Reread, files: Callable[[], Iterable[Path]]

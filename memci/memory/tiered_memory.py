@@ -42,7 +42,7 @@ class TieredMemory:
     Args:
         storage: Where the pages are; what is derived from them is kept beside them.
         owner: Whose memory it is.
-        embedder: Turns texts into vectors; default: by spelling (`HashEmbedder`), which needs nothing.
+        embedder: Turns texts into vectors; default: by words (`HashEmbedder`), which needs nothing.
         rules: Sizes and thresholds of the tiers.
         path: The file for what is derived, if it is not to be beside the pages: for a store without a sidecar.
         chat: A model that improves what is known, in the background; None: everything is done by rule.
@@ -85,7 +85,7 @@ class TieredMemory:
             storage,
             store,
             owner,
-            embedder or HashEmbedder(512),
+            embedder or HashEmbedder(384),
             rules or Rules(),
             clock,
             counter_for(None, counter),

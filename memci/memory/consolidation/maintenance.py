@@ -123,7 +123,7 @@ def _embed(session: Session) -> None:
     """Embed passages that have no vector of this model yet; one that fails is asked again at the next maintenance.
 
     After a change of the embedder, passages are embedded again from the text of their pages, and words find them
-    meanwhile. An embedder of spelling (`semantic` is False) makes no vectors of passages: measured, they add nothing to
+    meanwhile. An embedder of words (`semantic` is False) makes no vectors of passages: measured, they add nothing to
     words and cost precision.
     """
     owner, embedder = session.owner, session.embedder

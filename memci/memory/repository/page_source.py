@@ -31,15 +31,11 @@ def page_reader(storage: Storage) -> Callable[[str, int], PageRecord | None]:
     """
 
     @cache
-    def head(context: str) -> int | None:
-        loaded = storage.load(context)
-        return None if loaded is None else loaded[0].head
-
-    @cache
     def read(context: str, index: int) -> PageRecord | None:
-        end = head(context)
-        rows = [] if end is None else storage.pages(context, first=index, last=index)
-        return next((record_of(storage, context, row, end or 0) for row in rows), None)
+        for row in storage.pages(context, first=index, last=index):
+            loaded = storage.load(context) if row.end is None else None  # only an open page ends where its context does
+            return record_of(storage, context, row, 0 if loaded is None else loaded[0].head)
+        return None
 
     return read
 

@@ -30,8 +30,11 @@ def forked(source: Storage, target: Storage, window: Window, id: str, owner: str
         id=id, owner=owner or was.owner, state=state.dumps(), revision=1, parent=was.id, base=was.head
     )
     pages = tuple(window.rows.get(row.index, row) for row in source.pages(was.id, last=was.next_page - 1))
+    awaited = (row for row in pages if row.index in window.state.pins and row.index not in window.rows)
+    back = (row for page in awaited for span in page.spans(was.head) for row in source.entries(was.id, *span))
+    views = (*window.views, *((row.seq, row.tokens, row.clip) for row in back))  # as they stand when they come back
     compaction = snapshots.dumps(contents, record, window.rows.values())
     try:
-        target.commit(Transition(0, record, pages=pages, views=window.views, compaction=compaction))
+        target.commit(Transition(0, record, pages=pages, views=views, compaction=compaction))
     except WriteConflict:
         raise taken(id) from None

@@ -204,6 +204,30 @@ def test_fork_before_the_fork_is_not_known(storage):
     assert shown(again(storage, id="bob", at=4)) == shown(fork)
 
 
+def test_pinned_page_comes_back_in_a_fork_as_it_was_clipped(storage):
+    """A page that was pinned in the archive costs the same in both when it comes back."""
+    context = opened(storage)
+    context.append_turn(*turn(1), {"role": "user", "content": "list them"}, calling("a", "b"))
+    for name in ("a", "b"):  # the first one is whole until the second one comes
+        context.append_turn(result(name, "item " * 2_500))
+        context.render(strict=False)
+    context.append_turn({"role": "assistant", "content": "done"})
+    for number in (3, 4):
+        context.append_turn(*turn(number, 60))
+    context.archive(keep=0)
+    context.close()
+    context = again(storage, window=9_000)
+    context.pin(2)
+    fork = context.fork("bob")
+
+    context.archive()
+    fork.archive()
+
+    assert where(context)[2] == where(fork)[2] == "active"
+    assert shown(fork) == shown(context)
+    assert "elided" in shown(fork)
+
+
 @pytest.mark.parametrize("keep", [0, 1])
 def test_fork_recalls_what_was_archived_before_it(keep, storage):
     """Archived, folded and unloaded pages of the shared past are recalled exactly, and count in one of them only."""

@@ -3,6 +3,7 @@
 import os
 import pickle
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from threading import Thread
 
@@ -316,3 +317,13 @@ def test_no_byte_of_what_was_erased_is_in_the_tables(storage, server):
 
     assert not any(b"canary 6f0c" in path.read_bytes() for path in files())
     assert bodies_of(storage, "b") == [b"stays"]
+
+
+def test_many_processes_may_make_the_store_at_once(postgres_url):
+    """Of eight that open a schema that is not there, one makes it, and all can use it."""
+    with ThreadPoolExecutor(8) as pool:
+        stores = list(pool.map(PostgresStorage, [postgres_url] * 8))
+
+    for i, each in enumerate(stores):
+        append(each, f"c{i}", b"1")
+        each.close()

@@ -49,7 +49,8 @@ OLDEST_SERVER: Final = 140_000
 
 _TABLES: Final = sql_file(__file__, "tables.sql")
 _MAKE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS our"
-_THERE = "SELECT to_regclass('our.store') IS NOT NULL"
+# Not `to_regclass`: within a transaction it may not see what another process has made since.
+_THERE = "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'store')"
 _VERSION = "SELECT version FROM our.store"
 _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370211)"
 _SETTINGS = "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_setting('server_encoding')"
@@ -110,7 +111,7 @@ class Database:
             )
         self.name = _name(self._url, self.schema)
         self.read_only = read_only
-        self._size, self._seconds, self._prepare = pool_size, wait_seconds, prepare
+        self._size, self.wait_seconds, self._prepare = pool_size, wait_seconds, prepare
         self._timeout = str(round(statement_timeout_seconds * 1000))
         self._statements: dict[str, bytes] = {}
         self._free: list[Connection] = []
@@ -195,7 +196,7 @@ class Database:
             self._drop(each)
 
     def _repeated(self, work: Callable[[Connection], _T], is_done: Callable[[], bool] = lambda: False) -> _T:
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + self.wait_seconds
         while True:
             try:
                 with self._errors(), self._connection() as connection:
@@ -243,7 +244,7 @@ class Database:
         if os.getpid() != self._pid:  # before the lock: a fork may have copied it locked
             _inherited.extend(self._free)
             raise HandlePoisoned(f"{self.name} was opened before fork(): open the store again in this process")
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + self.wait_seconds
         with self._changed:
             while True:
                 if self._closed:
@@ -272,7 +273,7 @@ class Database:
 
     def _connect(self) -> Connection:
         connection = psycopg.connect(
-            self._url, autocommit=True, client_encoding="utf8", connect_timeout=max(2, round(self._seconds))
+            self._url, autocommit=True, client_encoding="utf8", connect_timeout=max(2, round(self.wait_seconds))
         )
         try:
             connection.adapters.register_dumper(
@@ -298,7 +299,7 @@ class Database:
 
     def _found(self, connection: Connection) -> bool:
         """Return whether the tables are there."""
-        if not self._execute(connection, _THERE)[0][0]:
+        if not self._execute(connection, _THERE, (self.schema,))[0][0]:
             return False
         [[found]] = self._execute(connection, _VERSION) or [(0,)]
         if not 1 <= found <= SCHEMA_VERSION:

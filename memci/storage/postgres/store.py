@@ -1,7 +1,7 @@
 """Contexts in Postgres: what commit() returned from is on the server's disk.
 
     commit     one statement, fenced by head and revision; it is a transaction by itself
-               the connection is lost then: the record's token says whether it arrived; if not, it is sent again
+               the connection is lost then: the record's tokens say whether it arrived; if not, it is sent again
                the server stays away: CommitUnknown; repeat an append with its op_id
     reads      one statement each, or one for each batch, so that a slow reader blocks nobody
 
@@ -180,8 +180,6 @@ class PostgresStorage:
         place, lost = self._remembered(record.id), False
         while True:
             try:
-                if lost and place.nr and (place.revision, place.token) == (record.revision, token):
-                    return None  # it had arrived
                 if not place.nr:
                     self._check(transition, place)
                 if self._written(transition, place, token):
@@ -197,17 +195,18 @@ class PostgresStorage:
                 return known
             try:
                 place = self._place(record.id)
+                if lost and place.token_of(record.revision) == token:
+                    return None  # it had arrived
                 known = None if op_id is None else self.op(record.id, op_id)
             except StorageUnavailable as error:
                 if lost:
                     raise CommitUnknown(op_id, str(error)) from error
                 raise
-            if known is not None and not (lost and place.token == token):
+            if known is not None:
                 return known
-            if lost and place.revision > record.revision:
-                raise CommitUnknown(op_id, "the connection was lost, and others have written since")
-            if not lost or place.revision != record.revision:
-                self._check(transition, place)
+            if lost and place.revision >= record.revision and place.token_of(record.revision) is None:
+                raise CommitUnknown(op_id, "the connection was lost, and others have written much since")
+            self._check(transition, place)
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None

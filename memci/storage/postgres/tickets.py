@@ -7,6 +7,7 @@ A ticket is nothing that a power cut may not take, so these transactions do not 
 executes `set_config` for itself. This module knows nothing of what a ticket means (`memci.storage.locks`).
 """
 
+import time
 from collections.abc import Sequence
 
 from ..protocol import Ticket
@@ -18,7 +19,7 @@ _SELECT_TICKETS = {"all": _TICKETS + " ORDER BY number", "one": _TICKETS + " WHE
 _ADD_TICKET = """
 WITH early AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(%s))
 INSERT INTO our.ticket (number, key, context, token, holder, process, since, expires)
-SELECT nextval('our.ticket_number'), %s, %s, %s, %s, %s, %s, %s FROM early RETURNING 1"""
+SELECT nextval('our.ticket_number'), %s, %s, %s, %s, %s, %s, %s FROM early ON CONFLICT DO NOTHING RETURNING 1"""
 _EXACT = """
 FROM (SELECT set_config('synchronous_commit', 'off', true) AS it) AS early WHERE early.it = 'off' AND key = %s
 AND (context, token, holder, process, since, expires) = (%s, %s, %s, %s, %s, %s) RETURNING 1"""
@@ -43,21 +44,25 @@ def replace_ticket(database: Database, old: Ticket | None, new: Ticket | None) -
 
     If the connection is lost meanwhile, it is looked up whether *new* is there, or *old* is not any more.
     """
-    try:
-        if old is None and new is not None:
-            lock = int.from_bytes(key_of(new.context)[:8], "big", signed=True)
-            return bool(database.change_rows(_ADD_TICKET, lock, *_columns(new)))
-        if old is not None and new is not None:
-            return bool(database.change_rows(_CHANGE_TICKET, *_columns(new), *_columns(old)))
-        return old is not None and bool(database.change_rows(_REMOVE_TICKET, *_columns(old)))
-    except ConnectionLost:
-        one = new or old
-        there = [] if one is None else tickets(database, one.context)
-        if new in there or (new is None and old not in there):
-            return True
-        if old is not None and old not in there:
-            return False
-        raise
+    until = time.monotonic() + database.wait_seconds
+    one = new or old
+    while True:
+        try:
+            if old is None and new is not None:
+                lock = int.from_bytes(key_of(new.context)[:8], "big", signed=True)
+                database.change_rows(_ADD_TICKET, lock, *_columns(new))
+                return True
+            if old is not None and new is not None:
+                return bool(database.change_rows(_CHANGE_TICKET, *_columns(new), *_columns(old)))
+            return old is not None and bool(database.change_rows(_REMOVE_TICKET, *_columns(old)))
+        except ConnectionLost:
+            there = [] if one is None else tickets(database, one.context)
+            if new in there or (new is None and old not in there):
+                return True
+            if old is not None and old not in there:
+                return False
+            if time.monotonic() > until:
+                raise
 
 
 def _columns(ticket: Ticket) -> tuple[object, ...]:

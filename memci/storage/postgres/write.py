@@ -4,8 +4,8 @@
               one round trip, one transaction, no lock that outlives it; another writer was first ──▶ no row comes back
     erase     a transaction: contexts go whole, entries become tombstones, compactions before go
 
-`token` is a random number of the commit that a record comes from: after a lost connection it says whether the commit
-arrived. This module knows nothing of connections.
+A commit has a random number, and a record the numbers of its last commits: after a lost connection they say whether
+the commit arrived. This module knows nothing of connections.
 """
 
 import zlib
@@ -43,7 +43,7 @@ from .rows import (
 Run = Callable[..., list[Row]]
 """runs a statement with its values, and returns its rows"""
 
-PLACE = "owner_key, nr, parent, base, head, revision, token"
+PLACE = "owner_key, nr, parent, base, head, revision, tokens"
 BY_KEY: Final = f"SELECT {PLACE} FROM our.context WHERE key = %s"
 BY_NUMBER: Final = f"SELECT {PLACE} FROM our.context WHERE owner_key = %s AND nr = %s"
 _BY_KEY_LOCKED = BY_KEY + " FOR UPDATE"
@@ -51,14 +51,14 @@ _BY_KEY_LOCKED = BY_KEY + " FOR UPDATE"
 _UPDATE = """
 WITH fenced AS (
     UPDATE our.context SET owner = %s, settings = %s, state = %s, head = %s, next_page = %s, turn = %s,
-    open_page = %s, revision = %s, token = %s, crc = %s
+    open_page = %s, revision = %s, tokens = (ARRAY[%s::bigint] || tokens)[1:16], crc = %s
     WHERE owner_key = %s AND nr = %s AND head = %s AND revision = %s RETURNING owner_key, nr)"""
 _INSERT = """
 WITH parent AS MATERIALIZED (SELECT 1 FROM our.context WHERE key = %s AND head >= %s FOR KEY SHARE),
 fenced AS (
-    INSERT INTO our.context (owner, settings, state, head, next_page, turn, open_page, revision, token, crc,
+    INSERT INTO our.context (owner, settings, state, head, next_page, turn, open_page, revision, tokens, crc,
     owner_key, key, id, parent, parent_key, base)
-    SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s
+    SELECT %s, %s, %s, %s, %s, %s, %s, %s, ARRAY[%s::bigint], %s, %s, %s, %s, %s, %s, %s
     WHERE %s OR EXISTS (SELECT 1 FROM parent)
     ON CONFLICT (key) DO NOTHING RETURNING owner_key, nr)"""
 _TURN = """,
@@ -129,7 +129,7 @@ WHERE owner_key = %s AND nr = %s AND seq = %s RETURNING seq"""
 class Place:
     """Where the rows of a context are, and how far it was when this was read; `nr` is 0 if there is none."""
 
-    __slots__ = ("base", "head", "nr", "owner_key", "parent", "revision", "token")
+    __slots__ = ("base", "head", "nr", "owner_key", "parent", "revision", "tokens")
 
     def __init__(
         self,
@@ -139,11 +139,16 @@ class Place:
         base: int = 0,
         head: int = 0,
         revision: int = 0,
-        token: int = 0,
+        tokens: Sequence[int] = (),
     ) -> None:
         self.owner_key, self.nr = owner_key, nr
         self.parent, self.base = plain(parent), base
-        self.head, self.revision, self.token = head, revision, token
+        self.head, self.revision, self.tokens = head, revision, tokens
+
+    def token_of(self, revision: int) -> int | None:
+        """Return the number of the commit that made *revision*, None if it is not known any more."""
+        back = self.revision - revision
+        return self.tokens[back] if 0 <= back < len(self.tokens) else None
 
 
 def place_of(found: Sequence[Row]) -> Place:

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 QUIET_SECONDS = 0.05
 """seconds without a call after which a context counts as idle"""

@@ -54,8 +54,15 @@ OPTIONAL |= {
     "litellm",
     "llama_index",
 }
-OPTIONAL |= {"pydantic_ai", "smolagents", "strands"}  # the frameworks of memci.adapters: `make adapters`
+OPTIONAL |= {
+    "opentelemetry",
+    "pydantic_ai",
+    "smolagents",
+    "strands",
+}  # `make adapters`
 
+SPANS = set(re.findall(r"memci(?:\.\w+)+", (ROOT / "memci/adapters/opentelemetry.py").read_text("utf-8")))
+"""names of spans and of their attributes"""
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
@@ -270,7 +277,8 @@ def test_named_tests_are_where_the_link_leads(path: Path) -> None:
 def test_names_exist(path: Path) -> None:
     """What follows `memci.`, `context.`, `Context.` or `report.` is a name of the package."""
     text = path.read_text("utf-8")
-    unknown = [name for name in re.findall(r"\bmemci(?!\.jsonl?\b)(?:\.\w+)+", text) if not exists(name)]
+    found = re.findall(r"\bmemci(?!\.jsonl?\b)(?:\.\w+)+", text)
+    unknown = [name for name in found if name not in SPANS and not exists(name)]
     context = Context.open(EphemeralStorage(), id="names", window=4_000)
     for name, value in (("context", context), ("Context", Context), ("report", context.report())):
         attributes = re.findall(rf"(?<![\w/]){name}\.(?!py\b|md\b|jsonl\b)([A-Za-z_]\w*)", text)

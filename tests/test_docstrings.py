@@ -56,7 +56,8 @@ def imports(text: str) -> list[str]:
 def test_names_in_docstrings_are_there(name):
     """What a docstring or a comment names by its full path can be imported, and so can what an example imports."""
     source = importlib.util.find_spec(name).loader.get_source(name)
-    missing = [each for each in NAME.findall(source) if each not in FILES_AND_COMMANDS and not there(each)]
+    names = NAME.findall(source) if name != "memci.adapters.opentelemetry" else []  # names of spans
+    missing = [each for each in names if each not in FILES_AND_COMMANDS and not there(each)]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             for line in imports(ast.get_docstring(node, clean=False) or ""):

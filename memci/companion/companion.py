@@ -39,7 +39,7 @@ MEMORY_TOKENS = 4_000
 LEAST_TOKENS = 100
 """tokens that it may always cost"""
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 INSTRUCTIONS = """\
 In front of the user's latest message, a frame named memci:companion tells what is remembered for it: notes on the \

@@ -39,7 +39,7 @@ MOST = 500
 TRIES = 2
 """answers at most: the user is waiting, so there is one repetition only"""
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 
 class MemoryToSave(BaseModel):

@@ -39,7 +39,7 @@ CLOSING = (
     "what you have."
 )
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 

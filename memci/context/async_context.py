@@ -40,7 +40,8 @@ def _awaited(
 
     @wraps(method)
     async def call(self: AsyncContext, /, *args: _P.args, **kw: _P.kwargs) -> _T:
-        return await self._call(partial(method, self.context, *args, **kw))
+        bound: Callable[_P, _T] = getattr(self.context, method.__name__)
+        return await self._call(partial(bound, *args, **kw))
 
     return call
 
@@ -75,7 +76,7 @@ def _opening(opened: Callable[_P, Context]) -> Callable[_P, Opening]:
 
     @wraps(opened)
     def call(*args: _P.args, **kw: _P.kwargs) -> Opening:
-        return Opening(partial(opened, *args, **kw))
+        return Opening(partial(getattr(Context, opened.__name__), *args, **kw))
 
     return call
 

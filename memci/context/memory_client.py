@@ -30,7 +30,7 @@ ALONE_SECONDS = 0.25
 """how long the context must be idle before less than a batch is fed: usually while it waits for its own model"""
 PATIENCE_SECONDS = 2.0
 """how long a model's answer waits for a moment in which the context is idle"""
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 _ALL = 2**62
 
 

@@ -25,7 +25,7 @@ from ..storage.protocol import PageRow, PageState
 from ..window.outbox import delivered, indexes
 from ..window.window import Window
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 
 class MemoryFeed:

@@ -39,7 +39,7 @@ from .page_reader import read_back
 from .reader import Reader
 from .undo import popped, undone
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 _REMEMBERED = 32
 """compactions whose words are remembered"""
 

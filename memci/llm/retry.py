@@ -29,7 +29,7 @@ from .usage import Spent
 T = TypeVar("T")
 _READ = 8
 """tokens of a prompt that are read in the time of making one"""
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 
 class RetryingCall:

@@ -53,7 +53,7 @@ RECALL_PAGE: Message = {
 }
 """`recall_page` as an OpenAI function."""
 
-_log = logging.getLogger("memci")
+_log = logging.getLogger(__name__)
 
 _TEXTUAL = frozenset({"role", "content", "tool_call_id", "name"})
 _MEDIA = frozenset({"image_url", "input_image", "image", "input_audio", "audio", "file", "input_file", "video_url"})

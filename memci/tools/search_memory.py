@@ -53,7 +53,7 @@ ANSWERED = 10
 LONGEST_QUERY = 4_000
 """characters of a query; the rest is not used"""
 
-_log = logging.getLogger("memci")
+_log = logging.getLogger(__name__)
 
 Search = Callable[["SearchQuery"], Recollection]
 """Searches the memory. It raises a `StorageError`."""

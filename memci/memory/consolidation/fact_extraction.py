@@ -34,7 +34,7 @@ SENT = 50
 """pages of one episode that are analysed at once"""
 POISONED = 5
 """failures after which an episode is left alone"""
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 
 def analyse(session: Session, now: float) -> None:

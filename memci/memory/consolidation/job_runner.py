@@ -25,7 +25,7 @@ from .maintenance import schedule
 from .page_notes import describe_page
 from .step import Step, StepRun
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 STEPS: Final[Mapping[str, Step]] = {
     "page": describe_page,

@@ -39,7 +39,7 @@ BATCH = 32
 """passages that are embedded at once"""
 _FAILING = 3
 """passages that fail one by one, and none before them did not: the embedder is away"""
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 
 def maintain(session: Session, now: float) -> int:

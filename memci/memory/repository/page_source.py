@@ -19,7 +19,7 @@ from ...workers import yield_to_calls
 from ..backend import PageRecord
 from .store import MemoryStore
 
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 SEARCH = "search_memory"
 """the tool whose answers only quote what is in the memory already"""
 

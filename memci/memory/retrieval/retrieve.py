@@ -54,7 +54,7 @@ _MOST = 64
 Allowed = NDArray[np.bool_]
 
 _TIERS: dict[int, Tier] = {OBSERVED: "observed", SHORT: "short", MID: "mid", EVICTED: "evicted"}
-_LOG = logging.getLogger("memci")
+_LOG = logging.getLogger(__name__)
 
 
 class RetrievalRequest(NamedTuple):

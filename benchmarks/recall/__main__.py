@@ -15,6 +15,7 @@ from memci.memory.retrieval.hash_embedder import HashEmbedder
 from memci.memory.retrieval.ranking import Weights
 
 from ..results import CONSOLE, HERE, headline, keep, line, progress, record, table
+from .certain import certain
 from .folds import GRID, folds
 from .growth import SIZES, growth
 from .measure import BUDGETS, FIRST, measured
@@ -54,8 +55,10 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         "notes": notes(),
         "traces": traces(),
     }
+    if options.certain:  # nothing else
+        sources = {name: [] for name in sources}
     for name, talks in sources.items():
-        if not talks:
+        if not talks and not options.certain:
             CONSOLE.print(f"{name}: skipped, the conversations are not here; set MEMCI_DATA to their folder")
     figures: dict[str, Any] = {}
     with progress() as bar:
@@ -77,6 +80,9 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             sizes = [size for size in SIZES if size <= options.largest]
             reached = line(bar, "growth", max(sizes))
             figures["growth"] = growth(sources["dialogues"], sizes=sizes, played=reached)
+        if asked := dialogues(options.form, unanswered=True) if options.certain else []:
+            count = line(bar, "certain", sum(len(talk.questions) for talk in asked))
+            figures["certain"] = certain(asked, asked=count)
         if sources["dialogues"] and options.folds:
             figures["folds"] = _folds(sources, line(bar, "folds", 2 * len(GRID) * len(sources["dialogues"])))
     chosen = {
@@ -120,6 +126,11 @@ def show(result: dict[str, Any]) -> None:
     if "growth" in figures:
         rows = [(f"{each['passages']:,}", f"{each['ms']:.2f}", f"{each['p99']:.2f}") for each in figures["growth"]]
         table("a query", ("passages", "ms", "p99"), rows)
+    if "certain" in figures:
+        found = figures["certain"]
+        rows = [(f"{each['from']:.1f}", f"{each['questions']:,}", f"{each['found']:.1f}") for each in found["steps"]]
+        note = f"a question with an answer is surer than one without in {found['pairs']:.3f} of all pairs"
+        table("how sure an answer is", ("from", "questions", "% found"), rows, note=note)
     if "folds" in figures:
         _show_folds(figures["folds"])
 
@@ -217,6 +228,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--model", type=Path, default=_model(), help="the folder of a sentence model")
     parser.add_argument("--folds", action="store_true", help="score each dialogue with weights that the others choose")
+    parser.add_argument("--certain", action="store_true", help="whether answers know how sure they are")
     parser.add_argument("--ablate", action="store_true", help="memci only, with one step switched off at a time")
     parser.add_argument("--largest", type=int, default=max(SIZES), help="passages that a query is timed with at most")
     parser.add_argument("--quick", action="store_true", help="no model, no growth; not kept")

@@ -68,7 +68,7 @@ class Bench:
             shelf.layout._lend(np.arange(len(shelf.layout)))
         rows = []
         for question, query in questions:
-            scores = rank(query, shelf.postings, shelf.layout, weights=weights)
+            scores = rank(query, shelf.postings, shelf.layout, weights=weights).scores
             order = np.argsort(-scores, kind="stable")[:300]
             rows.append(shares(list(dict.fromkeys(entry[order].tolist())), question, costs))
         return rows

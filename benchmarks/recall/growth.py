@@ -44,7 +44,7 @@ def growth(
         times = []
         for text in asked:
             began = time.perf_counter()
-            np.argpartition(-rank(Query.of(text), shelf.postings, shelf.layout), 10)
+            np.argpartition(-rank(Query.of(text), shelf.postings, shelf.layout).scores, 10)
             times.append(1e3 * (time.perf_counter() - began))
         figures.append({"passages": len(shelf.layout), "ms": median(times), "p99": quantiles(times, n=100)[98]})
     return figures

@@ -58,7 +58,7 @@ def in_sight(talks: Sequence[Talk], *, weights: Weights | None = None) -> dict[s
 
 
 def _order(shelf: Shelf, asked: str, first: int, weights: Weights | None) -> list[int]:
-    scores = rank(Query.of(asked), shelf.postings, shelf.layout, weights=weights)[:first]
+    scores = rank(Query.of(asked), shelf.postings, shelf.layout, weights=weights).scores[:first]
     return [place for place in np.argsort(-scores, kind="stable")[:100].tolist() if scores[place] > 0]
 
 

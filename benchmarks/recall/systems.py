@@ -136,7 +136,7 @@ class Ours(Scored):
         near = None if self._vectors is None or self._embed is None else self._vectors @ self._embed([question])[0]
         query = Query.of(question)
         at = self.shelf
-        return rank(query, at.postings, at.layout, vectors=near, weights=self.weights)
+        return rank(query, at.postings, at.layout, vectors=near, weights=self.weights).scores
 
 
 class Vectors(Scored):

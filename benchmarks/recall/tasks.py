@@ -48,9 +48,18 @@ class Talk:
     questions: tuple[Question, ...] = ()
 
 
-def dialogues(form: Form = "names") -> list[Talk]:
-    """Return the long dialogues of two people with the questions of four kinds; [] if they are not here."""
+UNANSWERED = "unanswered"
+"""the kind of questions about what nobody said; their evidence is what another person said"""
+
+
+def dialogues(form: Form = "names", *, unanswered: bool = False) -> list[Talk]:
+    """Return the long dialogues of two people with the questions of four kinds; [] if they are not here.
+
+    *unanswered* questions are left out unless they are asked for.
+    """
     kinds = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+    if unanswered:
+        kinds[5] = UNANSWERED
     path = folder()
     if path is None or not (file := path / "locomo_part.json").is_file():
         return []

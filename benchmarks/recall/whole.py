@@ -57,6 +57,11 @@ class Whole:
         found = self._context.search_memory(question, k=k)
         return list(dict.fromkeys(number for number, *_ in self._pieces(found)))[:k]
 
+    def answer(self, question: str, k: int) -> tuple[list[int], float]:
+        """Return the numbers of what is found, and how sure the answer is."""
+        found = self._context.search_memory(question, k=k)
+        return [number for number, *_ in self._pieces(found)], found.certainty or 0.0
+
     def within(self, question: str, budget: int) -> list[int]:
         """Return the numbers of messages whose pieces cost at most *budget* tokens, best first."""
         found = self._context.search_memory(question, k=_MANY, budget=budget)

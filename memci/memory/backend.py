@@ -151,6 +151,9 @@ class Recollection:
     statements: tuple[Statement, ...] = ()
     strategy: str = ""
     """how to treat the user, as a model sees it"""
+    certainty: float | None = None
+    """from 0 to 1, how likely one of the first five messages answers: of a hundred searches with 0.8, about eighty are
+    answered. Low if the question names a person and its words are another's. None: not known"""
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.user_facts or self.assistant_facts or self.concepts or self.statements)

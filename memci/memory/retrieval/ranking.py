@@ -36,8 +36,9 @@ _LECTURED = 0.5
 """`Layout.lecturing` from which on only the user tells of the user"""
 
 
-_SURE = (-1.7, 0.5, 0.5, 2.9)
-"""how sure a score is: chosen on one half of the dialogues, confirmed on the other and on long chats"""
+_SURE_OF_MESSAGE = (-1.5, 0.35, 0.7, 3.2, 10.0, 1.1)
+_SURE_OF_ANSWER = (0.4, 1.0, 11.0, 4.0, -0.9)
+"""how sure a score is: logistic functions, chosen on dialogues and chats, each half confirmed on the other"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,16 @@ class Query(NamedTuple):
         return self.form == "order" and self.asks_own and layout.lecturing > _LECTURED
 
 
+class Ranking(NamedTuple):
+    """How well each passage answers."""
+
+    scores: Floats
+    """from 0 to 1; 0: nothing in common"""
+    fit: float = 0.0
+    """below 0: the words are rather those of other people than of the one whom the question names, who may never have
+    said such a thing; above 0: rather that one's. 0: it names nobody"""
+
+
 def rank(
     query: Query,
     postings: Postings,
@@ -118,15 +129,15 @@ def rank(
     *,
     vectors: NDArray[np.float32] | None = None,
     weights: Weights | None = None,
-) -> Floats:
-    """Return a score from 0 to 1 per passage; 0: nothing in common. O(postings of the query's terms + passages).
+) -> Ranking:
+    """Return a score per passage. O(postings of the query's terms + passages).
 
     *vectors* are the cosines of each passage and the query, by an embedder that knows meanings; for nan, the mean of
     the others stands.
     """
     rule = weights or Weights()
     if not len(layout):
-        return np.zeros(0, np.float32)
+        return Ranking(np.zeros(0, np.float32))
     terms = {
         term: rule.name if layout.people(term) else rule.single if is_single(term) else 1.0 for term in query.terms
     } | dict.fromkeys(query.dates, rule.date)
@@ -136,27 +147,58 @@ def rank(
         found += rule.vectors * max(float(found.std()), _FAINT) * _unusual(vectors, layout)
     people = {number for term in query.terms for number in layout.people(term)}
     present = np.isin(layout.columns.speaker, list(people)) if people else None
+    fit = 0.0
     if present is not None:
+        fit = _fit(found, present)
         found[present] += rule.presence
     if rule.listing and query.lists_own(layout):
         found[layout.columns.role != ROLES["user"]] = 0
     rows = np.flatnonzero(found > 0)
     scores = np.zeros(len(found), np.float32)
     scores[rows] = 1 - np.exp(-_SCALE * found[rows] * (1 + _priors(query, layout, rule, rows, present)))
-    return scores
+    return Ranking(scores, fit)
 
 
-def certainty(score: float, best: Sequence[float]) -> float:
+def certainty(score: float, best: Sequence[float], fit: float = 0.0) -> float:
     """Return how likely a message answers that has this *score*: of a hundred with 0.8, about eighty do.
 
-    *best* are the scores of the ten best messages, best first: what stands out from the others is likelier.
+    *best* are the scores of the ten best messages, best first: what stands out from the others is likelier. *fit* is
+    that of the `Ranking`.
     """
-    own, *others = (-math.log(1 - min(each, 1 - 1e-6)) / _SCALE for each in (score, *best[:2], *best[9:10]))
+    own, *others = map(_unscaled, (score, *best[:2], *best[9:10]))
     tenth, rival = others[2] if len(others) > 2 else 0.0, others[:2]
     beside = rival[0] if rival and own < rival[0] else rival[1] if len(rival) > 1 else 0.0
     own = math.log(own + 1e-3)
-    told = (1.0, own, own - math.log(tenth + 0.05), own - math.log(beside + 0.05))
-    return 1 / (1 + math.exp(-sum(map(operator.mul, _SURE, told))))
+    return _logistic(_SURE_OF_MESSAGE, own, own - math.log(tenth + 0.05), own - math.log(beside + 0.05), *_parts(fit))
+
+
+def answer_certainty(best: float, fit: float, *, asks: bool) -> float:
+    """Return how likely one of the first five messages answers: of a hundred questions with 0.8, about eighty do.
+
+    Args:
+        best: The score of the best message.
+        fit: That of the `Ranking`.
+        asks: Whether the best message is itself a question.
+    """
+    return _logistic(_SURE_OF_ANSWER, math.log(_unscaled(best) + 1e-3), *_parts(fit), asks)
+
+
+def _logistic(weights: Sequence[float], *signs: float) -> float:
+    return 1 / (1 + math.exp(-sum(map(operator.mul, weights, (1.0, *signs)))))
+
+
+def _parts(fit: float) -> tuple[float, float]:
+    return min(fit, 0.0), max(fit, 0.0)
+
+
+def _unscaled(score: float) -> float:
+    return -math.log(1 - min(score, 1 - 1e-6)) / _SCALE
+
+
+def _fit(found: Floats, present: NDArray[np.bool_]) -> float:
+    """Return by how much the best score of those who are *present* is above the best of the others (logarithms)."""
+    named, others = found[present].max(initial=0), found[~present].max(initial=0)
+    return math.log((named + 0.05) / (others + 0.05)) if not present.all() else 0.0
 
 
 def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:

@@ -29,7 +29,7 @@ from .embedders import Embedder, embedded
 from .knowledge import concepts, known, statements, visit
 from .layout import ROLES, Floats, Integers
 from .passages import entry_text
-from .ranking import Query, certainty, rank
+from .ranking import Query, Ranking, answer_certainty, certainty, rank
 from .vectors import VectorIndex
 
 _DEPTH = 32
@@ -78,8 +78,8 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     if not owner.nr or not len(owner.index.layout):
         return Recollection(request.query, retrieved_at=now)
     query = Query.of(request.query)
-    scores, allowed = _scores(session, request, query)
-    pages = _pages(session, request, query, scores, allowed)
+    ranking, allowed = _ranking(session, request, query)
+    pages, certain = _pages(session, request, query, ranking, allowed)
     found = {(page.context, page.index): page.at for page in pages}
     facts = known(owner, request.query)
     if counts:
@@ -97,18 +97,19 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         now,
         statements=tuple(statements(owner, request.query, found, session.rules.zone)),
         strategy=owner.tiers.profile.strategy,
+        certainty=certain,
     )
 
 
-def _scores(session: Session, request: RetrievalRequest, query: Query) -> tuple[Floats, Allowed]:
+def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple[Ranking, Allowed]:
     """Return a score per passage, 0 for one that may not be found, and which of them may be found."""
     owner, embedder, index = session.owner, session.embedder, session.owner.index
     vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
     index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
     postings = index.postings((*query.terms, *query.dates))
-    scores = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
+    ranking = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns
-    allowed = np.ones(len(scores), bool)
+    allowed = np.ones(len(ranking.scores), bool)
     if request.since is not None:
         allowed &= at.at >= request.since
     if request.until is not None:
@@ -118,8 +119,8 @@ def _scores(session: Session, request: RetrievalRequest, query: Query) -> tuple[
         by_context.setdefault(context, []).append(number)
     if excluded := [id_ for each in by_context.items() for id_ in owner.pages.ids(*each)]:
         allowed &= ~np.isin(at.page, excluded)
-    scores[~allowed] = 0
-    return scores, allowed
+    ranking.scores[~allowed] = 0
+    return ranking, allowed
 
 
 def _vector(embedder: Embedder, query: str) -> Floats:
@@ -151,13 +152,17 @@ def _pages(
     session: Session,
     request: RetrievalRequest,
     query: Query,
-    scores: Floats,
+    ranking: Ranking,
     allowed: Allowed,
-) -> list[FoundPage]:
-    """Return the messages that are found, best first; before them the lasting instructions that a request gets."""
+) -> tuple[list[FoundPage], float]:
+    """Return the messages that are found, best first, behind the lasting instructions that a request gets.
+
+    Besides: how likely one of the first five answers.
+    """
+    scores = ranking.scores
     ids, layout, weights = session.owner.index.ids, session.owner.index.layout, session.weights
     at = layout.columns
-    answer = _Answer(session, request, query, scores)
+    answer = _Answer(session, request, query, ranking)
     if query.form == "request" and weights.clauses:
         standing = np.flatnonzero(allowed & (at.standing > 0))
         fitting = standing[np.lexsort((-ids[standing], -scores[standing]))]
@@ -168,16 +173,17 @@ def _pages(
     if request.budget is not None and weights.listing and query.lists_own(layout):
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
-    return [replace(page, score=answer.certainty(page.score)) for page in answer.found.values()]
+    sure = answer_certainty(float(scores[best[0]]), ranking.fit, asks=bool(at.question[best[0]])) if best else 0.0
+    return [replace(page, score=answer.certainty(page.score)) for page in answer.found.values()], sure
 
 
 class _Answer:
     """What is found: at most k messages, within a budget of tokens."""
 
-    def __init__(self, session: Session, request: RetrievalRequest, query: Query, scores: Floats) -> None:
+    def __init__(self, session: Session, request: RetrievalRequest, query: Query, ranking: Ranking) -> None:
         self.found: dict[tuple[int, int], FoundPage] = {}
         """by page (its id) and entry"""
-        self._session, self._scores = session, scores
+        self._session, self._scores, self._fit = session, ranking.scores, ranking.fit
         self._columns = session.owner.index.layout.columns
         self._keys: dict[int, tuple[int, int]] = {}
         """page (its id) and entry of each position that was looked at"""
@@ -213,7 +219,7 @@ class _Answer:
 
     def certainty(self, score: float) -> float:
         """Return how likely a message of this *score* answers."""
-        return certainty(score, self._rivals)
+        return certainty(score, self._rivals, self._fit)
 
     def _wanted(self, position: int) -> bool:
         if position in self._shown:

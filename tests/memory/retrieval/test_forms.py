@@ -3,7 +3,7 @@
 import pytest
 from machine_kit import keeping
 
-from memci.memory import TieredMemory
+from memci.memory import PageRecord, TieredMemory
 from memci.memory.retrieval.ranking import certainty
 from memci.storage import EphemeralStorage
 from memci.testing.memory.pages import told
@@ -90,6 +90,28 @@ def test_word_that_nobody_said_stands_for_one_that_is_spelled_alike(chat, said, 
 def test_common_word_is_no_misspelling(chat):
     """A word that many pages have is not taken for one that is spelled alike."""
     assert not chat.search("harves", k=3).pages
+
+
+def test_answer_is_unsure_where_another_person_said_it():
+    """A question that names one person in words of another finds much, and is not answered: it is less sure."""
+    said = [
+        {"role": "user", "name": "Ann", "content": f"Today I repaired the {thing} with my brother, what a day."}
+        for thing in ("fence", "roof", "bike", "radio", "boat", "clock")
+    ]
+    said += [
+        {"role": "user", "name": "Ben", "content": f"I took the {pet} to the vet again and slept badly."}
+        for pet in ("cat", "dog", "parrot", "hamster", "rabbit", "pony")
+    ]
+    memory = TieredMemory(EphemeralStorage(), owner="ada", counter=lambda text: len(text.split()))
+    for index, message in enumerate(said, start=1):
+        page = PageRecord("alice", index, index, ((1, message),))
+        keeping(memory.session.storage)(page)
+        memory.observe(page)
+
+    right, wrong = (memory.search(f"When did {name} repair the radio?") for name in ("Ann", "Ben"))
+
+    assert right.certainty > 0.8 and wrong.certainty < 0.3
+    assert max(page.score for page in right.pages) > max(page.score for page in wrong.pages)
 
 
 def test_score_grows_with_how_far_a_message_stands_out():

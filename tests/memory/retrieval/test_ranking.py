@@ -56,7 +56,7 @@ class Index:
 
     def scores(self, question, *, weights=None, **vectors):
         postings = {term: tuple(map(np.array, found)) for term, found in self.postings.items()}
-        return rank(Query.of(question), postings, self.layout, weights=weights, **vectors)
+        return rank(Query.of(question), postings, self.layout, weights=weights, **vectors).scores
 
     def best(self, question, k=5, **options):
         """Return the pages of the best passages, best first, of equals the later one first."""

@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters embeddings postgres postgres-torture local-model lint types bench peers stale faults torture mutation clean
+.PHONY: demo test adapters docs embeddings postgres postgres-torture local-model lint types bench peers stale faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -39,6 +39,16 @@ adapter-openai-agents: .venv-adapters/openai-agents/sdk/tests
 .venv-adapters/openai-agents/sdk/tests: .venv-adapters/openai-agents/ready
 	@.venv-adapters/openai-agents/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary openai-agents --dest $(@D) --requirement tests/adapters/requirements/openai-agents.txt
 	@tar -xzf $(@D)/openai_agents-*.tar.gz -C $(@D) --strip-components 1
+	@touch $@
+
+docs: .venv-docs/ready     ## the site, in build/site, with search; links are checked
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs --quiet build
+	@echo "read it: python3 -m http.server --directory build/site"
+
+.venv-docs/ready: tools/site/requirements.txt pyproject.toml
+	@echo "setting up .venv-docs …"
+	@$(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[serve]' --requirement $<
 	@touch $@
 
 faults: .venv/ready        ## break things on purpose, for two minutes at most
@@ -111,4 +121,4 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-adapters .venv-embeddings .venv-postgres .venv-local-model .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-adapters .venv-docs .venv-embeddings .venv-postgres .venv-local-model .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -39,6 +39,7 @@ from memci.tokens import REQUEST_TOKENS, counter_for, message_tokens, tools_toke
 ROOT = Path(__file__).parent.parent
 FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 PAIR = (ROOT / "README.md", ROOT / "README.zh-CN.md")
+PAIRS = [PAIR, *((ROOT / "docs" / path.name, path) for path in sorted(ROOT.glob("docs/zh/*.md")))]
 KINDS = {"python", "text", "pyi", "console"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
@@ -465,10 +466,9 @@ def test_api_leaves_nothing_out() -> None:
     assert members - given == set()
 
 
-def test_the_two_readmes_say_the_same() -> None:
-    """README.zh-CN.md has the headings, the code and the links of README.md; prose, comments and drawings differ."""
-    english, chinese = PAIR
-
+@pytest.mark.parametrize(("english", "chinese"), PAIRS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_translation_says_the_same(english: Path, chinese: Path) -> None:
+    """The Chinese page has the headings, the code and the links of the English; prose, comments and drawings differ."""
     assert [level for level, _ in headings(chinese)] == [level for level, _ in headings(english)]
     assert [essence(block) for block in blocks(chinese)] == [essence(block) for block in blocks(english)]
     assert links(chinese) == links(english)
@@ -484,8 +484,9 @@ def essence(block: Block) -> str:
 
 
 def links(path: Path) -> list[str]:
-    targets = (target for target in LINK.findall(prose(path)) if target not in {file.name for file in PAIR})
-    return [target.partition("#")[0] or "#" for target in targets]
+    names = {file.name for file in PAIR}
+    targets = (target.partition("#")[0] for target in LINK.findall(prose(path)) if target not in names)
+    return [target and (path.parent / target).resolve().name.replace(".zh-CN", "") for target in targets]
 
 
 def test_changelog_begins_with_this_version() -> None:

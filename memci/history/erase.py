@@ -21,7 +21,16 @@ from ..messages import Message
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
-from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, SidecarStorage, Transition
+from ..storage.protocol import (
+    ContextRecord,
+    DatabaseStorage,
+    EntryRow,
+    Erasure,
+    PageRow,
+    PageState,
+    SidecarStorage,
+    Transition,
+)
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, instruction_sentences, listed
 from ..window.draft import StoredPage
@@ -135,7 +144,7 @@ def erased(
 
 def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
     """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context."""
-    if isinstance(storage, SidecarStorage):  # else it has no memory
+    if isinstance(storage, (SidecarStorage, DatabaseStorage)):  # else it has no memory
         from ..memory.forgetting import forget_everywhere
 
         forget_everywhere(storage, gone)
@@ -143,7 +152,7 @@ def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> N
 
 def memory_scrubbed(storage: Storage, *, whole: bool = False) -> bool:
     """Remove the bytes of what the memories in *storage* forgot, and return whether none can be left."""
-    if not isinstance(storage, SidecarStorage):
+    if not isinstance(storage, (SidecarStorage, DatabaseStorage)):
         return True
     from ..memory.forgetting import scrub
 

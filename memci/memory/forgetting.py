@@ -94,8 +94,8 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
         owner.disorder()
         pages = owner.pages.ids(context, indexes)
         derived = owner.items.derived(pages)
+        owner.passages.remove(pages)
         for page in pages:
-            owner.passages.remove(page)
             owner.pages.remove(page)
         if indexes is not None:
             owner.pages.recount(context)

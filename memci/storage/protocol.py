@@ -28,7 +28,7 @@ This module knows nothing of tokens, windows or SQL.
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 
 class PageState(IntEnum):
@@ -356,6 +356,19 @@ class SidecarStorage(Protocol):
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return the database, for one user at a time; `close` calls the *release* of the last one first. O(1)."""
+        ...
+
+
+@runtime_checkable
+class DatabaseStorage(Protocol):
+    """Optional: a store in a Postgres database, in which the memory keeps tables of its own, beside those of the store.
+
+    Who may write there, and until when, is as for the store.
+    """
+
+    @property
+    def database(self) -> Any:
+        """The database (`memci.storage.postgres.database.Database`)."""
         ...
 
 

@@ -58,6 +58,8 @@ PASSING = {
     "_execute": 1,
     "_rows": 1,
     "read_rows": 0,
+    "read_packed": 0,
+    "_fetched_rows": 0,
     "change_rows": 0,
     "run_rows": 0,
     "read_column": 0,
@@ -207,7 +209,7 @@ def statements(module: ast.Module) -> Iterator[ast.expr]:
         if isinstance(node.func, ast.Attribute) and node.func.attr in EXECUTES:
             if id(node) not in passing:
                 yield node.args[0]
-        elif name_of(node.func) in PASSING:
+        elif name_of(node.func) in PASSING and id(node) not in passing:
             yield node.args[PASSING[str(name_of(node.func))]]
         for at, argument in enumerate(node.args):
             if name_of(argument) in PASSING and at + 1 < len(node.args):  # self._run(context, seq, rows, statement, …)

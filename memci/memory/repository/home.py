@@ -3,8 +3,8 @@
     tables_of(SQLiteStorage("agent.db"))                   those in agent.db, as long as the store is open
     tables_of(storage, "memory.db")                        those in memory.db, until their last user closes them
 
-What a store offers decides (`memci.storage.protocol.SidecarStorage`), never its class. This module knows nothing of
-rows.
+What a store offers decides, never its class: `memci.storage.protocol.DatabaseStorage`, or `SidecarStorage`. This module
+knows nothing of rows.
 """
 
 import os
@@ -12,7 +12,7 @@ import weakref
 from threading import RLock
 
 from ...storage import Storage
-from ...storage.protocol import Sidecar
+from ...storage.protocol import DatabaseStorage, Sidecar
 from ...storage.validation import with_sidecar
 from .sqlite import SQLiteMemory
 from .store import MemoryStore
@@ -45,6 +45,10 @@ def tables_of(storage: Storage, path: str | os.PathLike[str] | None = None) -> M
 
 
 def _offered(storage: Storage) -> MemoryStore:
+    if isinstance(storage, DatabaseStorage):
+        from ..postgres.store import PostgresMemory  # its driver is an extra
+
+        return PostgresMemory(storage.database)
     opened: list[MemoryStore] = []  # empty if a call is stopped before there are tables to close
 
     def release() -> None:

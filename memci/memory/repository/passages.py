@@ -7,7 +7,8 @@ the owner. This module knows nothing of what a passage is, or of scores.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .items import Vector, packed, unpacked
@@ -55,15 +56,17 @@ class PassageTable(OwnerTable):
         """Return the id of each passage and the fields of its `Row`, by context, page, entry and part. O(passages)."""
         return self._store.read_rows(_ALL, self._owner.nr)
 
-    def add(self, page: int, fields: Sequence[object], terms: Iterable[str]) -> int:
-        """Add a passage of *page* (its id), found by *terms*, repeated as often as it has them; return its id.
-
-        *fields* are its entry, part, start, size, role, speaker, length and flags.
-        """
-        id_ = self._store.insert_row(_ADD, self._owner.nr, page, *fields)
-        text = " ".join(map(self._own, terms))
-        self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", id_, text)
-        return id_
+    def add(
+        self, page: int, rows: Sequence[Any], spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]]
+    ) -> list[int]:
+        """Add passages of *page* (its id) and return their ids: of each a `Row`, start and size, and its terms."""
+        ids = []
+        for span, counted, row in zip(spans, counts, rows, strict=True):
+            fields = (row.entry, row.part, *span, row.role, row.speaker, row.length, row.flags)
+            ids.append(self._store.insert_row(_ADD, self._owner.nr, page, *fields))
+            text = " ".join(map(self._own, counted.elements()))
+            self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", ids[-1], text)
+        return ids
 
     def annotate(self, page: int, kind: int, terms: Iterable[str]) -> None:
         """Let the first passage of *page* (its id) be found by *terms* of a *kind*, too, in place of those before."""
@@ -74,10 +77,11 @@ class PassageTable(OwnerTable):
                 if text := " ".join(map(self._own, terms)):
                     self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", row, text)
 
-    def remove(self, page: int) -> None:
-        """Remove the passages of *page* (its id), and what else they are found by. O(its passages)."""
-        self._store.execute(_REMOVE_WORDS, page)
-        self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
+    def remove(self, pages: Collection[int]) -> None:
+        """Remove the passages of *pages* (their ids), and what else they are found by. O(their passages)."""
+        for page in pages:
+            self._store.execute(_REMOVE_WORDS, page)
+            self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
 
     def having(self, term: str) -> list[int]:
         """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""

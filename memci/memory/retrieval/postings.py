@@ -105,7 +105,7 @@ class WordIndex:
             known = self._table.beginning(term, _SIMILAR) if len(term) >= _BEGINNING else []
         elif spelled and term.isascii() and len(term) >= _SPELLED:
             known = self._table.spelled(_misspelled(term))
-        like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.ids) // 100)]
+        like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.layout) // 100)]
         positions, where = np.unique(np.concatenate([_NONE, *(each[0] for each in like)]), return_inverse=True)
         times = np.concatenate([_NONE, *(each[1] for each in like)])
         return positions, np.bincount(where, times, len(positions)).astype(np.int64)
@@ -134,13 +134,12 @@ def stored(
     table: PassageTable, context: int, page: int, at: float | None, pieces: Iterable[tuple[Passage, Counter[str]]]
 ) -> tuple[list[int], list[Row], list[Counter[str]]]:
     """Store the passages of *page* (its id), in a change of the owner; return what `WordIndex.add` takes. O(terms)."""
-    ids, rows, counts = [], [], []
+    rows, spans, counts = [], [], []
     for piece, counted in pieces:
         length = extent([term for term in counted.elements() if not term.startswith("@")])
         speaker = piece.speaker.encode("utf-8", "replace").decode()  # half a surrogate pair can't be kept as text
         row = Row(context, page, piece.entry, piece.part, piece.role, speaker, length, at, flags_of(piece))
-        fields = (row.entry, row.part, piece.start, len(piece.text), row.role, row.speaker, row.length, row.flags)
-        ids.append(table.add(page, fields, counted.elements()))
         rows.append(row)
+        spans.append((piece.start, len(piece.text)))
         counts.append(counted)
-    return ids, rows, counts
+    return table.add(page, rows, spans, counts), rows, counts

@@ -75,7 +75,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     """
     owner, now = session.owner, session.clock()
     owner.refresh(index=True)
-    if not owner.nr or not len(owner.index.layout):
+    if not owner.nr:
         return Recollection(request.query, retrieved_at=now)
     query = Query.of(request.query)
     ranking, allowed = _ranking(session, request, query)

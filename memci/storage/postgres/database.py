@@ -56,7 +56,21 @@ _LOCK_MAKING = "SELECT pg_advisory_xact_lock(7881692370211)"
 _SETTINGS = "SELECT pg_backend_pid(), current_setting('server_version_num')::int, current_setting('server_encoding')"
 _TIMEOUT = "SELECT set_config('statement_timeout', %s, false)"
 _TIMEOUT_HERE = "SELECT set_config('statement_timeout', %s, true)"
-_TABLES_REWRITTEN = ("context", "entry", "view", "page", "compaction", "op", "call", "tools", "ticket")
+_OF_CONTEXTS = ("context", "entry", "view", "page", "compaction", "op", "call", "tools", "ticket")
+_OF_MEMORIES = (
+    "memory_owner",
+    "memory_context",
+    "memory_page",
+    "memory_passage",
+    "memory_block",
+    "memory_word",
+    "memory_gloss",
+    "memory_speaker",
+    "memory_vector",
+    "memory_item",
+    "memory_job",
+)
+_TABLES_REWRITTEN = _OF_CONTEXTS + _OF_MEMORIES
 _REWRITE = {table: f"VACUUM (FULL) our.{table}" for table in _TABLES_REWRITTEN}
 
 Row = tuple[Any, ...]
@@ -170,8 +184,20 @@ class Database:
 
         return self._repeated(whole, is_done=lambda: bool(done))
 
-    def rewrite(self) -> None:
-        """Write the tables of contexts again without the rows that are gone. Each is locked meanwhile. O(bytes).
+    def read_packed(self, statement: str, *values: object) -> list[Row]:
+        """Return the rows of *statement* as `read_rows` does, as the server has them: for large columns of bytes."""
+        return self._repeated(lambda connection: self._execute(connection, statement, values, binary=True))
+
+    @contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """Give a connection for the statements of one transaction, which ends with the block; nothing is repeated."""
+        self._check_writable()
+        with self._errors(), self._connection() as connection, connection.transaction():
+            self._execute(connection, _TIMEOUT_HERE, (self._timeout,))
+            yield connection
+
+    def rewrite(self, *, memory: bool = False) -> None:
+        """Write the tables of contexts, or of memories, again without the rows that are gone. Each is locked. O(bytes).
 
         What the server's log, its archive and its copies hold of them stays there.
         """
@@ -180,7 +206,7 @@ class Database:
             if not self.pooled:
                 self._execute(connection, _TIMEOUT, ("0",))
             try:
-                for table in _TABLES_REWRITTEN:
+                for table in _OF_MEMORIES if memory else _OF_CONTEXTS:
                     self._execute(connection, _REWRITE[table])
             finally:
                 if not self.pooled and not connection.closed:
@@ -205,13 +231,15 @@ class Database:
                 if is_done() or time.monotonic() > until:
                     raise
 
-    def _execute(self, connection: Connection, statement: str, values: Sequence[object] = ()) -> list[Row]:
+    def _execute(
+        self, connection: Connection, statement: str, values: Sequence[object] = (), *, binary: bool = False
+    ) -> list[Row]:
         """Return the rows of *statement*, in which `our` stands for the schema."""
         text = self._statements.get(statement)
         if text is None:
             text = re.sub(r"\bour\b", f'"{self.schema}"', statement).encode()
             self._statements[statement] = text
-        cursor = connection.execute(text, values) if values else connection.execute(text)
+        cursor = connection.execute(text, values, binary=binary) if values else connection.execute(text)
         return cursor.fetchall() if cursor.description else []
 
     def _check_writable(self) -> None:

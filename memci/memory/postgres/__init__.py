@@ -1,0 +1,4 @@
+"""The memory's rows in Postgres, beside the pages: packed postings and columns, which a search reads in blocks.
+
+This package knows nothing of tiers or of ranking.
+"""

@@ -1,0 +1,188 @@
+"""A sheet: what ranking knows of an owner's passages, as columns of which some blocks are in RAM.
+
+    number     1 … 2047 │ 2048 … 4095 │ 4096 … 6143 │ …         the position of a passage is its number
+    in RAM     yes      │ –           │ yes         │
+
+A passage is stored as one value of fixed width, `PASSAGE`, with its links to its neighbours; a block is their sum. A
+number whose passage is gone, or whose block is not in RAM, has zeros in all columns, and no posting names it. This
+module knows nothing of statements.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ..retrieval.layout import (
+    QUESTION,
+    ROLES,
+    SPEAKER_FROM,
+    STANDING,
+    TIMED,
+    Columns,
+    Integers,
+    Layout,
+    Row,
+    name_terms,
+)
+
+BLOCK_BITS: Final = 11
+BLOCK: Final = 2**BLOCK_BITS
+"""numbers of a block"""
+NUMBERS: Final = 2**32
+"""an id is the owner's number times this, and the number of the passage"""
+AROUND: Final = 4
+"""neighbours on each side of a change that tell what the two next to it lend and borrow"""
+
+PASSAGE: Final = np.dtype(
+    [
+        ("number", "<u4"), ("context", "<i8"), ("page", "<i8"), ("entry", "<i4"), ("part", "<i2"), ("role", "i1"),
+        ("flags", "u1"), ("speaker", "<i8"), ("at", "<f8"), ("length", "<f4"), ("whole", "<f4"), ("lecture", "<f4"),
+        ("links", "<i8", (4,)), ("lent", "<f4", (4,)),
+    ]
+)  # fmt: skip
+POSTING: Final = np.dtype([("number", "<u4"), ("times", "<u2"), ("kind", "u1")])
+
+_KEPT: Final = frozenset(PASSAGE.names or ())
+_NAMES: Final = {number: name for name, number in ROLES.items()}
+
+
+class BlockState(NamedTuple):
+    """What is known of a block without reading it."""
+
+    alive: int
+    others: int
+    """passages that are not the user's"""
+    lecture: float
+    """the sum of their column of this name"""
+    standing: int
+    """passages with lasting instructions"""
+
+
+class Sheet(Layout):
+    """The columns of an owner's passages, filled block by block. Not thread-safe."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: dict[int, BlockState] = {}
+        self.loaded: set[int] = set()
+        self._people: dict[str, list[int]] = {}
+        self._base: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return sum(each.alive for each in self.states.values())
+
+    @property
+    def columns(self) -> Columns:
+        """What is known of each passage: views of all blocks."""
+        return self._columns
+
+    @property
+    def lecturing(self) -> float:
+        """From 0 to 1, how much the others answer the user in long texts."""
+        others = sum(each.others for each in self.states.values())
+        return sum(each.lecture for each in self.states.values()) / others if others else 0.0
+
+    def people(self, term: str) -> list[int]:
+        """Return the numbers of the speakers whose name has *term*."""
+        return self._people.get(term, [])
+
+    def know(self, states: Mapping[int, BlockState], speakers: Sequence[tuple[int, str, int]]) -> None:
+        """Take in what changed: states of blocks, which are no longer in RAM, and all speakers. O(blocks)."""
+        self.states.update(states)
+        self.loaded.difference_update(states)
+        size = (max(self.states, default=0) + 1) * BLOCK
+        if size > len(self._columns.page):
+            self._columns = _grown(self._columns, size)
+        before = 0
+        for block, state in sorted(self.states.items()):
+            if block in self.loaded and before != self._base[block]:
+                self._columns.nth[block * BLOCK : (block + 1) * BLOCK] += before - self._base[block]
+            self._base[block] = before
+            before += state.alive
+        self._people = {}
+        for number, name, passages in speakers:
+            for term in name_terms(name) if passages >= SPEAKER_FROM else ():
+                self._people.setdefault(term, []).append(number)
+
+    def load(self, block: int, packed: bytes) -> None:
+        """Fill in the passages of a block. O(block)."""
+        read = np.frombuffer(packed, PASSAGE)
+        rows = slice(block * BLOCK, (block + 1) * BLOCK)
+        for name, column in self._columns._asdict().items():
+            column[..., rows] = -1 if name == "role" else 0
+        at = read["number"].astype(np.int64)
+        for name, column in self._columns._asdict().items():
+            if name in _KEPT:
+                column[..., at] = read[name].T
+        self._columns.nth[at] = self._base[block] + np.arange(len(at))
+        for name, flag in (("question", QUESTION), ("timed", TIMED), ("standing", STANDING)):
+            getattr(self._columns, name)[at] = read["flags"] & flag != 0
+        self.loaded.add(block)
+
+
+def packed(
+    numbers: Integers,
+    rows: Sequence[Row],
+    speakers: Mapping[str, int],
+    *,
+    before: Any,
+    after: Any,
+) -> tuple[Any, Any, Any]:
+    """Return new passages as `PASSAGE`, and those of their neighbours that change: as they are now, and were. O(rows).
+
+    Args:
+        numbers: Of the new passages.
+        rows: The new passages, in order; none, if passages between the neighbours were removed.
+        speakers: The number of each speaker's name.
+        before: Up to `AROUND` passages before the new ones, in order, as `PASSAGE`.
+        after: Those after them: at least `AROUND`, and the whole message that comes next; or all that there are.
+    """
+    own = np.zeros(len(rows), PASSAGE)
+    if rows:
+        context, page, entry, part, role, speaker, length, at, flags = zip(*rows, strict=True)
+        own["number"], own["context"], own["page"], own["entry"], own["part"] = numbers, context, page, entry, part
+        own["role"] = [ROLES.get(each, ROLES["tool"]) for each in role]
+        own["speaker"] = [speakers[each] for each in speaker]
+        own["at"] = [np.nan if each is None else each for each in at]
+        own["length"], own["flags"] = length, flags
+        _, message = np.unique(own["entry"], return_inverse=True)
+        own["whole"] = np.bincount(message, own["length"])[message]
+    every = np.concatenate([before, own, after])
+    layout = Layout()
+    layout.extend(map(_row, range(len(every)), every), whole=every["whole"])
+    linked, was = layout.columns, every.copy()
+    numbered = np.append(every["number"].astype(np.int64), -1)
+    first, last = len(before), len(before) + len(own)
+    every["links"], every["lent"] = numbered[linked.links].T, linked.lent.T
+    every["lecture"][first:] = linked.lecture[first:]
+    # Too far from the change to be seen whole from here: as they were.
+    far = np.arange(len(every)) >= last + 2
+    far[: max(0, first - 2)] = True
+    every["links"][far], every["lent"][far] = was["links"][far], was["lent"][far]
+    if len(after):
+        beyond = (every["entry"] != every["entry"][last]) | (every["page"] != every["page"][last])
+        beyond[: last + 2] = False
+        every["lecture"][beyond] = was["lecture"][beyond]
+    changed = np.array([now.tobytes() != old.tobytes() for now, old in zip(every, was, strict=True)], bool)
+    changed[first:last] = False
+    return every[first:last], every[changed], was[changed]
+
+
+def _row(place: int, each: Any) -> Row:
+    role, at = _NAMES[int(each["role"])], float(each["at"])
+    names = ("context", "page", "entry", "part")
+    context, page, entry, part = (int(each[name]) for name in names)
+    speaker, flags = str(int(each["speaker"])), int(each["flags"])
+    part = min(part, place)  # the first parts of a message may be beyond the neighbours that are looked at
+    return Row(context, page, entry, part, role, speaker, int(each["length"]), None if np.isnan(at) else at, flags)
+
+
+def _grown(kept: Columns, size: int) -> Columns:
+    """Return columns for *size* passages, with those that are *kept*. The system gives memory when it is written to."""
+    made = []
+    for column in kept:
+        larger = np.zeros((*column.shape[:-1], size), column.dtype)
+        larger[..., : column.shape[-1]] = column
+        made.append(larger)
+    return Columns._make(made)

@@ -1,0 +1,75 @@
+"""The memory on Postgres keeps the promises of every memory, and answers as it does on SQLite."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from memci.memory import TieredMemory
+from memci.memory.backend import Scope
+from memci.storage import PostgresStorage
+from memci.testing.memory.conformance import DurableMemoryConformance
+from memci.testing.memory.pages import saying, told
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
+from machine_kit import keeping
+
+
+@pytest.fixture
+def storage(postgres_url):
+    with contextlib.closing(PostgresStorage(postgres_url)) as made:
+        yield made
+
+
+class TestPostgresMemory(DurableMemoryConformance):
+    @pytest.fixture
+    def reopen(self, postgres_url):
+        with contextlib.ExitStack() as stack:
+
+            def opened(owner="anna"):
+                storage = stack.enter_context(contextlib.closing(PostgresStorage(postgres_url)))
+                return TieredMemory(storage, owner=owner)
+
+            yield opened
+
+    @pytest.fixture
+    def memory(self, reopen):
+        return reopen()
+
+    @pytest.fixture
+    def stranger(self, reopen):
+        return reopen("ben")
+
+    @pytest.fixture
+    def keep(self, storage):
+        return keeping(storage)
+
+
+def test_erased_words_leave_the_files(postgres_url, server):
+    """After an erasure and a scrub no byte of a word is in the files of the memory's tables."""
+    storage = PostgresStorage(postgres_url)
+    memory = TieredMemory(storage, owner="anna")
+    for index, word in enumerate(("quokkasecret", "zeppelin"), 1):
+        page = told(index, f"The {word} is here.", "Yes.")
+        keeping(storage)(page)
+        memory.admit(page)
+    with memory.session.owner.change():
+        memory.session.owner.annotate(1, {1: ["quokkasecret"]})
+    assert saying(memory, "quokkasecret") == [("alice", 1)]
+
+    gone = memory.erase(Scope("alice", (1,)))
+    scrubbed = memory.session.store.scrub(whole=True)
+
+    assert (gone.pages, gone.scrubbed, scrubbed) == (1, False, True)
+    assert not saying(memory, "quokkasecret")
+    names = storage.database.read_rows(
+        "SELECT pg_relation_filepath(c.oid) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %s AND c.relname LIKE '%%memory%%' AND c.relkind IN ('r', 'i')",
+        storage.database.schema,
+    )
+    storage.database.change_rows("CHECKPOINT")
+    files = [Path(server.data, name).read_bytes() for (name,) in names]
+    assert any(b"zeppelin" in each for each in files), "the files are where they are looked for"
+    assert not any(b"quokkasecret" in each for each in files)
+    storage.close()

@@ -1,0 +1,132 @@
+"""The same searches give the same pages and scores on SQLite and Postgres, whatever happened to the pages before."""
+
+import contextlib
+import json
+import os
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memci.memory import TieredMemory
+from memci.memory.backend import PageRecord, Scope
+from memci.storage import PostgresStorage, SQLiteStorage
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
+from machine_kit import keeping
+
+NOUNS = ("flight", "dog", "violin", "garden", "invoice", "passport", "kitchen", "server", "bicycle", "museum", "recipe")
+VERBS = ("booked", "lost", "painted", "repaired", "sold", "found", "cancelled", "planted", "cooked", "visited")
+PLACES = ("Oslo", "Lisbon", "上海", "Kyiv", "Marrakesh", "Köln", "Friedrichshafen")
+QUERIES = (
+    "Who booked a flight to Oslo?",
+    "When did Ann visit the museum?",
+    "What did Ben lose?",
+    "Remind me: which standing wishes do I have for answers?",
+    "List in order what I told you about my garden, five items",
+    "violn fligt",
+    "HAT136",
+    "invoice HAT1362 on 2024-05-03",
+    "上海",
+    "Please write a recipe for me",
+)
+
+
+@pytest.fixture
+def both(tmp_path, postgres_url):
+    """The same memory on SQLite and on Postgres: what is done to one is done to the other."""
+    with (
+        contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as one,
+        contextlib.closing(PostgresStorage(postgres_url)) as other,
+    ):
+        yield [TieredMemory(storage, owner="anna", clock=lambda: 2e9) for storage in (one, other)]
+
+
+def sentence(draw):
+    who = draw.choice(("", "", "Ann: ", "Ben: "))
+    words = f"{draw.choice(VERBS)} the {draw.choice(NOUNS)} in {draw.choice(PLACES)}"
+    more = draw.choice(("", f" with HAT{draw.randrange(1000, 1400)}", " last Tuesday", "?", " for $1,204.50"))
+    return f"{who}I {words}{more}." if draw.random() < 0.9 else "From now on, always answer in French, please."
+
+
+def page(draw, context, index, at):
+    entries = [{"role": "user", "content": sentence(draw)}]
+    if draw.random() < 0.4:
+        call = {"id": f"c{index}", "type": "function", "function": {"name": "search_flights", "arguments": "{}"}}
+        entries.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        entries.append({"role": "tool", "tool_call_id": f"c{index}", "content": json.dumps(sentence(draw))})
+    long = draw.choice((1, 1, 2, 40))
+    entries.append({"role": "assistant", "content": " ".join(sentence(draw) for _ in range(long))})
+    return PageRecord(context, index, index, tuple(enumerate(entries, 1)), at)
+
+
+def compare(one, other, queries, **bounds):
+    for query in queries:
+        mine, yours = (each.search(query, **bounds) for each in (one, other))
+        assert [replace(each, score=0) for each in mine.pages] == [replace(each, score=0) for each in yours.pages], (
+            query
+        )
+        assert [each.score for each in mine.pages] == pytest.approx([each.score for each in yours.pages], abs=1e-6)
+        assert replace(mine, pages=()) == replace(yours, pages=()), query
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_history_gives_the_same_answers(both, seed):
+    """Pages of three contexts in turn, observed again, erased, described by a model: each search is the same."""
+    draw = random.Random(seed)
+    kept = [keeping(each.session.storage) for each in both]
+    known, at = {}, 1.7e9
+    for step in range(90):
+        context = draw.choice(("alice", "ben", "chat"))
+        at += draw.choice((30, 600, 90_000))
+        act = draw.random()
+        if act < 0.75 or not known:
+            index = known.get(context, 0) + 1
+            known[context] = index
+            fresh = page(draw, context, index, at if draw.random() < 0.9 else None)
+            for memory, keep in zip(both, kept, strict=True):
+                keep(fresh)
+                (memory.admit if act < 0.4 else memory.observe)(fresh)
+        elif act < 0.85:
+            scope = Scope(context, draw.sample(range(1, known.get(context, 1) + 1), 1))
+            gone = [memory.erase(scope).pages for memory in both]
+            assert gone[0] == gone[1]
+        elif act < 0.9:
+            for memory in both:
+                owner = memory.session.owner
+                if ids := sorted(owner.pages.ids(context)):
+                    with owner.change():
+                        owner.annotate(1 + step % 2, {ids[step % len(ids)]: ["zeppelin", "flight"]})
+        elif act < 0.95:
+            assert both[0].maintain() == both[1].maintain()
+        else:
+            compare(*both, draw.sample(QUERIES, 2), k=7)
+    compare(*both, QUERIES, k=10)
+    compare(*both, QUERIES, k=5, budget=400, since=1.7e9 + 9e5)
+    compare(*both, ["zeppelin"], exclude=[("alice", 1), ("ben", 2)])
+
+
+FOLDER = Path(os.environ.get("MEMCI_DATA") or Path(__file__).parents[3] / "shared" / "data")
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="the real conversations are not here: set MEMCI_DATA to their folder")
+def test_a_dialogue_gives_the_same_answers(both):
+    """Each question about a very long dialogue finds the same messages with the same scores."""
+    talk = json.loads((FOLDER / "locomo_part.json").read_text())[0]
+    kept, index = [keeping(each.session.storage) for each in both], 0
+    for session in range(1, 36):
+        lines = talk["conversation"].get(f"session_{session}", ())
+        for start in range(0, len(lines), 4):
+            index += 1
+            said = [
+                {"role": ("user", "assistant")[each["speaker"] == lines[0]["speaker"]], "content": each["text"],
+                 "name": each["speaker"]}
+                for each in lines[start : start + 4]
+            ]  # fmt: skip
+            fresh = PageRecord("talk", index, index, tuple(enumerate(said, 1)), 1.68e9 + session * 86_400.0)
+            for memory, keep in zip(both, kept, strict=True):
+                keep(fresh)
+                memory.observe(fresh)
+    compare(*both, [each["question"] for each in talk["qa"]][::2], k=10)

@@ -30,7 +30,7 @@ _OPENING = 6
 """columns that the beginning of a span counts as"""
 _PRIOR = 100
 """texts for which the shares below stand, beside those that are given"""
-_ID, _FACT, _WORD, _SHORT, _EVERYDAY = 0.001, 0.004, 0.01, 0.05, 0.3
+_ID, _FACT, _WORD, _SHORT, _EVERYDAY = 0.00001, 0.004, 0.01, 0.05, 0.3
 """the share of texts that have such a word; ids and facts count in full, however often they were said"""
 _LONGEST = 6
 """of characters in one piece of Han writing, those that count"""

@@ -10,6 +10,7 @@ import pytest
 from memci.text.language import salience
 from memci.text.sanitize import width
 from memci.text.summarize import Summarizer, Summary, extract
+from memci.text.summarize.extractive import titled
 
 Message = dict[str, object]
 
@@ -392,3 +393,13 @@ def test_extract_is_a_summarizer() -> None:
     summarizer: Summarizer = extract
 
     assert summarizer([said("user", "Hi")]) == Summary(title="Hi", lines=("Hi",))
+
+
+def test_id_is_the_last_to_leave_a_narrow_title():
+    """What a page can be looked up by stays where other words have no room."""
+    page = [
+        {"role": "user", "content": "Sure, my user ID is mei_brown_7075. I'm also a valued Gold member, by the way."},
+        {"role": "assistant", "content": "Could you please provide your reservation ID, so I can look into it?"},
+    ]
+
+    assert "mei_brown_7075" in titled([page], columns=30)[0].text

@@ -18,6 +18,17 @@ from memci.memory.repository.job_queue import JobQueue
 from memci.memory.repository.store import OwnerKey
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import saying
+from memci.testing.memory.rows import MemoryStoreConformance
+
+
+class TestTables(MemoryStoreConformance):
+    """Each handle has a store object of its own, as each process has."""
+
+    @pytest.fixture
+    def reopen(self, tmp_path):
+        with contextlib.ExitStack() as opened:
+            path = tmp_path / "agent.db"
+            yield lambda: tables_of(opened.enter_context(contextlib.closing(SQLiteStorage(path, durability="fast"))))
 
 
 @pytest.fixture

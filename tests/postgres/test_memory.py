@@ -8,9 +8,11 @@ import pytest
 
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
+from memci.memory.repository.home import tables_of
 from memci.storage import PostgresStorage
 from memci.testing.memory.conformance import DurableMemoryConformance
 from memci.testing.memory.pages import saying, told
+from memci.testing.memory.rows import MemoryStoreConformance
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
 from machine_kit import keeping
@@ -44,6 +46,13 @@ class TestPostgresMemory(DurableMemoryConformance):
     @pytest.fixture
     def keep(self, storage):
         return keeping(storage)
+
+
+class TestPostgresTables(MemoryStoreConformance):
+    @pytest.fixture
+    def reopen(self, postgres_url):
+        with contextlib.ExitStack() as stack:
+            yield lambda: tables_of(stack.enter_context(contextlib.closing(PostgresStorage(postgres_url))))
 
 
 def test_erased_words_leave_the_files(postgres_url, server):

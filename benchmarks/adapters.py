@@ -13,7 +13,6 @@ import importlib
 import tempfile
 from pathlib import Path
 
-from memci.testing.adapters import played
 from memci.testing.llm.server import ModelServer
 from memci.tokens import counter_for, tools_tokens
 
@@ -35,7 +34,7 @@ def main() -> None:
 def measured(kind: type) -> list[str]:
     """Return what *kind* of driver made of the task: peak, sum, costs, answer."""
     count = counter_for("gpt-4o")
-    with ModelServer(played) as server, tempfile.TemporaryDirectory() as folder:
+    with ModelServer(kind.play) as server, tempfile.TemporaryDirectory() as folder:
         driver = kind(Path(folder) / "agent.db", server.base_url, WINDOW)
         answer = asyncio.run(task(driver))
         driver.close()

@@ -12,7 +12,7 @@ nothing of what the commands do.
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer import Argument, Option
@@ -29,7 +29,6 @@ app = typer.Typer(
     help="A context window that never overflows and never loses a message.",
     epilog="Start with: memci demo",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -37,11 +36,27 @@ app = typer.Typer(
 Str = str | None
 Int = int | None
 CONTEXT = ("--context", "-c")
-WINDOW = ("--window", "-w")
 
+
+def size(text: object) -> int:
+    """Return the number of tokens that *text* is: 32000, 32_000, 32k or 1m."""
+    digits = str(text).lower()
+    unit = {"k": 1_000, "m": 1_000_000}.get(digits[-1:], 1)
+    try:
+        return round(float(digits.rstrip("km")) * unit) if unit > 1 else int(digits)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r:.60} is no number of tokens: 32000, 32k or 1m") from None
+
+
+def tokens(*names: str, help: str) -> Any:  # noqa: A002 -- typer's name
+    """Return an option that takes a number of tokens."""
+    return Option(*names, metavar="TOKENS", parser=size, help=help)
+
+
+WINDOW = ("--window", "-w")
 Store = Annotated[str, Argument(help="A store: a SQLite file, a folder with one, or a postgresql:// URL.")]
 NewStore = Annotated[str, Argument(help="A store; one is made if there is none (NAME/ makes a folder).")]
-Window = Annotated[int, Option(*WINDOW, metavar="TOKENS", help="The model's context length.")]
+Window = Annotated[int, tokens(*WINDOW, help="The model's context length.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object, and nothing else.")]
 NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]
 BaseUrl = Annotated[Str, Option(metavar="URL", help="A server that speaks OpenAI's API; default: OPENAI_BASE_URL.")]

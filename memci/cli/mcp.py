@@ -17,7 +17,7 @@ from .. import __version__
 from ..errors import InvalidSetting
 from ..serve.store_tools import StoreTools
 from ..storage import Storage
-from .app import CONTEXT, WINDOW, Int, NewStore, Str, command
+from .app import CONTEXT, WINDOW, Int, NewStore, Str, command, tokens
 from .stores import open_store
 
 
@@ -27,9 +27,7 @@ def run_mcp(
     *,
     owner: Annotated[Str, Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Only this context; calls need not name it.")] = None,
-    window: Annotated[
-        Int, Option(*WINDOW, metavar="TOKENS", help="Let append_turn make contexts, of this size.")
-    ] = None,
+    window: Annotated[Int, tokens(*WINDOW, help="Let append_turn make contexts, of this size.")] = None,
     read_only: Annotated[bool, Option("--read-only", help="Offer no append_turn, and write nothing.")] = False,
     http: Annotated[Int, Option(metavar="PORT", help="Serve over HTTP on 127.0.0.1; default: standard input.")] = None,
     token: Annotated[

@@ -18,7 +18,7 @@ from typer import Option
 
 from ..errors import InvalidSetting
 from ..storage.opening import is_url
-from .app import WINDOW, Int, NewStore, Str, command
+from .app import WINDOW, Int, NewStore, Str, command, tokens
 
 _MISSING = "the gateway needs httpx2, starlette and uvicorn: pip install 'memci[serve]'"
 _BACKLOG = 1_024
@@ -37,7 +37,7 @@ def run_serve(
     token: Annotated[
         Str, Option(metavar="TEXT", envvar="MEMCI_GATEWAY_TOKEN", help="What clients send as x-memci-token.")
     ] = None,
-    window: Annotated[Int, Option(*WINDOW, metavar="TOKENS", help="The context length; default: the model's.")] = None,
+    window: Annotated[Int, tokens(*WINDOW, help="The context length; default: the model's.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="Whose rules count tokens; default: that asked first.")] = None,
     preset: Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
     format: Annotated[  # noqa: A002

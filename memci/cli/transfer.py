@@ -24,7 +24,7 @@ from ..history.loader import check_free
 from ..history.plain_chat import PlainChat, exported_chat, read_chat
 from ..storage import Storage
 from ..storage.audit import audit
-from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command
+from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, tokens
 from .output import Output, terminal
 from .source import Source
 from .stores import NAMED, choose_context, open_store
@@ -81,7 +81,7 @@ def run_import(
     file: Annotated[str, Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],
     *,
     id: Annotated[Str, Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
-    window: Annotated[Int, Option(*WINDOW, metavar="TOKENS", help="For a chat: the context length.")] = None,
+    window: Annotated[Int, tokens(*WINDOW, help="For a chat: the context length.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="For a chat: counts tokens as this one.")] = None,
     key: Annotated[Str, Option(metavar="FILE", help="It must be signed with the secret bytes in this file.")] = None,
     json: Json = False,

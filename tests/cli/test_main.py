@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import memci
+from memci.cli.app import size
 
 
 def python(code):
@@ -64,3 +65,28 @@ def test_main_when_it_is_ended(tmp_path):
 
     assert result.returncode == 128 + signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("text", "number"), [("8000", 8_000), ("8_000", 8_000), ("32k", 32_000), ("1.5M", 1_500_000)])
+def test_a_number_of_tokens_may_have_a_unit(text, number):
+    """k is a thousand and m a million, as one says it."""
+    assert size(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "k", "32x", "-", "1e999k", "nank"])
+def test_what_is_no_number_of_tokens_is_refused(run, text):
+    """The command ends with 2 and says what it takes."""
+    result = run("replay", "conversation.json", "--window", text)
+
+    assert result.exit_code == 2
+    assert "32k" in result.stderr
+
+
+def test_a_shell_completes_commands():
+    """The program that the shell asks knows all commands; --install-completion tells the shell."""
+    asked = {"_MEMCI_COMPLETE": "complete_bash", "COMP_WORDS": "memci re", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "memci"]
+
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | asked)
+
+    assert result.stdout.split() == ["replay"]

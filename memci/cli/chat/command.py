@@ -20,7 +20,7 @@ from typer import Option
 from ...companion import Companion
 from ...context.context import Context
 from ...errors import MemciError
-from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command, named_model
+from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command, named_model, tokens
 from ..output import terminal
 from ..stores import choose, open_store
 from .input import messages_of, typed
@@ -40,7 +40,7 @@ def run_chat(
     id: Annotated[Str, Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")] = None,  # noqa: A002
     model: Annotated[Str, Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
     base_url: BaseUrl = None,
-    window: Annotated[Int, Option(*WINDOW, metavar="TOKENS", help="The context length; default: 32000.")] = None,
+    window: Annotated[Int, tokens(*WINDOW, help="The context length; default: 32000.")] = None,
     system: Annotated[Str, Option(metavar="TEXT", help="The system prompt, which is stored with the context.")] = None,
     role: Annotated[str, Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
     no_analysis: Annotated[bool, Option("--no-analysis", help="Search for messages as they are: a call less.")] = False,

@@ -25,7 +25,7 @@ from ...memory.backend import Scope
 from ...memory.inspect import Counts, counts, waiting
 from ...storage import Storage
 from ...storage.protocol import ContextRecord
-from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command, named_model
+from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command, named_model, tokens
 from ..output import Output, terminal
 from ..stores import open_store
 from ..tables import table
@@ -62,7 +62,7 @@ def run_consolidate(
     rebuild: Annotated[bool, Option("--rebuild", help="Delete what was derived; derive it from the pages.")] = False,
     model: Annotated[Str, Option(metavar="NAME", help="A model that improves what is derived; default: none.")] = None,
     base_url: BaseUrl = None,
-    ceiling: Annotated[Int, Option(metavar="TOKENS", help="What the model may cost an owner in a UTC day.")] = None,
+    ceiling: Annotated[Int, tokens(help="What the model may cost an owner in a UTC day.")] = None,
     json: Json = False,
 ) -> bool:
     """Feed memories the pages that wait for them, and let them do what is due. For cron; changes no context."""

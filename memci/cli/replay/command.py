@@ -17,7 +17,7 @@ from ...context.report import Report
 from ...errors import InvalidSetting
 from ...history.plain_chat import PlainChat, read_chat
 from ...settings import Policy, Preset
-from ..app import Int, Json, NoLive, Str, Window, command
+from ..app import Int, Json, NoLive, Str, Window, command, tokens
 from ..output import Output, terminal, visible
 from ..source import Source
 from ..tables import grid, pages_table, print_messages, report_tables
@@ -30,7 +30,7 @@ def run_replay(
     file: Annotated[str, Argument(help="A conversation in JSON or JSON lines; - is standard input.")],
     *,
     window: Window = 8_000,
-    reply: Annotated[Int, Option(metavar="TOKENS", help="For the answer; default min(4096, window / 8).")] = None,
+    reply: Annotated[Int, tokens(help="For the answer; default min(4096, window / 8).")] = None,
     preset: Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
     dialogue: Annotated[Int, Option(metavar="N", help="Only this conversation of the file, from 1.")] = None,

@@ -2,14 +2,12 @@
 
     […]    {"messages": […]}    or a message per line                chats
     {"traj": […]}                                                    trajectories of agents
-    {"conversation": {"speaker_a": "Ana", …, "session_1": […]}}      dialogues of two people, over many sessions
 
 A file may hold several of these, as a list or one per line: they are joined end to end. The first message, if it is a
 system message, is the system prompt; later ones with the same text are skipped. This module knows nothing of windows.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +21,6 @@ from .export_format import fields_of, stripped
 
 _LISTS = ("messages", "traj")
 _SYSTEM = ("system", "developer")
-_SESSION = re.compile(r"session_(\d+)")
 
 Placed = tuple[str, Any]
 """Where a JSON value stands in its file, and the value."""
@@ -77,19 +74,16 @@ class PlainChat:
             raise InvalidMessage(f"{self.name}: {self.places[position]}", error.reason) from None
 
 
-def read_chat(lines: Iterable[str], name: str = "file", *, dialogue: int | None = None) -> PlainChat:
-    """Return the conversations in *lines*, joined, or only number *dialogue*, counted from 1. O(characters).
+def read_chat(lines: Iterable[str], name: str = "file") -> PlainChat:
+    """Return the conversations in *lines*, joined. O(characters).
 
     Raises:
         InvalidSetting: If they are not JSON, or hold no conversation; it says where.
         InvalidMessage: If a message is not one that a provider accepts; it says which.
     """
-    found = _conversations(_values("\n".join(stripped(number, line) for number, line in enumerate(lines, 1)), name))
-    if dialogue is not None:
-        if not 1 <= dialogue <= len(found):
-            raise InvalidSetting("dialogue", f"{name} has the dialogues 1 to {len(found):,}, not {dialogue:,}")
-        found = [found[dialogue - 1]]
-    values = [placed for conversation in found for placed in conversation]
+    values = _values("\n".join(stripped(number, line) for number, line in enumerate(lines, 1)), name)
+    if len(values) == 1 and not values[0][0] and isinstance(values[0][1], list):
+        values = [(f"[{position}]", value) for position, value in enumerate(values[0][1])]
     try:
         placed = [_checked(*each) for where, value in values for each in _messages(where, value)]
     except InvalidMessage as error:
@@ -154,13 +148,6 @@ def _invalid(name: str, error: ValueError, line: int) -> InvalidSetting:
     return InvalidSetting(name, f"{place}not valid JSON: {reason}; expected a chat, or an export of memci")
 
 
-def _conversations(values: list[Placed]) -> list[list[Placed]]:
-    """Return the conversations in *values*: a list with messages is one, else each of its values is one."""
-    if len(values) == 1 and not values[0][0] and isinstance(values[0][1], list):
-        values = [(f"[{position}]", value) for position, value in enumerate(values[0][1])]
-    return [values] if any(_is_message(value) for _, value in values) else [[each] for each in values]
-
-
 def _messages(where: str, value: Any) -> Iterator[Placed]:
     """Yield the messages of *value*, which is one of them or a conversation."""
     if _is_message(value):
@@ -168,31 +155,12 @@ def _messages(where: str, value: Any) -> Iterator[Placed]:
         return
     if not isinstance(value, dict):
         raise InvalidMessage(where or "file", f"expected a message (an object with a role), got {type(value).__name__}")
-    if isinstance(value.get("conversation"), dict):
-        yield from _dialogue(_under(where, "conversation"), value["conversation"])
-        return
     key = next((key for key in _LISTS if isinstance(value.get(key), list)), None)
     if key is None:
         keys = ", ".join(repr(each)[:40] for each in list(value)[:6]) or "none"
-        expected = "expected messages, traj, conversation, or an export of memci"
+        expected = "expected messages, traj, or an export of memci"
         raise InvalidMessage(where or "file", f"no conversation: its keys are {keys}; {expected}")
     yield from ((f"{_under(where, key)}[{position}]", each) for position, each in enumerate(value[key]))
-
-
-def _dialogue(where: str, value: Message) -> Iterator[Placed]:
-    """Yield a dialogue of two people: the first is the user, the other one the assistant."""
-    roles = {str(value.get("speaker_a")): "user", str(value.get("speaker_b")): "assistant"}
-    for number in sorted(int(found[1]) for key in value if (found := _SESSION.fullmatch(key))):
-        session, date = value[f"session_{number}"], value.get(f"session_{number}_date_time")
-        for position, part in enumerate(session if isinstance(session, list) else [session]):
-            place = f"{where}.session_{number}[{position}]"
-            speaker = str(part.get("speaker")) if isinstance(part, dict) else ""
-            if speaker not in roles or not isinstance(part.get("text"), str):
-                names = " or ".join(repr(name)[:40] for name in roles)
-                raise InvalidMessage(place, f"expected a text of the speaker {names}, got {type(part).__name__}")
-            image = f" [shares {part['blip_caption']}]" if isinstance(part.get("blip_caption"), str) else ""
-            begin = f"[{date}] " if position == 0 and date else ""
-            yield place, {"role": roles[speaker], "content": f"{begin}{part['text']}{image}"}
 
 
 def _checked(where: str, message: Any) -> tuple[str, Message]:

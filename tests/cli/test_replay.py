@@ -145,7 +145,6 @@ def test_replay_when_a_preset_is_chosen(run, trip):
         (["--preset", "luxury"], 2, "'luxury' is none of balanced, economy, verbatim, original"),
         (["--at", 61], 2, "has the turns 1 to 60, not 61"),
         (["--at", 0], 2, "has the turns 1 to 60, not 0"),
-        (["--dialogue", 2], 2, "has the dialogues 1 to 1, not 2"),
         (["--store", "/"], 2, "memci: "),
     ],
 )

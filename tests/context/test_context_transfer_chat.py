@@ -17,9 +17,9 @@ REPLY = {"role": "assistant", "content": "The 9:04."}
 RULES = {"role": "system", "content": "Be brief."}
 
 
-def read(*values, **given):
+def read(*values):
     """The chat of a file: a value as JSON, or several as JSON lines."""
-    return read_chat([json.dumps(each) + "\n" for each in values], "file.json", **given)
+    return read_chat([json.dumps(each) + "\n" for each in values], "file.json")
 
 
 @pytest.mark.parametrize(
@@ -77,38 +77,6 @@ def test_read_chat_when_trajectories_are_joined():
     assert [len(page) for page in chat.pages()] == [2, 1, 1]
 
 
-def talk(first, second):
-    """A dialogue of two people in two sessions, the later one first in the file."""
-    return {
-        "conversation": {
-            "speaker_a": first,
-            "speaker_b": second,
-            "session_10": [{"speaker": second, "dia_id": "D10:1", "text": "Back again."}],
-            "session_10_date_time": "noon on 3 May",
-            "session_2": [
-                {"speaker": first, "dia_id": "D2:1", "text": "Hi!", "blip_caption": "a photo of a dog"},
-                {"speaker": second, "dia_id": "D2:2", "text": "Hello."},
-            ],
-            "session_2_date_time": "9 am on 1 May",
-            "session_3_date_time": "a session that was not recorded",
-        }
-    }
-
-
-def test_read_chat_when_two_people_talk():
-    """The first speaker is the user; sessions come in order, each begins with its date."""
-    both = [talk("Ana", "Bo"), talk("Cy", "Di")]
-
-    assert list(read(both, dialogue=2).messages) == [
-        {"role": "user", "content": "[9 am on 1 May] Hi! [shares a photo of a dog]"},
-        {"role": "assistant", "content": "Hello."},
-        {"role": "assistant", "content": "[noon on 3 May] Back again."},
-    ]
-    assert len(read(both).messages) == 6
-    with pytest.raises(InvalidSetting, match="has the dialogues 1 to 2, not 3"):
-        read(both, dialogue=3)
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -128,8 +96,6 @@ def test_read_chat_when_two_people_talk():
         ({"messages": [ASKED, {"role": "pilot", "content": "a"}]}, "messages[1].role: expected 'user', 'assistant'"),
         ([{"role": ["user"], "content": "a"}], "[0].role: expected"),
         ([{"role": "user"}], "[0].content: is missing"),
-        ({"conversation": {"speaker_a": "A", "session_1": [{"speaker": "Z"}]}}, "conversation.session_1[0]"),
-        ({"conversation": {"speaker_a": "A", "session_1": 7}}, "conversation.session_1[0]"),
         ("[" * 100_000, "nested too deeply"),
         ("[" * 400 + "1" + "]" * 400, "expected a message"),
         ('[{"role": "user", "content": NaN}]', "NaN is not JSON"),

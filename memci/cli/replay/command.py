@@ -33,7 +33,6 @@ def run_replay(
     reply: Annotated[Int, tokens(help="For the answer; default min(4096, window / 8).")] = None,
     preset: Annotated[Str, Option(metavar="NAME", help="balanced, economy, verbatim or original.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="Counts tokens as this model does.")] = None,
-    dialogue: Annotated[Int, Option(metavar="N", help="Only this conversation of the file, from 1.")] = None,
     at: Annotated[Int, Option(metavar="TURN", help="Stop after this turn; print what the model would see.")] = None,
     pages: Annotated[bool, Option("--pages", help="List all pages at the end.")] = False,
     store: Annotated[Str, Option(metavar="PATH", help="Keep the store here; default: a temporary file.")] = None,
@@ -46,13 +45,12 @@ def run_replay(
 
     - chat messages: {"messages": […]} or […], or one of them per line
     - trajectories of agents: [{"traj": […]}, …], joined end to end
-    - dialogues of two speakers, in sessions
     """
     output = terminal(json=json, no_live=no_live)
     if preset is not None and preset not in get_args(Preset):
         raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
     source = Source(file)
-    chat = read_chat(source.lines(), source.name, dialogue=dialogue)
+    chat = read_chat(source.lines(), source.name)
     if at is not None:
         chat = first_turns(chat, at)
     start = time.perf_counter()

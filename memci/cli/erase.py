@@ -89,7 +89,7 @@ def _records(storage: Storage, path: str, context: str | None, owner: str | None
         return [choose_context(storage, path, context)]
     records = storage.contexts()
     name = choose("--owner", owner, list({record.owner: None for record in records}), what="context of", path=path)
-    return [record for record in records if record.owner == name]
+    return list(storage.contexts(owner=name))
 
 
 def _show_messages(output: Output, storage: Storage, context: str, page: int, entry: int | None) -> None:
@@ -99,7 +99,7 @@ def _show_messages(output: Output, storage: Storage, context: str, page: int, en
     for message in messages:
         text = " ".join(text_of(message).split()) or ", ".join(call_name(call) for call in tool_calls(message))
         output.line(f"  {message['role']}: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}")
-    if any(each.parent == context or (each.id == context and each.parent) for each in storage.contexts()):
+    if storage.forks(context) or ((found := storage.load(context)) and found[0].parent):
         output.line("it is erased from every fork that shares it, too")
 
 

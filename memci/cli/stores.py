@@ -85,11 +85,14 @@ def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, 
 
 
 def choose_context(storage: Storage, path: str, context: str | None) -> ContextRecord:
-    """Return the record of *context*, or of the only context if that is None. O(contexts).
+    """Return the record of *context*, or of the only context if that is None. O(1), or O(contexts) if there is none.
 
     Raises:
         InvalidSetting: If the store does not have it, or has several.
     """
+    found = None if context is None else storage.load(context)
+    if found is not None:
+        return found[0]
     records = {record.id: record for record in storage.contexts()}
     return records[choose("--context", context, list(records), what="context", path=path)]
 

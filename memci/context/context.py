@@ -199,7 +199,7 @@ class Context:
     def list(
         cls, store: Store, *, owner: str | None = None, after: str | None = None, limit: int = 100
     ) -> builtins.list[ContextInfo]:
-        """Return what contexts *store* holds, by id, a page of at most *limit* at a time. O(contexts in the store).
+        """Return what contexts *store* holds, by id, at most *limit* at a time. O(those, and what is passed over).
 
         Args:
             store: A path, or a store.

@@ -197,11 +197,10 @@ class MemoryFeed:
         self.aside.add(row.index)
 
     def _forked(self, row: PageRow) -> bool:
-        """Return whether a fork of this context shares a page. O(contexts in the store)."""
-        forks = [each for each in self._storage.contexts() if each.parent == self.window.record.id]
+        """Return whether a fork of this context shares a page. O(forks)."""
         return any(
             other.first == row.first and other.state not in (PageState.UNDONE, PageState.ERASED)
-            for fork in forks
+            for fork in self._storage.forks(self.window.record.id)
             if row.first < fork.base
             for other in self._storage.pages(fork.id, first=row.index, last=row.index)
         )

@@ -125,9 +125,16 @@ class AsOf:
         """Yield the calls of the model up to the close of the turn."""
         return (call for call in self.storage.calls(context, after=after) if call.turn <= self._turn)
 
-    def contexts(self) -> Sequence[ContextRecord]:
-        """Return the record of the one context."""
-        return [self.record]
+    def contexts(
+        self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> Sequence[ContextRecord]:
+        """Return the record of the one context, if it is among those that are asked for."""
+        there = owner in (None, self.record.owner) and (after is None or self.record.id > after)
+        return [self.record][: limit if there else 0]
+
+    def forks(self, context: str) -> Sequence[ContextRecord]:  # noqa: ARG002 -- the protocol's
+        """Return none: a fork shows what was shown then, and nothing is changed by it."""
+        return []
 
     def commit(self, transition: Transition) -> NoReturn:  # noqa: ARG002 -- the protocol's
         """Raise StorageReadOnly: what is shown as of a turn can't be changed."""

@@ -37,7 +37,7 @@ from ..window.draft import StoredPage
 from ..window.window import Window
 from .loader import OpenRequest, loaded
 from .page_reader import as_nodes
-from .quotations import Shown, Spread
+from .quotations import Shown, Spread, kin
 from .reader import Reader
 
 
@@ -66,7 +66,7 @@ class ErasureReceipt:
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
     """Erase the whole *context*, or all contexts of *owner*, from *store*.
 
-    O(entries of the owners' contexts + contexts in the store).
+    O(entries of the owners' contexts and of their forks).
 
     Raises:
         InvalidSetting: If neither or both are named; if there is no such context or owner; or if a fork that is not
@@ -75,7 +75,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     """
     if (context is None) == (owner is None):
         raise InvalidSetting("context", "name a context or an owner, one of them")
-    records = store.contexts()
+    records = kin(store, store.contexts(owner=owner)) if context is None else _kin_of(store, context)
     gone = [record.id for record in records if (record.id == context if owner is None else record.owner == owner)]
     if not gone:
         name, value = ("context", context) if context is not None else ("owner", owner)
@@ -117,7 +117,7 @@ def erased(
 ) -> ErasureReceipt:
     """Erase page *index* of the context of *window*, or its one *entry*.
 
-    O(entries of the owner's contexts and of the forks + contexts in the store). *counter* counts the windows of other
+    O(entries of the owner's contexts and of the forks). *counter* counts the windows of other
     contexts that change, if the program has a counter of its own.
 
     Raises:
@@ -134,12 +134,18 @@ def erased(
             raise Erased(f"page #{index}, entry {entry}")
         seqs = {seq}
     audit(storage, "erase", context=record.id, owner=record.owner, page=index, entry=entry)
-    others = [each for each in storage.contexts() if each.id != record.id]
+    others = [each for each in _kin_of(storage, record.id) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
     emptied = _emptied(storage, shown, {record.id: window}, counter)
     receipt = _receipt(storage, Erasure(entries=emptied.tombstones, transitions=emptied.transitions))
     forgotten(storage, emptied.pages)  # the outboxes hold these pages: the memory gets what is left of them
     return receipt
+
+
+def _kin_of(storage: Storage, context: str) -> list[ContextRecord]:
+    """Return the records of *context*, of its owner's contexts, and of all that share messages with one of them."""
+    found = storage.load(context)
+    return [] if found is None else kin(storage, [found[0], *storage.contexts(owner=found[0].owner)])
 
 
 def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:

@@ -6,7 +6,6 @@ This module knows nothing of windows or messages.
 """
 
 from dataclasses import dataclass
-from heapq import nsmallest
 
 from ..errors import InvalidSetting, brief
 from ..storage import Storage
@@ -29,18 +28,13 @@ class ContextInfo:
 
 
 def listed(storage: Storage, *, owner: str | None, after: str | None, limit: int) -> list[ContextInfo]:
-    """Return the contexts of *storage* in the order of their ids (see `Context.list`). O(contexts in the store)."""
+    """Return the contexts of *storage* by id (see `Context.list`). O(those, and what is passed over)."""
     for name, value in (("owner", owner), ("after", after)):
         if value is not None and not isinstance(value, str):
             raise InvalidSetting(name, f"expected a name (a str), got {brief(value)}")
     if type(limit) is not int or limit < 1:
         raise InvalidSetting("limit", f"expected a number from 1 (an int), got {brief(limit)}")
-    records = (
-        record
-        for record in storage.contexts()
-        if owner in (None, record.owner) and (after is None or record.id > after)
-    )
     return [
         ContextInfo(record.id, record.owner, record.head, record.next_page - 1, record.turn, record.parent)
-        for record in nsmallest(limit, records, key=lambda record: record.id)
+        for record in storage.contexts(owner=owner, after=after, limit=limit)
     ]

@@ -40,6 +40,20 @@ Shown: TypeAlias = dict[str, tuple[ContextRecord, set[int]]]
 """contexts by id, and the seqs of the messages that each shows"""
 
 
+def kin(storage: Storage, records: Iterable[ContextRecord]) -> list[ContextRecord]:
+    """Return *records* and those of all contexts that share messages with one of them, forks and parents. O(these)."""
+    found: dict[str, ContextRecord] = {}
+    waiting = list(records)
+    while waiting:
+        record = waiting.pop()
+        if record.id not in found:
+            found[record.id] = record
+            waiting += storage.forks(record.id)
+            parent = None if record.parent is None or record.parent in found else storage.load(record.parent)
+            waiting += [] if parent is None else [parent[0]]
+    return list(found.values())
+
+
 class Spread:
     """Finds the contexts that show some messages: the messages themselves, or answers that quote them.
 

@@ -200,7 +200,7 @@ def waiting(memory: TieredMemory, context: str) -> int:
         return 0
     record = found[0]
     shared = _shared(storage, record)
-    forked = max((each.base for each in storage.contexts() if each.parent == context), default=0)
+    forked = max((each.base for each in storage.forks(context)), default=0)
     tiers = memory.session.owner.pages.tiers(context)
     count = 0
     for row in storage.pages(context):

@@ -86,12 +86,8 @@ class PageFiles:
         Raises:
             StorageError: If the store can't be read at all, or another process writes in this folder.
         """
-        wanted = (self._owner, self._context)
-        records = {
-            record.id: record
-            for record in self._storage.contexts()
-            if all(want in (None, name) for want, name in zip(wanted, (record.owner, record.id), strict=True))
-        }
+        mine = self._storage.contexts(owner=self._owner)
+        records = {record.id: record for record in mine if self._context in (None, record.id)}
         written = removed = 0
         problems: list[str] = []
         with locked_whole(self._files.path, _WAIT_SECONDS):

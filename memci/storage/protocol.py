@@ -298,8 +298,14 @@ class Storage(Protocol):
         """Yield the calls of the model with a revision above *after*, oldest first. A fork begins with none."""
         ...
 
-    def contexts(self) -> Sequence[ContextRecord]:
-        """Return the record of every context in the store, by id."""
+    def contexts(
+        self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> Sequence[ContextRecord]:
+        """Return the records of contexts by id: of *owner* or of all, with an id above *after*, at most *limit*."""
+        ...
+
+    def forks(self, context: str) -> Sequence[ContextRecord]:
+        """Return the records of the contexts whose parent is *context*, by id. O(these)."""
         ...
 
     def erase(self, erasure: Erasure) -> ErasedRows:

@@ -90,8 +90,13 @@ class Split:
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         return self._inner.calls(context, after=after)
 
-    def contexts(self) -> Sequence[ContextRecord]:
-        return [_outer(record) for record in self._inner.contexts()]
+    def contexts(
+        self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> Sequence[ContextRecord]:
+        return [_outer(record) for record in self._inner.contexts(owner=owner, after=after, limit=limit)]
+
+    def forks(self, context: str) -> Sequence[ContextRecord]:
+        return [_outer(record) for record in self._inner.forks(context)]
 
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
         return self._inner.tickets(context)

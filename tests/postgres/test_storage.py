@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import secrets
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from threading import Thread
@@ -22,7 +21,7 @@ from memci.errors import (
 )
 from memci.storage import PostgresStorage
 from memci.storage.locks import hold
-from memci.storage.protocol import ContextRecord, Erasure, Transition
+from memci.storage.protocol import Erasure, Transition
 from memci.testing.storage import DurableStorageConformance
 from memci.testing.storage.rows import append, appended, bodies_of, current, everything, forked, with_op
 from tests.postgres.server import Server
@@ -151,6 +150,7 @@ def test_threads_share_few_connections(postgres_url):
                 storage.revision("a")
 
         database.transaction(work)
+    with closing(PostgresStorage(postgres_url, pool_size=2, wait_seconds=60)) as storage:
         threads = [Thread(target=append, args=(storage, f"t{i}", b"1")) for i in range(8)]
         for each in threads:
             each.start()
@@ -231,33 +231,6 @@ def test_handle_is_of_no_use_after_fork(storage):
     assert bodies_of(storage, "a") == [b"1"]
     with pytest.raises(TypeError):
         pickle.dumps(storage)
-
-
-def test_contexts_come_by_pages(storage):
-    """Of one owner or of all, after an id, at most so many: the same as from one long list."""
-    ids = sorted([f"{secrets.token_hex(2)}{'x' * (i % 3 * 300)}" for i in range(20)])
-    for i, name in enumerate(ids):
-        record = ContextRecord(name, "ab"[i % 2], "{}", "{}")
-        storage.commit(Transition(0, record))
-
-    for owner in (None, "a", "b", "c"):
-        expected = [name for i, name in enumerate(ids) if owner in (None, "ab"[i % 2])]
-        seen, after = [], None
-        while found := storage.contexts(owner=owner, after=after, limit=3):
-            assert len(found) <= 3
-            seen += [each.id for each in found]
-            after = seen[-1]
-        assert seen == expected
-
-
-def test_forks_of_a_context_are_found(storage):
-    """Those that were made from it, by id; not theirs."""
-    append(storage, "a", b"1")
-    for parent, name in (("a", "c"), ("a", "b"), ("b", "d")):
-        storage.commit(forked(parent, name, 1, b"own"))
-
-    assert [each.id for each in storage.forks("a")] == ["b", "c"]
-    assert [each.id for each in storage.forks("d")] == []
 
 
 def test_context_of_another_owner_takes_its_rows_along(storage, postgres_url):

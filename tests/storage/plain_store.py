@@ -97,8 +97,14 @@ class PlainStore:
     def __init__(self) -> None:
         self.models: dict[str, Model] = {}
 
-    def contexts(self) -> list[ContextRecord]:
-        return [model.record for _, model in sorted(self.models.items())]
+    def contexts(
+        self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> list[ContextRecord]:
+        found = [model.record for _, model in sorted(self.models.items())]
+        return [each for each in found if owner in (None, each.owner) and (after is None or each.id > after)][:limit]
+
+    def forks(self, context: str) -> list[ContextRecord]:
+        return [each for each in self.contexts() if each.parent == context]
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         model = self.models.get(context)

@@ -115,7 +115,7 @@ def _records(storage: Storage, path: str, context: str | None, owner: str | None
     if context is None and owner is None:
         return list(storage.contexts())
     name = choose_owner(storage, path, context=context, owner=owner)
-    return [each for each in storage.contexts() if (each.owner == name if context is None else each.id == context)]
+    return [each for each in storage.contexts(owner=name) if context in (None, each.id)]
 
 
 def _feed_all(

@@ -53,7 +53,7 @@ def choose_owner(storage: Storage, path: str, *, context: str | None, owner: str
 
 def waiting_pages(storage: Storage, memory: TieredMemory) -> int:
     """Return how many pages of its owner's contexts the memory was not fed yet. O(contexts)."""
-    return sum(waiting(memory, record.id) for record in storage.contexts() if record.owner == memory.owner)
+    return sum(waiting(memory, record.id) for record in storage.contexts(owner=memory.owner))
 
 
 def _print_owners(output: Output, path: str, storage: Storage, names: list[str]) -> None:

@@ -87,7 +87,7 @@ def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> T
         return memory
     path = Path(stack.enter_context(TemporaryDirectory(prefix="memci-"))) / "memory.db"
     memory = stack.enter_context(closing(TieredMemory(storage, owner=owner, path=path)))
-    for record in [each for each in storage.contexts() if each.owner == owner]:
+    for record in storage.contexts(owner=owner):
         feed(storage, record.id, memory)
     return memory
 

@@ -264,6 +264,8 @@ class PostgresStorage:
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
     ) -> Sequence[ContextRecord]:
         """Return records by id: of *owner* or of all, those with an id above *after*, at most *limit*. One query."""
+        for name, text in (("owner", owner), ("after", after)):
+            check_text(name, text or "")
         which = "all" if owner is None else "owned"
         values: list[object] = [] if owner is None else [owner_key(owner), escaped(owner)]
         if after is not None:

@@ -67,7 +67,10 @@ _CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file"""
 
 _SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
-_SELECT_CONTEXTS = f"SELECT {CONTEXT_COLUMNS} FROM context AS c ORDER BY c.id"
+_SELECT_CONTEXTS = f"""
+SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.id >= ? AND (? IS NULL OR c.owner = ?) ORDER BY c.id LIMIT ?"""
+_CONTEXTS_AFTER = _SELECT_CONTEXTS.replace("c.id >= ?", "c.id > ?")
+_SELECT_FORKS = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.parent = ? ORDER BY c.id"
 _SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
@@ -212,9 +215,20 @@ class SQLiteStorage:
         """Yield the calls of the model, oldest first; one that comes while iterating may be among them."""
         return self._scan_calls(context, self._number(context)[0], after)
 
-    def contexts(self) -> Sequence[ContextRecord]:
-        """Return the record of every context, by id. O(contexts)."""
-        return [read_context(row) for row in self._run("", 0, rows, _SELECT_CONTEXTS)]
+    def contexts(
+        self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> Sequence[ContextRecord]:
+        """Return records by id, as the protocol says. O(contexts that are passed over, or returned)."""
+        for name, text in (("owner", owner), ("after", after)):
+            check_text(name, text or "")
+        values = (after or "", owner, owner, -1 if limit is None else limit)
+        statement = _SELECT_CONTEXTS if after is None else _CONTEXTS_AFTER
+        return [read_context(row) for row in self._run("", 0, rows, statement, *values)]
+
+    def forks(self, context: str) -> Sequence[ContextRecord]:
+        """Return the records of the forks of *context*, by id. O(these)."""
+        check_text("id", context)
+        return [read_context(row) for row in self._run("", 0, rows, _SELECT_FORKS, context)]
 
     def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names, and write the file again, which still holds it. O(rows + bytes of the file).

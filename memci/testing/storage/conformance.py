@@ -126,6 +126,27 @@ class StorageConformance:
             lock.release()
         pair.check(reread())
 
+    def test_contexts_come_by_pages(self, pair: PairedStore) -> None:
+        """Of one owner or of all, after an id, at most so many; and the forks of each context are found."""
+        for i, context in enumerate(TWINS):
+            record = pair.following(context)._replace(owner=f"owner{i % 2}")
+            pair.commit(appended(record, b"1"))
+        pair.fork(TWINS[0], "fork b", 1)
+        pair.fork(TWINS[0], "fork a", 0, b"own")
+        pair.fork("fork a", "fork of a fork", 1)
+
+        for owner in (None, "owner0", "owner1", "nobody"):
+            expected = list(pair.known.contexts(owner=owner))
+            seen: list[ContextRecord] = []
+            while found := pair.store.contexts(owner=owner, after=seen[-1].id if seen else None, limit=3):
+                assert len(found) <= 3
+                seen += found
+            assert seen == expected
+            assert pair.store.contexts(owner=owner) == expected
+        assert pair.store.contexts(after="fork a", limit=1)[0].id == "fork b"
+        for context in (*TWINS, "fork a", "fork b", "nobody"):
+            assert list(pair.store.forks(context)) == list(pair.known.forks(context)), context
+
     @pytest.mark.parametrize("name", ["id", "owner", "settings", "state", "compaction", "op_id", "at", "tools"])
     def test_text_with_half_a_surrogate_pair_is_refused(self, storage: Storage, name: str) -> None:
         """A text that has no UTF-8 form is refused by its name, and nothing is kept."""
@@ -147,7 +168,7 @@ class StorageConformance:
     def test_reading_an_id_with_half_a_surrogate_pair_is_refused(self, storage: Storage) -> None:
         """No such context can be, and asking for one is an error of the caller."""
         reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.compactions, storage.ops)
-        for read in (*reads, storage.calls, storage.tickets):
+        for read in (*reads, storage.calls, storage.tickets, storage.forks):
             with pytest.raises(InvalidSetting):
                 read("a\ud83d")
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "mcp": "mcp",
     "export": "transfer",
     "import": "transfer",
+    "copy": "copying",
     "erase": "erase",
     "serve": "serve",
 }

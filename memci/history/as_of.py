@@ -101,11 +101,18 @@ class AsOf:
         return (row for row in map(self._row_of, rows) if state is None or row.state is state)
 
     def entries(
-        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+        self,
+        context: str,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        containing: bytes | None = None,
+        as_appended: bool = False,
     ) -> Iterator[EntryRow]:
         """Yield the entries that were appended up to the close of the turn."""
         head = self.record.head
-        return self.storage.entries(context, first, head if end is None else min(end, head), containing=containing)
+        end = head if end is None else min(end, head)
+        return self.storage.entries(context, first, end, containing=containing, as_appended=as_appended)
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions up to the close of the turn, newest first."""

@@ -190,6 +190,8 @@ class Transition(NamedTuple):
     call: CallRow | None = None
     calls: tuple[CallRow, ...] = ()
     """the same for calls of the past, oldest first"""
+    arrives: bool = False
+    """whether the context is new here and comes with its past: it starts at the revision that it had"""
 
 
 class Erasure(NamedTuple):
@@ -270,12 +272,18 @@ class Storage(Protocol):
         ...
 
     def entries(
-        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+        self,
+        context: str,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        containing: bytes | None = None,
+        as_appended: bool = False,
     ) -> Iterator[EntryRow]:
         """Yield the entries with seq in `[first, end)`, in order; only bodies with the bytes *containing*, if given.
 
-        Those that a fork shares come from its parent, with the fork's own views. O(entries in the range), in bounded
-        memory.
+        Those that a fork shares come from its parent, with the fork's own views; *as_appended*: without any views.
+        O(entries in the range), in bounded memory.
 
         Raises:
             CorruptRecord: When a row is reached that is missing or not what was written.

@@ -46,7 +46,7 @@ def check(transition: Transition) -> None:
     for call in all_calls(transition):
         for name in ("at", "model", "tools"):
             check_text(name, getattr(call, name) or "")
-    forked = record.parent is not None and transition.head == 0 and record.revision == 1
+    forked = record.parent is not None and transition.head == 0 and (record.revision == 1 or transition.arrives)
     head = record.base if forked else transition.head
     for row in transition.entries:
         assert row.seq == head, "seqs are dense from the head on"
@@ -67,7 +67,7 @@ def check_revision(transition: Transition, head: int, revision: int) -> None:
     One that comes with its past starts at the revision that it had.
     """
     record = transition.record
-    if head == transition.head == revision and (transition.history or transition.calls):
+    if head == transition.head == revision and (transition.history or transition.calls or transition.arrives):
         return
     if head != transition.head:
         raise WriteConflict(f"context {record.id!r} is at seq {head}, not {transition.head}: call refresh()")

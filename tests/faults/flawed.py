@@ -73,9 +73,15 @@ class Split:
         return self._inner.pages(context, first=first, last=last, state=state)
 
     def entries(
-        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+        self,
+        context: str,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        containing: bytes | None = None,
+        as_appended: bool = False,
     ) -> Iterator[EntryRow]:
-        return self._inner.entries(context, first, end, containing=containing)
+        return self._inner.entries(context, first, end, containing=containing, as_appended=as_appended)
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         rows = self._inner.compactions(context, head=head)

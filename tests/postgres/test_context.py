@@ -1,6 +1,7 @@
 """A context on Postgres by its URL: the library, the commands, and the fork of a context."""
 
 import json
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,8 @@ from memci.cli import loaded
 from memci.errors import InvalidSetting
 from memci.memory import NullMemory
 from memci.serve.door import KEY, key_beside
+from memci.storage.opening import open_store
+from memci.testing.storage.rows import everything
 
 
 @pytest.fixture
@@ -79,3 +82,19 @@ def test_gateway_needs_its_key_from_the_environment(postgres_url, monkeypatch):
     monkeypatch.setenv(KEY, "ab" * 32)
 
     assert key_beside(postgres_url) == b"\xab" * 32
+
+
+def test_copy_goes_to_postgres_and_back(filled, run, tmp_path):
+    """Every row that can be read is the same in a file, in Postgres and in a file again."""
+    file, url, back = f"{tmp_path}/a.db", f"{filled}_2", f"{tmp_path}/b.db"
+
+    for source, target in ((filled, file), (file, url), (url, back)):
+        assert json.loads(run("copy", source, target, "--json").stdout)["copied"] == 2
+        assert json.loads(run("copy", source, target, "--json").stdout)["there"] == 2
+
+    read = []
+    for place in (filled, file, url, back):
+        with closing(open_store(place, read_only=True)) as storage:
+            raw = [list(storage.entries(name, as_appended=True)) for name in ("alice", "alice-2")]
+            read.append((everything(storage, "alice", "alice-2"), raw))
+    assert all(each == read[0] for each in read)

@@ -113,8 +113,9 @@ class PlainStore:
     def revision(self, context: str) -> int:
         return self.models[context].record.revision if context in self.models else 0
 
-    def entries(self, context: str) -> Iterator[EntryRow]:
-        return iter(self.models[context].entries if context in self.models else ())
+    def entries(self, context: str, *, as_appended: bool = False) -> Iterator[EntryRow]:
+        model = self.models.get(context)
+        return iter(() if model is None else model.appended if as_appended else model.entries)
 
     def pages(self, context: str, *, state: PageState | None = None) -> Iterator[PageRow]:
         pages = sorted(self.models[context].pages.items()) if context in self.models else []

@@ -216,15 +216,22 @@ class PostgresStorage:
         return self._pages(context, max(first, 1), min(MAX_PAGE if last is None else last, MAX_PAGE) + 1, state)
 
     def entries(
-        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+        self,
+        context: str,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        containing: bytes | None = None,
+        as_appended: bool = False,
     ) -> Iterator[EntryRow]:
         """Yield entries in order, as the protocol says; those that are there at the call.
 
         With *containing*, the server does the search: what does not match is neither read nor checked.
         """
-        shown = holder = self._place(context)
+        holder = self._place(context)
+        shown = Place() if as_appended else holder
         name: str | None = context
-        first, end = max(first, 0), shown.head if end is None else min(end, shown.head)
+        first, end = max(first, 0), holder.head if end is None else min(end, holder.head)
         runs = []
         while first < end and name is not None:
             if not holder.nr:

@@ -19,7 +19,7 @@ import orjson
 from ...errors import CorruptRecord
 from ..codec import ORJSON, digest
 from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
-from ..validation import MAX_PAGE, compaction_crc, crc
+from ..validation import MAX_PAGE, check_text, compaction_crc, crc
 
 MAX_REVISION: Final = 2**40 - 1
 
@@ -34,8 +34,20 @@ FROM entry AS e LEFT JOIN view AS v ON v.id = e.id + ? WHERE e.id >= ? AND e.id 
 CONTEXT_COLUMNS = """
 c.id, c.owner, c.settings, c.state, c.head, c.next_page, c.turn, c.open_page, c.revision, c.parent, c.base, c.crc"""
 
+_SELECT_CONTEXTS = f"""
+SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.id >= ? AND (? IS NULL OR c.owner = ?) ORDER BY c.id LIMIT ?"""
+_SELECT_CONTEXTS_AFTER = _SELECT_CONTEXTS.replace("c.id >= ?", "c.id > ?")
+_SELECT_FORKS = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.parent = ? ORDER BY c.id"
 _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
+
+PAGE_COLUMNS = """
+id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
+more_cuts, crc"""
+_PAGES = f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"
+_PAGES_IN_STATE = _PAGES.replace("ORDER", "AND place = ? ORDER")
+_ACTIVE_PAGES = _PAGES.replace("WHERE", "INDEXED BY page_active WHERE place = 0 AND")
+"""the partial index needs a constant"""
 
 _SELECT_CALLS = f"""
 SELECT id, seq, turn, at, model, predicted, input, cached_read, cached_written, output, tools, crc
@@ -52,6 +64,22 @@ def read_context(row: Sequence[Any]) -> ContextRecord:
     if not _matches(written, columns):
         raise CorruptRecord(str(columns[0]), 0, "the context's record is not what was written")
     return ContextRecord(*columns)
+
+
+def read_contexts(
+    connection: apsw.Connection, owner: str | None, after: str | None, limit: int | None
+) -> list[ContextRecord]:
+    """Return records by id: of *owner* or of all, after the id *after*, at most *limit*. O(those, and passed over)."""
+    for name, text in (("owner", owner), ("after", after)):
+        check_text(name, text or "")
+    values = (after or "", owner, owner, -1 if limit is None else limit)
+    statement = _SELECT_CONTEXTS if after is None else _SELECT_CONTEXTS_AFTER
+    return [read_context(row) for row in connection.execute(statement, values)]
+
+
+def read_forks(connection: apsw.Connection, context: str) -> list[ContextRecord]:
+    """Return the records of the contexts that were forked from *context*, by id. O(these)."""
+    return [read_context(row) for row in connection.execute(_SELECT_FORKS, (context,))]
 
 
 def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> EntryRow:
@@ -113,6 +141,14 @@ def read_compaction(context: str, row: Row) -> CompactionRow:
     if compaction_crc(key, head, turn, packed) != written:
         raise CorruptRecord(context, head, "a compaction is not what was written")
     return CompactionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
+
+
+def read_pages(connection: apsw.Connection, nr: int, first: int, end: int, state: PageState | None) -> list[Row]:
+    """Return a batch of the rows of pages with an index in `[first, end)`, by index; only those in *state*."""
+    span = nr << 32 | first, (nr << 32) + end
+    if state is None or state is PageState.ACTIVE:
+        return connection.execute(_PAGES if state is None else _ACTIVE_PAGES, span).fetchall()
+    return connection.execute(_PAGES_IN_STATE, (*span, int(state))).fetchall()
 
 
 def read_page(context: str, row: Row) -> PageRow:

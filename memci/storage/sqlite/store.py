@@ -57,20 +57,19 @@ from .rows import (
     read_calls,
     read_compaction,
     read_context,
+    read_contexts,
+    read_forks,
     read_op,
     read_page,
+    read_pages,
 )
 from .schema import SCHEMA_VERSION
-from .write import PAGE_COLUMNS, SELECT_HEAD, SELECT_OP, apply, begin, erase, inode, replace_ticket, rows, scrub
+from .write import SELECT_HEAD, SELECT_OP, apply, begin, erase, inode, replace_ticket, rows, scrub
 
 _CHECKPOINT_PAGES = 400
 """pages in the write-ahead log after which it is copied into the file"""
 
 _SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id = ?"
-_SELECT_CONTEXTS = f"""
-SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.id >= ? AND (? IS NULL OR c.owner = ?) ORDER BY c.id LIMIT ?"""
-_CONTEXTS_AFTER = _SELECT_CONTEXTS.replace("c.id >= ?", "c.id > ?")
-_SELECT_FORKS = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.parent = ? ORDER BY c.id"
 _SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
@@ -82,11 +81,6 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 _inherited: list[apsw.Connection] = []
 """connections of a parent process: closing one here would drop the parent's locks"""
-
-_PAGES = f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"
-_PAGES_IN_STATE = _PAGES.replace("ORDER", "AND place = ? ORDER")
-_ACTIVE_PAGES = _PAGES.replace("WHERE", "INDEXED BY page_active WHERE place = 0 AND")
-"""the partial index needs a constant"""
 
 
 class SQLiteStorage:
@@ -172,7 +166,13 @@ class SQLiteStorage:
         return self._scan_pages(context, nr, max(first, 1), end + 1, state) if nr else iter(())
 
     def entries(
-        self, context: str, first: int = 0, end: int | None = None, *, containing: bytes | None = None
+        self,
+        context: str,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        containing: bytes | None = None,
+        as_appended: bool = False,
     ) -> Iterator[EntryRow]:
         """Yield entries in order, as the protocol says; those that are there at the call.
 
@@ -193,7 +193,7 @@ class SQLiteStorage:
         return (
             row
             for owner, start, stop in reversed(runs)
-            for row in self._scan_entries(context, nr, owner, start, stop, containing)
+            for row in self._scan_entries(context, 0 if as_appended else nr, owner, start, stop, containing)
         )
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
@@ -219,16 +219,12 @@ class SQLiteStorage:
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
     ) -> Sequence[ContextRecord]:
         """Return records by id, as the protocol says. O(contexts that are passed over, or returned)."""
-        for name, text in (("owner", owner), ("after", after)):
-            check_text(name, text or "")
-        values = (after or "", owner, owner, -1 if limit is None else limit)
-        statement = _SELECT_CONTEXTS if after is None else _CONTEXTS_AFTER
-        return [read_context(row) for row in self._run("", 0, rows, statement, *values)]
+        return self._run("", 0, read_contexts, owner, after, limit)
 
     def forks(self, context: str) -> Sequence[ContextRecord]:
         """Return the records of the forks of *context*, by id. O(these)."""
         check_text("id", context)
-        return [read_context(row) for row in self._run("", 0, rows, _SELECT_FORKS, context)]
+        return self._run("", 0, read_forks, context)
 
     def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names, and write the file again, which still holds it. O(rows + bytes of the file).
@@ -466,13 +462,8 @@ class SQLiteStorage:
         return found[0] if found else (0, 0, 0, None, 0)
 
     def _scan_pages(self, context: str, nr: int, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
-        span_end = (nr << 32) + end
         while first < end:
-            key = nr << 32 | first
-            if state is None or state is PageState.ACTIVE:
-                found = self._run(context, 0, rows, _PAGES if state is None else _ACTIVE_PAGES, key, span_end)
-            else:
-                found = self._run(context, 0, rows, _PAGES_IN_STATE, key, span_end, int(state))
+            found = self._run(context, 0, read_pages, nr, first, end, state)
             for row in found:
                 page = read_page(context, row)
                 if row[0] >> 32 != nr or not first <= page.index < end or state not in (None, page.state):

@@ -31,7 +31,7 @@ from ..validation import (
     crc,
     without_digests,
 )
-from .rows import Row, read_op
+from .rows import PAGE_COLUMNS, Row, read_op
 
 _MAX_CONTEXTS = 2**23 - 1
 _MOST_BYTES = 512 * 2**20
@@ -51,9 +51,6 @@ INSERT INTO entry (id, tokens, clip, quotes_page, quotes_entry, at, crc, codec, 
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _REPLACE_ENTRY = _INSERT_ENTRY.replace("INSERT", "REPLACE", 1)
 _REPLACE_VIEW = "REPLACE INTO view (id, tokens, clip, crc) VALUES (?, ?, ?, ?)"
-PAGE_COLUMNS = """
-id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
-more_cuts, crc"""
 _REPLACE_PAGE = f"REPLACE INTO page ({PAGE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT_OP = """
 SELECT op_id, digest, first_seq, entries, op.crc FROM op JOIN context USING (nr) WHERE id = ? AND op_id = ?"""

@@ -94,6 +94,8 @@ class PairedStore:
             assert self.store.load(name) == self.known.load(name), "the record and the last compaction"
             assert self.store.revision(name) == self.known.revision(name), "the revision is the record's"
             assert list(self.store.entries(name)) == list(self.known.entries(name)), "entries are all there, in order"
+            appended = list(self.known.entries(name, as_appended=True))
+            assert list(self.store.entries(name, as_appended=True)) == appended, "entries without views"
             compactions = list(self.known.compactions(name))
             assert list(self.store.compactions(name)) == compactions, "compactions, newest first"
             ops = list(self.store.ops(name))

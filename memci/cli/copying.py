@@ -1,0 +1,34 @@
+"""What `memci copy` does: all contexts of one store go to another one.
+
+    $ memci copy agents.db postgresql://ada@db.example/agents
+    412 contexts copied, 3 were there already
+
+This module knows nothing of how a context is copied.
+"""
+
+from ..errors import InvalidSetting
+from ..history.copying import copied
+from .app import Json, NewStore, Store, command
+from .output import terminal
+from .stores import open_store
+
+
+@command("copy")
+def run_copy(source: Store, target: NewStore, *, json: Json = False) -> None:
+    """Copy all contexts of a store to another one, exactly. Begin it again after an interruption: it goes on."""
+    output = terminal(json=json)
+    if source == target:
+        raise InvalidSetting("target", "name another store than the one that is copied")
+    new = old = messages = 0
+    with open_store(source) as storage, open_store(target, write=True, make=True) as into:
+        sizes = {record.id: record.head for record in storage.contexts()}
+        with output.progress("messages", sizes) as done:
+            for each in copied(storage, into):
+                new, old = new + each.new, old + (not each.new)
+                messages += each.messages if each.new else 0
+                done(each.id, each.messages)
+    if output.json:
+        output.print_json({"source": source, "target": target, "copied": new, "there": old, "messages": messages})
+        return
+    there = f", {old:,} were there already" if old else ""
+    output.line(f"{new:,} contexts with {messages:,} messages copied{there}")

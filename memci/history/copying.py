@@ -1,0 +1,89 @@
+"""Copying contexts from store to store: each whole and exact, in one commit; what is there already is passed over.
+
+    for context in copied(SQLiteStorage("agent.db"), PostgresStorage("postgresql://…")):
+        …                                        parents come before their forks; repeat it after an interruption
+
+A memory is not copied: it is made again from the pages. This module knows nothing of what rows mean.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from ..errors import InvalidSetting, WriteConflict
+from ..storage import Storage
+from ..storage.audit import audit
+from ..storage.protocol import ContextRecord, Transition
+
+_LISTED = 256
+
+
+class CopiedContext(NamedTuple):
+    """A context that the target has now."""
+
+    id: str
+    messages: int
+    new: bool
+    """whether it was written now, and not there before"""
+
+
+def copied(source: Storage, target: Storage) -> Iterator[CopiedContext]:
+    """Copy every context of *source* to *target*, and yield each when it is there. O(rows), one context in memory.
+
+    Raises:
+        InvalidSetting: If the target has another context of the same id: the error names it. What was copied before
+            stays.
+        StorageError: If a store can't be read or written; what was copied before stays.
+    """
+    after: str | None = None
+    while listed := source.contexts(after=after, limit=_LISTED):
+        for record in listed:
+            yield from _copied(source, target, record)
+        after = listed[-1].id
+
+
+def _copied(source: Storage, target: Storage, record: ContextRecord) -> Iterator[CopiedContext]:
+    if record.parent is not None and not target.revision(record.parent):
+        parent = source.load(record.parent)
+        if parent is not None:
+            yield from _copied(source, target, parent[0])
+    while True:
+        there = target.load(record.id)
+        if there is not None:
+            if there[0] == record:
+                yield CopiedContext(record.id, record.head, new=False)
+                return
+            reason = "is in the target already, and is another one: erase it there, or copy into another store"
+            raise InvalidSetting("context", f"{record.id!r:.60} {reason}")
+        transition = _whole(source, record)
+        now = source.load(record.id)
+        if now is None:  # erased meanwhile
+            return
+        if now[0] == record:
+            break
+        record = now[0]  # it has changed while it was read
+    audit(source, "export", context=record.id)
+    audit(target, "import", context=record.id, owner=record.owner, messages=record.head)
+    try:
+        target.commit(transition)
+    except WriteConflict:
+        reason = "was made in the target meanwhile: nothing else may write there while contexts are copied"
+        raise InvalidSetting("context", f"{record.id!r:.60} {reason}") from None
+    yield CopiedContext(record.id, record.head, new=True)
+
+
+def _whole(source: Storage, record: ContextRecord) -> Transition:
+    """Return all rows of the context of *record* as the transition that makes it. O(rows)."""
+    views = []
+    own = []
+    seen = source.entries(record.id, 0, record.head)
+    for row, shown in zip(source.entries(record.id, 0, record.head, as_appended=True), seen, strict=True):
+        if row.seq >= record.base:
+            own.append(row)
+        if row != shown:
+            views.append((row.seq, shown.tokens, shown.clip))
+    history = tuple(reversed([row for row in source.compactions(record.id) if row.revision <= record.revision]))
+    ops = tuple(op for op in source.ops(record.id) if op.first < record.head or not op.entries)
+    calls = tuple(row for row in source.calls(record.id) if row.revision <= record.revision)
+    pages = tuple(islice(source.pages(record.id), record.next_page - 1))
+    return Transition(0, record, tuple(own), pages, tuple(views), history=history, ops=ops, calls=calls, arrives=True)

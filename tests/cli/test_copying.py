@@ -1,0 +1,61 @@
+"""`memci copy`: contexts go from one store to another, exactly; an interrupted copy goes on."""
+
+import json
+from contextlib import closing
+
+import pytest
+
+from memci import Context
+from memci.errors import InvalidSetting
+from memci.history.copying import copied
+from memci.memory import NullMemory
+from memci.storage.opening import open_store
+from memci.testing.storage.rows import append, everything
+
+
+@pytest.fixture
+def forked(store):
+    """The store with a fork of a context whose window was compacted, clipped and edited."""
+    with Context.open(store, "alice") as context:
+        context.append_turn("x" * 9_000, {"role": "assistant", "content": "y " * 3_000}, op_id="long")
+        context.render()
+        context.fork("a fork of alice", at=20).close()
+        context.undo()
+    with Context.open(store, "a fork of alice", memory=NullMemory()) as context:
+        context.append_turn("Hello.", {"role": "assistant", "content": "Hi."}, op_id="own")
+    return store
+
+
+def all_of(place):
+    with closing(open_store(str(place), read_only=True)) as storage:
+        names = [record.id for record in storage.contexts()]
+        raw = [list(storage.entries(name, as_appended=True)) for name in names]
+        return names, everything(storage, *names), raw, storage.contexts()
+
+
+def test_copy_is_exact_when_it_goes_there_and_back(forked, run, tmp_path):
+    """From a file to a folder and back: every row that can be read is the same, and the contexts go on."""
+    folder, back = f"{tmp_path}/folder/", f"{tmp_path}/back.db"
+
+    assert json.loads(run("copy", forked, folder, "--json").stdout)["copied"] == 3
+    assert run("copy", folder, back).exit_code == 0
+
+    assert all_of(folder) == all_of(back) == all_of(forked)
+    with Context.open(forked, "alice") as old, Context.open(back, "alice") as new:
+        assert new.render() == old.render()
+        assert new.verify() == []
+    assert run("copy", back, back).exit_code == 2
+
+
+def test_copy_goes_on_when_it_was_interrupted(forked, run, tmp_path):
+    """What is there is passed over; a context that is another one is refused by its name, and stays."""
+    target = tmp_path / "other.db"
+    with closing(open_store(forked, read_only=True)) as source, closing(open_store(target)) as into:
+        assert next(copied(source, into)) == ("alice", 122, True), "a parent comes before its fork"
+
+    assert json.loads(run("copy", forked, target, "--json").stdout)["there"] == 1
+    assert all_of(target) == all_of(forked)
+    with closing(open_store(forked, read_only=True)) as source, closing(open_store(target)) as into:
+        append(into, "bob", b"another")
+        with pytest.raises(InvalidSetting, match="'bob'"):
+            list(copied(source, into))

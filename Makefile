@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters docs embeddings postgres postgres-torture local-model lint types bench peers stale faults torture mutation clean
+.PHONY: demo test adapters docs embeddings postgres postgres-torture postgres-bench local-model lint types bench peers stale faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -21,6 +21,9 @@ postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that l
 
 postgres-torture: .venv-postgres/ready   ## 300 kills of a Postgres server under load; OPTIONS="--rounds 1000 --seed 7"
 	@.venv-postgres/bin/python -m tests.postgres.torture --fsync $(OPTIONS)
+
+postgres-bench: .venv-postgres/ready     ## appends of 1, 8 and 32 clients to Postgres beside one SQLite file
+	@.venv-postgres/bin/python -m benchmarks.postgres $(OPTIONS)
 
 local-model: .venv-local-model/ready  ## all steps with a small model over a real server, some 15 minutes
 	@.venv-local-model/bin/python -m benchmarks.local_model --keep

@@ -183,9 +183,9 @@ def test_late_result_of_a_call_that_was_interrupted_is_known_without_a_search():
     class Searched(EphemeralStorage):
         searches = 0
 
-        def entries(self, context, first=0, end=None, *, containing=None):
+        def entries(self, context, first=0, end=None, *, containing=None, **more):
             self.searches += containing is not None
-            return super().entries(context, first, end, containing=containing)
+            return super().entries(context, first, end, containing=containing, **more)
 
     storage = Searched()
     context = Context.open(storage, id="a", window=4_000)
@@ -208,7 +208,7 @@ class Bare:
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
         self.entries, self.compactions, self.ops, self.op = store.entries, store.compactions, store.ops, store.op
         self.calls = store.calls
-        self.contexts, self.erase, self.close = store.contexts, store.erase, store.close
+        self.contexts, self.forks, self.erase, self.close = store.contexts, store.forks, store.erase, store.close
         self.tickets, self.replace_ticket = store.tickets, store.replace_ticket
 
 

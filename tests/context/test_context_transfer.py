@@ -250,8 +250,8 @@ def test_export_reads_as_it_writes():
     class Watched(EphemeralStorage):
         read = 0
 
-        def entries(self, context, first=0, end=None, *, containing=None):
-            for entry in super().entries(context, first, end, containing=containing):
+        def entries(self, context, first=0, end=None, *, containing=None, **more):
+            for entry in super().entries(context, first, end, containing=containing, **more):
                 self.read += 1
                 yield entry
 

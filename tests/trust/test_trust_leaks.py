@@ -307,10 +307,10 @@ def test_log_of_what_fails_in_the_background_has_no_text(caplog):
                 raise StorageBusy(secret("disk"))
             return super().commit(transition)
 
-        def entries(self, context, first=0, end=None, *, containing=None):
+        def entries(self, context, first=0, end=None, *, containing=None, **more):
             if self.unreadable:
                 raise StorageBusy(secret("disk"))
-            return super().entries(context, first, end, containing=containing)
+            return super().entries(context, first, end, containing=containing, **more)
 
     storage = Failing()
     context = talked(storage, window=1_200)

@@ -60,7 +60,7 @@ fenced AS (
     owner_key, key, id, parent, parent_key, base)
     SELECT %s, %s, %s, %s, %s, %s, %s, %s, ARRAY[%s::bigint], %s, %s, %s, %s, %s, %s, %s
     WHERE %s OR EXISTS (SELECT 1 FROM parent)
-    ON CONFLICT (key) DO NOTHING RETURNING owner_key, nr)"""
+    ON CONFLICT DO NOTHING RETURNING owner_key, nr)"""
 _TURN = """,
 entries AS (
     INSERT INTO our.entry (owner_key, nr, seq, tokens, clip, quotes_page, quotes_entry, crc, codec, digest, at, body)

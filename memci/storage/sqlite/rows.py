@@ -18,7 +18,7 @@ import orjson
 
 from ...errors import CorruptRecord
 from ..codec import ORJSON, digest
-from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState
+from ..protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Ticket
 from ..validation import MAX_PAGE, check_text, compaction_crc, crc
 
 MAX_REVISION: Final = 2**40 - 1
@@ -52,6 +52,8 @@ _ACTIVE_PAGES = _PAGES.replace("WHERE", "INDEXED BY page_active WHERE place = 0 
 _SELECT_CALLS = f"""
 SELECT id, seq, turn, at, model, predicted, input, cached_read, cached_written, output, tools, crc
 FROM call WHERE id > ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"""
+_TICKETS = "SELECT context, token, holder, process, since, expires FROM ticket ORDER BY number"
+_TICKETS_OF_ONE = _TICKETS.replace("ORDER BY", "WHERE context = ? ORDER BY")
 _SELECT_TOOLS = "SELECT text FROM tools WHERE nr = ? AND digest = ?"
 
 Row = tuple[Any, ...]
@@ -174,6 +176,13 @@ def read_op(context: str, row: Row) -> OpRow:
     if not _matches(written, (op_id, op_digest.hex(), first, entries)):
         raise CorruptRecord(context, first, f"op {op_id!r} is not what was written")
     return OpRow(op_id, op_digest, first, entries)
+
+
+def read_tickets(connection: apsw.Connection, context: str | None) -> list[Ticket]:
+    """Return the queue for the lock of *context*, or those of all. O(these)."""
+    if context is None:
+        return [Ticket(*row) for row in connection.execute(_TICKETS)]
+    return [Ticket(*row) for row in connection.execute(_TICKETS_OF_ONE, (context,))]
 
 
 def read_calls(connection: apsw.Connection, context: str, nr: int, after: int) -> list[CallRow]:

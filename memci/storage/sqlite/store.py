@@ -62,6 +62,7 @@ from .rows import (
     read_op,
     read_page,
     read_pages,
+    read_tickets,
 )
 from .schema import SCHEMA_VERSION
 from .write import SELECT_HEAD, SELECT_OP, apply, begin, erase, inode, replace_ticket, rows, scrub
@@ -73,8 +74,6 @@ _SELECT_CONTEXT = f"SELECT c.nr, {CONTEXT_COLUMNS} FROM context AS c WHERE c.id 
 _SELECT_COMPACTION = """
 SELECT id, head, turn, crc, text FROM edition WHERE id >= ? AND id < ? AND head <= ? ORDER BY id DESC LIMIT 1"""
 _SELECT_OPS = "SELECT op_id, digest, first_seq, entries, crc FROM op WHERE nr = ? ORDER BY first_seq, op_id"
-_TICKETS = "SELECT context, token, holder, process, since, expires FROM ticket ORDER BY number"
-_TICKETS_OF_ONE = _TICKETS.replace("ORDER BY", "WHERE context = ? ORDER BY")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -243,10 +242,8 @@ class SQLiteStorage:
 
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
         """Return the queue for the lock of *context*, or those of all. O(tickets); some microseconds."""
-        if context is None:
-            return [Ticket(*row) for row in self._run("", 0, rows, _TICKETS)]
-        check_text("id", context)
-        return [Ticket(*row) for row in self._run(context, 0, rows, _TICKETS_OF_ONE, context)]
+        check_text("id", context or "")
+        return self._run("", 0, read_tickets, context)
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
         """Put *new* in the place of *old*, if that is there, or behind all others. O(log tickets); not synced."""

@@ -1,0 +1,1 @@
+"""Contexts in Postgres beside one SQLite file: `.venv-postgres/bin/python -m benchmarks.postgres`."""

@@ -138,7 +138,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a lock is given in the order of arrival",
-        "memci/storage/sqlite/store.py",
+        "memci/storage/sqlite/rows.py",
         'since, expires FROM ticket ORDER BY number"',
         'since, expires FROM ticket ORDER BY number DESC"',
         "tests/storage/test_sqlite.py",

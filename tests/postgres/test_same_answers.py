@@ -36,10 +36,10 @@ QUERIES = (
 
 @pytest.fixture
 def both(tmp_path, postgres_url):
-    """The same memory on SQLite and on Postgres: what is done to one is done to the other."""
+    """The same memory on SQLite and on Postgres, as behind a pooler: what is done to one is done to the other."""
     with (
         contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as one,
-        contextlib.closing(PostgresStorage(postgres_url)) as other,
+        contextlib.closing(PostgresStorage(postgres_url, prepare=False, pool_size=1)) as other,
     ):
         yield [TieredMemory(storage, owner="anna", clock=lambda: 2e9) for storage in (one, other)]
 
@@ -106,6 +106,24 @@ def test_any_history_gives_the_same_answers(both, seed):
     compare(*both, QUERIES, k=10)
     compare(*both, QUERIES, k=5, budget=400, since=1.7e9 + 9e5)
     compare(*both, ["zeppelin"], exclude=[("alice", 1), ("ben", 2)])
+
+
+def test_several_blocks_give_the_same_answers(both):
+    """Passages of more than one block, all by two people: whom a question names is found in each of them."""
+    draw = random.Random(5)
+    for index in range(1, 9):
+        said = [f"{draw.choice(('Ann', 'Ben'))}: the {draw.choice(NOUNS)} {number}" for number in range(300)]
+        said[7] = f"Ann: a zeppelin over {PLACES[index % 7]}"
+        messages = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(said)]
+        fresh = PageRecord("alice", index, index, tuple(enumerate(messages, 1)), 1.7e9 + index)
+        for memory in both:
+            keeping(memory.session.storage)(fresh)
+            memory.observe(fresh)
+
+    compare(*both, ["What did Ann say of a zeppelin?", "What did Ann tell Ben?", "zeppelin Köln", "the engine"], k=12)
+    for memory in both:
+        memory.erase(Scope("alice", (2, 7)))
+    compare(*both, ["What did Ann say of a zeppelin?", "dog 17", "the museum"], k=12)
 
 
 FOLDER = Path(os.environ.get("MEMCI_DATA") or Path(__file__).parents[3] / "shared" / "data")

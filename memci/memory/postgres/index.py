@@ -62,10 +62,14 @@ class PackedIndex(WordIndex):
         wanted = list(dict.fromkeys(terms))
         self._fetch(wanted)
         found = super().postings(wanted)
+        if len(self.layout.loaded) == len(self.layout.states):
+            return found
         posted = np.unique(np.concatenate([np.zeros(0, np.int64), *(numbers for numbers, _ in found.values())]))
-        self._load(np.unique(posted >> BLOCK_BITS).tolist())
+        # Other passages of those whom the question names come behind what is posted.
+        named = any(self.layout.people(term) for term in wanted)
+        self._load(self.layout.states if named and len(posted) < _FEW else np.unique(posted >> BLOCK_BITS).tolist())
         near = self.layout.columns.links[:, posted]
-        self._load(np.unique(near[near >= 0] >> BLOCK_BITS).tolist())
+        self._load(np.flatnonzero(np.bincount(near[near >= 0] >> BLOCK_BITS)).tolist())
         return found
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
@@ -102,6 +106,8 @@ class PackedIndex(WordIndex):
             self.layout.load(block, columns)
 
 
+_FEW = 2_048
+"""as many passages as a search looks at, at most"""
 _NONE: Posting = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 

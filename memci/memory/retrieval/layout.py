@@ -11,7 +11,7 @@ nothing where one person makes statement after statement.
 This module knows nothing of queries.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -173,6 +173,10 @@ class Layout:
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*: those with at least `SPEAKER_FROM` passages."""
         return [number for number in self._named.get(term, ()) if self._passages_of[number] >= SPEAKER_FROM]
+
+    def only(self, people: Collection[int]) -> bool:
+        """Return whether all passages are by *people*. O(passages)."""
+        return bool(np.isin(self.columns.speaker, list(people)).all())
 
     def _speaker(self, name: str, role: str) -> int:
         number = self.speakers.get(name)

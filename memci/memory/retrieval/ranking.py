@@ -149,7 +149,7 @@ def rank(
     present = np.isin(layout.columns.speaker, list(people)) if people else None
     fit = 0.0
     if present is not None:
-        fit = _fit(found, present)
+        fit = 0.0 if layout.only(people) else _fit(found, present)
         found[present] += rule.presence
     if rule.listing and query.lists_own(layout):
         found[layout.columns.role != ROLES["user"]] = 0
@@ -198,7 +198,7 @@ def _unscaled(score: float) -> float:
 def _fit(found: Floats, present: NDArray[np.bool_]) -> float:
     """Return by how much the best score of those who are *present* is above the best of the others (logarithms)."""
     named, others = found[present].max(initial=0), found[~present].max(initial=0)
-    return math.log((named + 0.05) / (others + 0.05)) if not present.all() else 0.0
+    return math.log((named + 0.05) / (others + 0.05))
 
 
 def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:

@@ -282,13 +282,17 @@ def test_no_byte_of_what_was_erased_is_in_the_tables(storage, server):
 
     def files():
         storage.database.read_rows("CHECKPOINT")
-        return [path for path in (server.folder / "data" / "base").rglob("*") if path.is_file()]
+        held = []
+        for path in (server.folder / "data" / "base").rglob("*"):
+            with suppress(OSError):  # a folder, or a file that the server has just removed
+                held.append(path.read_bytes())
+        return held
 
-    assert any(b"canary 6f0c" in path.read_bytes() for path in files())
+    assert any(b"canary 6f0c" in each for each in files())
     assert not storage.erase(Erasure(contexts=("a",))).scrubbed
     assert storage.erase(Erasure()).scrubbed
 
-    assert not any(b"canary 6f0c" in path.read_bytes() for path in files())
+    assert not any(b"canary 6f0c" in each for each in files())
     assert bodies_of(storage, "b") == [b"stays"]
 
 

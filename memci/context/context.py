@@ -340,6 +340,7 @@ class Context:
         if window.settings.remember and not client.off:
             page = MemoryPage(window, writer, client.search, read_only=read_only)
         self._parts = _Parts(window, reader, writer, renderer, dispatch, page)
+        self._unread = False
 
     # -- what it is
 
@@ -875,9 +876,9 @@ class Context:
                     self._storage, self._parts.window, self._parts.reader, page, entry, counter=self._request.counter
                 )
             except StorageError:  # it may be erased although not all was done
-                with suppress(StorageError):
-                    self._read()
+                self._unread = True
                 raise
+            self._unread = True
             self._read()
             if not (self._client.send_state_changes() and memory_scrubbed(self._storage)):
                 receipt = replace(receipt, memory="pending")
@@ -976,6 +977,9 @@ class Context:
         """
         if self._closed:
             raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
+        if self._unread:  # an erasure could not be read back: nothing older is shown
+            with self._lock:
+                self._read()
         if not recent_calls or recent_calls[-1] is not self._lock:
             recent_calls.append(self._lock)
         return self._lock

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memci.errors import Erased, PageNotFound, Undone, WriteConflict
+from memci import EphemeralStorage
+from memci.errors import Erased, PageNotFound, StorageFull, Undone, WriteConflict
 
 from .erasures import secret, shown, well
 from .kit import (
@@ -357,3 +358,36 @@ def test_stale_handle_can_not_erase(storage):
         older.erase(1)
 
     assert again(storage).recall_page(1) == list(turn(1))
+
+
+class _Full(EphemeralStorage):
+    """A store that has no room to be read in, as after a rollback that has none either."""
+
+    full = False
+
+    def load(self, context):
+        if self.full:
+            raise StorageFull("no space is left")
+        return super().load(context)
+
+    def erase(self, erasure):
+        gone = super().erase(erasure)
+        self.full = True
+        return gone
+
+
+def test_erasure_that_can_not_be_read_back_is_read_before_anything_is_shown():
+    """It is committed, so no later call shows what was erased, or takes it for another writer's change."""
+    storage = _Full()
+    context = talked(3, storage=storage)
+
+    with pytest.raises(StorageFull):
+        context.erase(1)
+    with pytest.raises(StorageFull):
+        context.render()
+    storage.full = False
+
+    assert "question 1 " not in str(context.render())
+    context.append_turn(*turn(4))
+    with pytest.raises(PageNotFound):
+        context.erase(1)

@@ -172,6 +172,8 @@ def test_import_when_a_message_was_made_up_with_a_digest_that_fits(fields, told)
         ("context", {"state": {**HEADER["state"], "pins": [10**6]}}, "line 1: "),
         ("context", {"state": {**HEADER["state"], "since": 10**6}}, "line 1: "),
         ("context", {"state": {**HEADER["state"], "unknown": 1}}, "line 1: "),
+        ("context", {"state": {**HEADER["state"], "tools": 10**400}}, "line 1: "),
+        ("context", {"state": {**HEADER["state"], "cache": [0.0, 10**400, 0, 0, 0, 0, False]}}, "line 1: "),
         ("context", {"state": "[" * 100_000}, "line 1: "),
         ("entry", {"seq": 1}, "message 1 where 0 was expected"),
         ("entry", {"tokens": -1}, "line 2: tokens: "),

@@ -102,7 +102,7 @@ class Watched:
         self._look = look
         self.load, self.revision, self.pages, self.entries = inner.load, inner.revision, inner.pages, inner.entries
         self.compactions, self.ops, self.op, self.contexts = inner.compactions, inner.ops, inner.op, inner.contexts
-        self.calls = inner.calls
+        self.calls, self.forks = inner.calls, inner.forks
         self.tickets, self.replace_ticket, self.close = inner.tickets, inner.replace_ticket, inner.close
 
     def commit(self, transition: Transition) -> OpRow | None:

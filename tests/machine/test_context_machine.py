@@ -67,6 +67,8 @@ REACHED = (
     *(f"turns of {form}" for form in FORMATS),
 )
 """what a run must have met, in RAM, where lives are cheap: a machine that never gets there proves nothing"""
+_TRIES = 4
+"""runs in which all of it must have been met: what is rare is now and then missed by one"""
 ON_DISK = ("compaction", "crashes", "takeovers", "flipped bytes", "flips that are told")
 
 
@@ -142,7 +144,9 @@ def test_every_invariant_holds_whatever_is_done_to_a_context(machine: type[Conte
     """On each store, after every step, all invariants hold; and the run met everything that a context can do."""
     seen = ContextMachine.seen = Counter()
 
-    run_state_machine_as_test(machine, settings=settings(STEPS, max_examples=EXAMPLES or LIVES[machine.__name__]))
-
     reached = REACHED if machine is EphemeralMachine else ON_DISK
+    for _ in range(_TRIES):
+        run_state_machine_as_test(machine, settings=settings(STEPS, max_examples=EXAMPLES or LIVES[machine.__name__]))
+        if all(seen[what] for what in reached):
+            break
     assert [what for what in reached if not seen[what]] == []

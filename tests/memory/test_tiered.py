@@ -41,7 +41,7 @@ class OfAThirdParty:
         store = SQLiteStorage(path, durability="fast")
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
         self.entries, self.compactions, self.ops, self.op = store.entries, store.compactions, store.ops, store.op
-        self.calls = store.calls
+        self.calls, self.forks = store.calls, store.forks
         self.contexts, self.erase, self.close = store.contexts, store.erase, store.close
         self.tickets, self.replace_ticket = store.tickets, store.replace_ticket
 

@@ -7,6 +7,7 @@ The rules are here; what must hold is in `Checks`.
 """
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from chat_checks import dumped
@@ -55,13 +56,14 @@ AWAY = ("archived", "folded", "unloaded")
 CLOCKS = (
     None,
     "2031-01-01T00:00:00+00:00",
-    "2031-01-01T00:04:00+00:00",
-    "2031-01-01T00:30:00+00:00",
-    "2031-01-01T02:00:00+00:00",
+    timedelta(minutes=4),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=2),
     "1999-12-31T23:59:59+00:00",
     "2020-06-01T12:00:00+14:00",
 )
-"""steps within the life of a prompt cache, steps over it, and steps back"""
+"""steps within the life of a prompt cache, steps over it, and jumps ahead and back"""
 OPS = ("op1", "op2", "op3")
 few_tools = chat.schemas(most=3)
 openings = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in SETTINGS.items()})
@@ -76,14 +78,21 @@ def native_turns() -> st.SearchStrategy[dict[str, Any]]:
 class ContextMachine(Lives):
     """Subclass it with `place`, which says where the context is kept."""
 
+    now = datetime(2031, 1, 1, tzinfo=UTC)
+    """what the clock said last"""
+
     @initialize(options=openings)
     def create(self, options: dict[str, Any]) -> None:
         """Make the context."""
         self.begin({name: value for name, value in options.items() if value is not None})
 
     @rule(message=chat.users(), opens_page=st.sampled_from((True, True, True, False)), at=st.sampled_from(CLOCKS))
-    def append_user(self, message: Message, opens_page: bool, at: str | None) -> None:
+    def append_user(self, message: Message, opens_page: bool, at: str | timedelta | None) -> None:
         """The user says something, or an observation comes in the user's role; by a clock that jumps."""
+        if isinstance(at, timedelta):
+            at = (self.now + at).isoformat()
+        if at is not None:
+            self.now = datetime.fromisoformat(at)
         self.append([message], opens_page=opens_page, at=at)
 
     @rule(contents=st.lists(chat.texts(), min_size=2, max_size=8))

@@ -10,16 +10,14 @@ page, exact. This module knows nothing of prices.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from memci import Context, EphemeralStorage, Policy
 from memci.messages import call_name, text_of
 
-from ..conversation import Conversation, texts
-from .__main__ import _SOURCES
+from ..conversation import Conversation, airline, texts
 from .evidence import leaves
-from .replay import _CALL, _PAUSE
+from .replay import CALL, PAUSE
 
 WINDOWS, PRESETS, K = (4_000, 8_000, 32_000), ("balanced", "economy"), 5
 
@@ -46,7 +44,7 @@ def faults(conversation: Conversation, window: int, preset: str) -> Counter[str]
                     there = [text for page in pages for message in page for text in texts(message)]
                     count += Counter(searches=1, missing=sum(not said(leaf, there) for leaf in left))
             run += (text for message in turn for text in texts(message))
-            now += _PAUSE if paused else _CALL
+            now += PAUSE if paused else CALL
             context.append_turn(*turn, at=now)
     return count
 
@@ -56,12 +54,14 @@ def said(leaf: str, among: list[str]) -> bool:
     return any(leaf in text for text in among)
 
 
-def main(sources: dict[str, Callable[[], Conversation]] = _SOURCES) -> None:
+def main() -> None:
     """Print the table of docs/performance.md."""
+    conversation = airline()
+    if conversation is None:
+        raise SystemExit("the conversations are not here; set MEMCI_DATA to their folder")
     print(
         "| window | preset | calls | needing | faulting | faults per 100 calls | searches | missing, of 1,000 needed |"
     )
-    conversation = sources["airline"]()
     for window in WINDOWS:
         for preset in PRESETS:
             of = faults(conversation, window, preset)

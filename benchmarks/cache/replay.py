@@ -22,8 +22,8 @@ from .evidence import Evidence
 from .prefix import BILLINGS, Prefixes
 
 PRESETS: tuple[Preset, ...] = ("balanced", "economy", "verbatim", "original")
-_PAUSE = timedelta(hours=1)
-_CALL = timedelta(seconds=5)
+PAUSE = timedelta(hours=1)
+CALL = timedelta(seconds=5)
 
 
 class Cell(NamedTuple):
@@ -84,7 +84,7 @@ def replay(
         if rendering and turn[0]["role"] == "assistant":
             evidence.needed(turn[0], rendering, len(context._parts.window.front))
         evidence.said(turn, paused=paused)
-        now += _PAUSE if paused else _CALL
+        now += PAUSE if paused else CALL
         context.append_turn(*turn, at=now if cell.clock else None)
         rendering = context.render(strict=False)
         seen.append(prefixes.compare(rendering, forgotten=paused and cell.expires))

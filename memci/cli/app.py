@@ -43,7 +43,7 @@ def size(text: object) -> int:
     digits = str(text).lower()
     unit = {"k": 1_000, "m": 1_000_000}.get(digits[-1:], 1)
     try:
-        return round(float(digits.rstrip("km")) * unit) if unit > 1 else int(digits)
+        return round(float(digits[:-1]) * unit) if unit > 1 else int(digits)
     except (ValueError, OverflowError):
         raise typer.BadParameter(f"{text!r:.60} is no number of tokens: 32000, 32k or 1m") from None
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import apsw
 from rich.text import Text
@@ -51,8 +51,7 @@ class Finding:
     """One thing that was looked at."""
 
     name: str
-    state: str
-    """"ok", "warning" or "problem" """
+    state: Literal["ok", "warning", "problem"]
     text: str
     advice: str = ""
     """what to do; empty if all is well"""

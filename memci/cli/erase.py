@@ -89,7 +89,7 @@ def _records(storage: Storage, path: str, context: str | None, owner: str | None
         return [choose_context(storage, path, context)]
     records = storage.contexts()
     name = choose("--owner", owner, list({record.owner: None for record in records}), what="context of", path=path)
-    return list(storage.contexts(owner=name))
+    return [record for record in records if record.owner == name]
 
 
 def _show_messages(output: Output, storage: Storage, context: str, page: int, entry: int | None) -> None:

@@ -117,8 +117,8 @@ def erased(
 ) -> ErasureReceipt:
     """Erase page *index* of the context of *window*, or its one *entry*.
 
-    O(entries of the owner's contexts and of the forks). *counter* counts the windows of other
-    contexts that change, if the program has a counter of its own.
+    O(entries of the owner's contexts and of the forks). *counter* counts the windows of other contexts that change, if
+    the program has a counter of its own.
 
     Raises:
         PageNotFound: If there is no such page or entry; `Erased` if it is erased already.

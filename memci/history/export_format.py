@@ -222,8 +222,6 @@ class SnapshotJson(ExportLine):
 _MOST_SEEN: Final = 2**53
 _BLOCKS: Final = TypeAdapter(list[BlockJson])
 _STATE: Final = TypeAdapter(WindowState)
-_MOST: Final = 2**53
-"""what a float counts exactly"""
 
 
 def checked_line(kind: str, fields: Mapping[str, Any]) -> ExportLine:
@@ -291,16 +289,14 @@ def check_state(record: ContextRecord) -> None:
         state = _STATE.validate_json(text.encode(errors="replace"), strict=True)  # ids may hold half of a pair
     if not re.fullmatch("[0-9a-f]{8}", state.nonce):
         raise ValueError(f"the nonce {state.nonce!r:.40} is not 8 hex digits")
-    if not all(0 <= number <= _MOST for number in (state.tools, *state.cache)):
-        raise ValueError(f"state: tokens and counts are expected to be 0 to {_MOST:,}")
     runs = [(index, index) for index in (*state.pins, *state.relist, state.task) if index is not None]
     for first, last in (*runs, *state.outbox):
         if not 1 <= first <= last <= max(record.next_page - 1, 1):
             raise ValueError(f"the pages #{first} to #{last} are not there")
     if not 0 <= state.since <= record.head:
         raise ValueError(f"it can't have been forked at {state.since}")
-    if not all(0 <= number < _MOST_SEEN for number in state.cache):
-        raise ValueError("the numbers of the cache policy are none")
+    if not all(0 <= number < _MOST_SEEN for number in (state.tools, *state.cache)):
+        raise ValueError(f"tokens of tools and numbers of the cache policy are 0 to {_MOST_SEEN:,}")
     frame = rf"<memci:memory {state.nonce}>\n[^<>]*\n</memci:memory {state.nonce}>[^<>]*"
     if state.recollection is not None and not re.fullmatch(f"({frame})?", state.recollection[1]):
         raise ValueError("the memory page is not in its frame")

@@ -8,7 +8,7 @@ import pytest
 
 from memci import SQLiteStorage
 from memci.errors import InvalidSetting, WriteConflict
-from memci.history.erase import ErasureReceipt, erase
+from memci.history.erase import ErasureReceipt, erase, finish_erasures
 from memci.storage.protocol import Erasure
 
 from .erasures import secret, shown, well
@@ -192,6 +192,21 @@ def test_erasure_is_pending_while_another_reads_an_older_state(tmp_path):
         reader.execute("COMMIT")
         reader.close()
         assert storage.erase(Erasure()).scrubbed
+
+    assert tells(tmp_path, "canary1") == []
+
+
+def test_large_file_is_written_again_when_asked(tmp_path, monkeypatch):
+    """A file above the limit is not written again at once: the receipt says so, and `finish_erasures` does it."""
+    monkeypatch.setattr("memci.storage.sqlite.write._MOST_BYTES", 0)
+    with contextlib.closing(SQLiteStorage(tmp_path / "agent.db")) as storage:
+        context = canaries(storage)
+
+        receipt = context.erase(2)
+
+        assert receipt.physical == "pending"
+        done = finish_erasures(storage)
+        assert (done.physical, done.memory, done.pages) == ("done", "done", 0)
 
     assert tells(tmp_path, "canary1") == []
 

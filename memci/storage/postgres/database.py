@@ -42,7 +42,6 @@ try:
 except ImportError as error:
     raise InvalidSetting("store", f"Postgres needs a driver ({error}): pip install 'memci[postgres]'") from error
 
-SCHEMES: Final = ("postgresql://", "postgres://")
 SCHEMA_VERSION: Final = 1
 OLDEST_SERVER: Final = 140_000
 """the first version of Postgres that works, as the server counts"""
@@ -400,7 +399,9 @@ def _parted(url: str) -> tuple[str, str | None]:
     values = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(values).get("schema")
     rest = urlunsplit(parts._replace(query=urlencode([each for each in values if each[0] != "schema"])))
-    if not parts.netloc and not rest.startswith(SCHEMES):  # urlunsplit drops the slashes before an empty host
+    if not parts.netloc and not rest.startswith(
+        f"{parts.scheme}://"
+    ):  # urlunsplit drops the slashes before an empty host
         rest = rest.replace(":/", ":///", 1)
     try:
         psycopg.conninfo.conninfo_to_dict(rest)

@@ -7,6 +7,7 @@ This module executes statements that only look. It knows nothing of how findings
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 from .database import SCHEMA_VERSION, Database
 from .store import PostgresStorage
@@ -16,13 +17,12 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'), current_se
 current_setting('data_checksums'), current_setting('autovacuum'), current_setting('max_connections')::int,
 pg_is_in_recovery(), pg_database_size(current_database()), version()"""
 _ARCHIVE = "SELECT current_setting('archive_mode'), (SELECT count(*) FROM pg_stat_replication)"
-_VECTOR = "SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'"
 _DEAD = """
 SELECT relname, n_live_tup, n_dead_tup FROM pg_stat_user_tables
 WHERE schemaname = %s AND n_dead_tup > 10000 AND n_dead_tup > n_live_tup ORDER BY relname"""
 
-State = tuple[str, str, str, str]
-"""name, "ok" or "warning" or "problem", what is so, what to do"""
+State = tuple[str, Literal["ok", "warning", "problem"], str, str]
+"""name, how it is, what is so, what to do"""
 
 
 def health(url: str) -> Iterator[State]:
@@ -35,7 +35,6 @@ def health(url: str) -> Iterator[State]:
     storage = PostgresStorage(url, read_only=True)
     try:
         yield from _server(storage.database)
-        yield from _settings(storage.database)
         yield "schema", "ok", f"{SCHEMA_VERSION}, named {storage.database.schema}", ""
         problems = storage.damage()
         for problem in problems:
@@ -47,30 +46,14 @@ def health(url: str) -> Iterator[State]:
 
 
 def _server(database: Database) -> Iterator[State]:
-    [settings] = database.read_rows(_SETTINGS)
-    yield "server", "ok", str(settings[8]).split(" on ", maxsplit=1)[0], ""
+    [row] = database.read_rows(_SETTINGS)
+    fsync, full_pages, synchronous, checksums, autovacuum, connections, standby, size, version = row
+    yield "server", "ok", str(version).split(" on ", maxsplit=1)[0], ""
     if database.pooled:
         text = "a pooler of transactions: statements are not prepared"
         yield "connection", "ok", text, "give the role a statement_timeout: ALTER ROLE … SET statement_timeout = '30s'"
     else:
         yield "connection", "ok", "direct: statements are prepared", ""
-    found = database.read_rows(_VECTOR)
-    if found and found[0][0]:
-        yield "pgvector", "ok", found[0][0], ""
-    elif found:
-        yield (
-            "pgvector",
-            "ok",
-            f"{found[0][1]} can be installed: searches by meaning are quicker with it",
-            "",
-        )
-    else:
-        yield "pgvector", "ok", "not there: the memory searches without it", ""
-
-
-def _settings(database: Database) -> Iterator[State]:
-    [row] = database.read_rows(_SETTINGS)
-    fsync, full_pages, synchronous, checksums, autovacuum, connections, standby, size, _ = row
     yield "size", "ok", f"{size // 2**20:,} MiB in the database", ""
     if fsync != "on" or full_pages != "on":
         text = f"fsync {fsync}, full_page_writes {full_pages}: a power cut damages the database"

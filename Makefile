@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters docs embeddings postgres postgres-torture postgres-bench local-model lint types bench peers stale faults torture mutation clean
+.PHONY: demo test adapters docs embeddings postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -27,6 +27,9 @@ postgres-bench: .venv-postgres/ready     ## appends of 1, 8 and 32 clients to Po
 
 local-model: .venv-local-model/ready  ## all steps with a small model over a real server, some 15 minutes
 	@.venv-local-model/bin/python -m benchmarks.local_model --keep
+
+ui: .venv-ui/ready         ## the inspector in a headless browser, with pictures in docs/img/inspector
+	@.venv-ui/bin/python -m pytest tests/serve/inspector/browser.py
 
 adapters: $(ADAPTERS:%=adapter-%) .venv/ready   ## each adapter against its real framework, in an environment of its own
 	@$(BIN)/python -m tests.adapters.matrix
@@ -100,6 +103,13 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@.venv-postgres/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,postgres]' 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.110' --requirement tests/postgres/requirements.txt
 	@touch $@
 
+.venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt
+	@echo "setting up .venv-ui (about half a minute) …"
+	@$(PYTHON) -m venv .venv-ui
+	@.venv-ui/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ui]' 'pytest>=8.3' --requirement tests/serve/inspector/requirements.txt
+	@command -v chromium >/dev/null || { echo "installing chromium …"; apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium fonts-noto-cjk >/dev/null; } || { echo "make ui needs Chromium: apt-get install chromium, or set CHROMIUM to its path"; test -n "$$CHROMIUM"; }
+	@touch $@
+
 .venv-adapters/%/ready: tests/adapters/requirements/%.txt pyproject.toml
 	@echo "setting up .venv-adapters/$* …"
 	@$(PYTHON) -m venv .venv-adapters/$*
@@ -124,4 +134,4 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-adapters .venv-docs .venv-embeddings .venv-postgres .venv-local-model .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-adapters .venv-docs .venv-embeddings .venv-postgres .venv-local-model .venv-peers .venv-ui .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -35,6 +35,7 @@ COMMANDS = {
     "copy": "copying",
     "erase": "erase",
     "serve": "serve",
+    "ui": "ui",
 }
 """The module of each command."""
 

@@ -132,17 +132,26 @@ class Reader:
         return set(ids).intersection(calls)
 
     def pages(
-        self, record: ContextRecord, pins: Sequence[int], contents: ContentsPage, known: Mapping[int, PageRow]
+        self,
+        record: ContextRecord,
+        pins: Sequence[int],
+        contents: ContentsPage,
+        known: Mapping[int, PageRow],
+        *,
+        first: int = 1,
+        last: int | None = None,
     ) -> Iterator[PageInfo]:
-        """Yield every page that was ever opened, by index.
+        """Yield every page that was ever opened, by index, or those from *first* to *last*.
 
         Args:
             record: The context's record.
             pins: Pages that are pinned.
             contents: Which lines are shown.
             known: Rows that replace those of the store: a compaction has changed them that is shown and not stored.
+            first: The index of the first page.
+            last: The index of the last page; None: of all.
         """
-        stored = (known.get(row.index, row) for row in self._storage.pages(self._context))
+        stored = (known.get(row.index, row) for row in self._storage.pages(self._context, first=first, last=last))
         shown = (known[index] for index in sorted(known))
         lines = {index: line.line for index, line in contents.lines.items()}
         terms = {index: term for each in contents.ranges for index, term in each.terms}

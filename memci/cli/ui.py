@@ -1,0 +1,63 @@
+"""What `memci ui` is: the inspector, run by uvicorn.
+
+    $ memci ui agents.db
+    memci: http://127.0.0.1:8766
+
+This module knows nothing of what the inspector shows.
+"""
+
+import secrets
+import socket
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from ..errors import InvalidSetting
+from ..storage.opening import is_url
+from .app import Store, Str, command
+from .stores import existing
+
+MISSING = "the inspector needs jinja2, starlette and uvicorn: pip install 'memci[ui]'"
+
+
+@command("ui")
+def run_ui(
+    store: Store,
+    *,
+    port: Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8766,
+    host: Annotated[str, Option(metavar="NAME", help="Where to listen; beyond this machine a token is asked for.")] = (
+        "127.0.0.1"
+    ),
+    allow_host: Annotated[list[str] | None, Option(metavar="NAME", help="A name by which browsers call it.")] = None,
+    token: Annotated[
+        Str, Option(metavar="TEXT", envvar="MEMCI_UI_TOKEN", help="What a browser must give; beyond this machine "
+                    "default: a new one, which is printed.")
+    ] = None,
+) -> None:  # fmt: skip
+    """Look inside a store with a browser: what the model saw at a turn, and why. Changes nothing."""
+    try:
+        import uvicorn
+
+        from ..serve.door import LOOPBACK
+        from ..serve.inspector.application import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"jinja2", "markupsafe", "starlette", "uvicorn"}:
+            raise
+        raise InvalidSetting("ui", MISSING) from None
+    if not is_url(store):
+        existing(store, filled=True)
+    secret = token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
+    application = app(store, token=secret, hosts=[*(allow_host or ()), host])
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        place = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InvalidSetting("--port", f"{host!r:.60} can't be listened at on port {port}: {error.strerror}") from None
+    with place:
+        typer.echo(f"memci: http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}", err=True)
+        if secret is not None and token is None:
+            typer.echo(f"token: {secret}", err=True)
+        uvicorn.run(
+            application, fd=place.fileno(), log_level="warning", access_log=False, server_header=False, ws="none"
+        )

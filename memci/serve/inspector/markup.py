@@ -1,0 +1,112 @@
+"""Values as HTML: templates in which every text is escaped, and exact texts whose hidden characters are shown.
+
+    template("page.html", page=…)      a whole page
+    exact("<script> ")                 &lt;script&gt;, and a character without a picture as U+202E
+
+Whatever comes from a store is text of others. This module knows nothing of what is shown.
+"""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from ...text.language.terms import query_terms, terms
+
+FOLDER: Final = Path(__file__).parent
+SHOWN: Final = 20_000
+"""characters of one message that a page shows; the rest is one click away"""
+_PLAIN: Final = 120
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""what has no picture of its own, or turns the direction of what follows"""
+_WORD: Final = re.compile(r"(?>[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*)")
+
+
+def exact(text: object, most: int = SHOWN) -> Markup:
+    """Return *text* as HTML that looks as it is; beyond *most* characters, how many there are. O(most)."""
+    whole = str(text)
+    shown = _marked_hidden(whole[:most])
+    if len(whole) > most:
+        shown += Markup('<span class="more">… and {} more characters</span>').format(f"{len(whole) - most:,}")
+    return shown
+
+
+def brief(text: object, most: int = 160) -> Markup:
+    """Return the first *most* characters of *text* as `exact` does, on one line."""
+    start = str(text)[: most + 1]
+    return exact(" ".join(start[:most].split()) + ("…" if len(start) > most else ""), most + 1)
+
+
+def plain(text: object) -> str:
+    """Return the first words of *text* for a place that holds no markup; a mark stands for what is hidden."""
+    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(text)[:_PLAIN])
+
+
+def marked(text: str, query: str, most: int = SHOWN) -> Markup:
+    """Return *text* as `exact` does, with the words of *query* marked, also where they have another form."""
+    wanted, shown, last = frozenset(query_terms(query)), Markup(), 0
+    for word in _WORD.finditer(text, 0, most):
+        if not wanted.isdisjoint(terms(word[0])):
+            shown += _marked_hidden(text[last : word.start()]) + Markup("<mark>{}</mark>").format(word[0])
+            last = word.end()
+    return shown + exact(text[last:], max(0, most - last))
+
+
+def day(seconds: float | None) -> str:
+    """Return the time *seconds* since 1970 as it is read: 2024-05-04 09:30."""
+    if seconds is None:
+        return "not known"
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return "not known"
+
+
+def link(path: str, **query: object) -> str:
+    """Return an address of the inspector; what is None is left out."""
+    given = {name: str(value) for name, value in query.items() if value is not None}
+    return f"{path}?{urlencode(given, errors='surrogatepass')}" if given else path
+
+
+def template(name: str, **values: Any) -> str:
+    """Return the template *name* with *values*."""
+    text: str = _ENVIRONMENT.get_template(name).render(**values)
+    return text
+
+
+def asset(name: str) -> str:
+    """Return the text of a file in the folder `static`."""
+    return (FOLDER / "static" / name).read_text("utf-8")
+
+
+def _marked_hidden(text: str) -> Markup:
+    parts, last = Markup(), 0
+    for found in _HIDDEN.finditer(text):
+        code = Markup('<span class="hidden-char" title="a character without a picture">U+{}</span>')
+        parts += escape(text[last : found.start()]) + code.format(f"{ord(found[0]):04X}")
+        last = found.end()
+    return parts + escape(text[last:])
+
+
+_ENVIRONMENT: Final = Environment(
+    loader=FileSystemLoader(FOLDER / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters |= {
+    "exact": exact,
+    "brief": brief,
+    "plain": plain,
+    "marked": marked,
+    "day": day,
+    "n": lambda value: f"{value:,}",
+}
+_ENVIRONMENT.globals |= {"link": link}

@@ -1,0 +1,156 @@
+"""What became of a page: when it left the window, which line stood for it since, why, and what that saved.
+
+    turn 12   opened
+    turn 31   left the window        1,204 tokens became a line of 18: "#13 flight to Oslo · $54"
+    turn 77   its line was folded    the Contents Page was above its ceiling
+    turn 140  left the Contents Page NeverRecalled(100): nobody recalled it within 100 turns
+
+It is read from the snapshots that compactions leave. Each lookup is O(lines); where a context has many compactions, a
+stay between two equal states may be passed over. This module knows nothing of HTML.
+"""
+
+from typing import Final, Literal, NamedTuple
+
+from ...chapters.contents import ContentsPage
+from ...storage.protocol import CompactionRow, PageRow, PageState
+from .inspected import InspectedContext
+
+Standing = Literal["whole", "line", "folded", "unlisted"]
+SAMPLES: Final = 64
+"""places in the past that are looked at first; between two that differ, the change is searched"""
+
+
+class PageStanding(NamedTuple):
+    """How a page stood in a window."""
+
+    place: Standing
+    line: str = ""
+    """what the model read in its place; "" if it is whole or not listed"""
+    tokens: int = 0
+    """what that line costs; of a range, its share"""
+
+
+class PageEvent(NamedTuple):
+    """Something that happened to a page."""
+
+    turn: int
+    what: str
+    why: str = ""
+    standing: PageStanding = PageStanding("whole")
+    compaction: int | None = None
+    """the revision of the compaction that did it"""
+
+
+class PageStory:
+    """The past of one page of *context*."""
+
+    def __init__(self, context: InspectedContext, row: PageRow) -> None:
+        self._context, self._row = context, row
+        self._known: dict[int, PageStanding] = {}
+        self.tokens = context.tokens(row)
+        """what its messages cost in a window"""
+
+    def events(self) -> list[PageEvent]:
+        """Return what happened to the page, oldest first. O(lines x log compactions), about a hundred lookups."""
+        row, record = self._row, self._context.record
+        opened = f"split off from page #{row.continues}" if row.continues is not None else "opened"
+        found = [PageEvent(row.turn, opened)]
+        born = row.first if row.end is None else row.end
+        heads = sorted({born + (record.head - born) * at // SAMPLES for at in range(SAMPLES + 1)})
+        places = [row.first, *heads]
+        made = [self._context.compaction_at(head) for head in places]
+        before = PageStanding("whole")
+        for at in range(1, len(places)):
+            for compaction in self._changes(places[at - 1], made[at - 1], places[at], made[at]):
+                after = self._standing(compaction)
+                if after != before:
+                    found.append(self._event(compaction, before, after))
+                    before = after
+        if row.last_recalled_turn is not None:
+            times = "once" if row.recall_count == 1 else f"{row.recall_count} times, last in this turn"
+            found.append(PageEvent(row.last_recalled_turn, f"recalled {times}", standing=before))
+        if row.state in _ENDS:
+            found.append(PageEvent(max(each.turn for each in found), *_ENDS[row.state], PageStanding("unlisted")))
+        return sorted(found, key=lambda event: event.turn)
+
+    def at(self, head: int) -> PageStanding:
+        """Return how the page stood when *head* messages had been appended. O(lines)."""
+        return self._standing(self._context.compaction_at(head))
+
+    def _changes(
+        self, first: int, made: CompactionRow | None, head: int, later: CompactionRow | None
+    ) -> list[CompactionRow]:
+        """Return the compactions after *made* at *first*, up to *later* at *head*, that changed how the page stood."""
+        if later is None or (made is not None and made.revision == later.revision):
+            return []
+        if self._standing(made) == self._standing(later):
+            return []
+        if head - first <= 1:
+            return [later]
+        middle = (first + head) // 2
+        between = self._context.compaction_at(middle)
+        return [*self._changes(first, made, middle, between), *self._changes(middle, between, head, later)]
+
+    def _standing(self, compaction: CompactionRow | None) -> PageStanding:
+        if compaction is None:
+            return PageStanding("whole")
+        found = self._known.get(compaction.revision)
+        if found is None:
+            snapshot = self._context.snapshot(compaction)
+            born = snapshot.record is None or snapshot.record.next_page > self._row.index
+            active = any(row.index == self._row.index for row in snapshot.active)
+            whole = active or not born
+            found = PageStanding("whole") if whole else standing_on(snapshot.contents, self._row.index)
+            self._known[compaction.revision] = found
+        return found
+
+    def _event(self, compaction: CompactionRow, before: PageStanding, after: PageStanding) -> PageEvent:
+        turn, revision = compaction.turn, compaction.revision
+        if after.place == "whole":
+            return PageEvent(turn, "came back into the window", "it is pinned", after, revision)
+        if before.place == "whole":
+            left = len(self._context.snapshot(compaction).active)
+            saved = (
+                f"{self.tokens:,} tokens became {after.tokens:,}, so that the request fits; {left} pages stayed whole"
+            )
+            return PageEvent(turn, "left the window", saved, after, revision)
+        if after.place == "folded":
+            why = (
+                f"the Contents Page had reached its ceiling of {self._context.window.settings.contents_tokens:,} tokens"
+            )
+            what = "its line was folded into a range" if before.place == "line" else "its range was folded further"
+            return PageEvent(turn, what, why, after, revision)
+        if after.place == "line":
+            listed = before.place != "line"
+            what = "got a line of its own again" if listed else "its line changed"
+            return PageEvent(turn, what, "it was recalled" if listed else "it says more, or shares it", after, revision)
+        return PageEvent(turn, "left the Contents Page", self._rule(turn), after, revision)
+
+    def _rule(self, turn: int) -> str:
+        """Return which rule unloads the page in *turn*, by what is known of its use."""
+        row, settings = self._row, self._context.window.settings
+        never, stale = settings.never_recalled, settings.stale
+        archived, used = row.archived_turn, row.last_recalled_turn
+        if never is not None and archived is not None and turn - archived >= never and (used is None or used > turn):
+            return f"rule NeverRecalled({never}): no recall within {never} turns after it left the window"
+        if stale is not None and used is not None and turn - used >= stale:
+            return f"rule Stale({stale}): not recalled within the last {stale} turns"
+        return "rule OverCeiling: no room on the Contents Page; the page used longest ago leaves first"
+
+
+def standing_on(contents: ContentsPage, index: int) -> PageStanding:
+    """Return how page *index*, which is not whole in the window, stands on *contents*. O(lines)."""
+    line = contents.lines.get(index)
+    if line is not None:
+        return PageStanding("line", line.text.rstrip("\n"), line.tokens)
+    for each in contents.ranges:
+        if index in each.pages:
+            text = each.text.rstrip("\n")
+            return PageStanding("folded", text, max(1, len(text) // 4 // len(each.pages)))
+    return PageStanding("unlisted")
+
+
+_ENDS: Final = {
+    PageState.UNDONE: ("taken back", "by undo() or pop(): it is kept and never shown"),
+    PageState.ERASED: ("erased", "on request: its messages do not exist any more"),
+}

@@ -1,0 +1,127 @@
+"""The request as it stood at the close of a turn, beside the one of the turn before: what a prompt cache keeps.
+
+    the same as before       system, contents, 14 messages        billed as cached
+    ── the cache breaks ──
+    new                      contents                             billed in full
+    moved                    12 messages that stood elsewhere
+    gone                     9 messages that left the window
+
+Tokens are counted over the JSON of each part, so that all formats compare. This module knows nothing of HTML.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from ...context.context import Context
+from ...errors import BudgetExceeded, InvalidSetting
+from ...formats.breakpoints import ANTHROPIC, CHAT, RESPONSES
+from ...storage import Storage
+
+_MARKS: Final = frozenset({ANTHROPIC.key, CHAT.key, RESPONSES.key})
+_LISTS: Final = ("messages", "input", "contents")
+_FRONT: Final = ("tools", "config", "system", "instructions")
+"""what a provider bills in front of the messages, in this order"""
+
+
+class RequestPart(NamedTuple):
+    """One part of a request: a message or item, or what stands in front of them."""
+
+    name: str
+    """its role or type; or "tools", "system" …"""
+    value: Any
+    text: str
+    """the value as JSON, without marks for the cache"""
+    kind: Literal["same", "new", "moved"] = "new"
+
+    @property
+    def words(self) -> str:
+        """What of it is text; "" if that is nothing."""
+        if isinstance(self.value, str):
+            return self.value
+        content = self.value.get("content", self.value.get("parts")) if isinstance(self.value, dict) else None
+        blocks = content if isinstance(content, list) else [{"text": content}]
+        texts = [block.get("text") for block in blocks if isinstance(block, dict)]
+        return "\n".join(text for text in texts if isinstance(text, str))
+
+    @property
+    def json(self) -> str:
+        """The value as JSON, to be read."""
+        return json.dumps(self.value, ensure_ascii=False, indent=2)
+
+
+class PastRequest(NamedTuple):
+    """A request, and how it differs from the one before it."""
+
+    turn: int
+    format: str
+    parts: tuple[RequestPart, ...]
+    kept: int
+    """parts that are as they were in the request before, from its beginning on"""
+    broke: bool
+    """whether the request before is not a beginning of this one, so that a prompt cache ends within it"""
+    gone: tuple[RequestPart, ...]
+    """parts of the request before that do not stand here any more"""
+    tokens: tuple[int, int]
+    """of the parts that were kept, and of the others"""
+
+    @property
+    def share(self) -> float:
+        """The share that was kept, from 0 to 1."""
+        return self.tokens[0] / (sum(self.tokens) or 1)
+
+
+def past_request(storage: Storage, id: str, turn: int, format: str | None) -> PastRequest:  # noqa: A002
+    """Return the request of context *id* as of the close of *turn*. O(messages in the window).
+
+    Raises:
+        InvalidSetting: If there is no such context, turn or format, or that turn is not known any more.
+        BudgetExceeded: If what stands there fits no request.
+    """
+    with Context.view(storage, id, at=turn) as context:
+        form = format or context.format
+        parts = _parts(context.request(strict=False, format=form))
+        before: list[RequestPart] = []
+        try:
+            if turn:
+                with Context.view(storage, id, at=turn - 1) as earlier:
+                    before = _parts(earlier.request(strict=False, format=form))
+        except (InvalidSetting, BudgetExceeded):
+            before = []  # it is the first turn that is known
+        known = {part.text for part in before}
+        kept = 0
+        while kept < min(len(parts), len(before)) and parts[kept].text == before[kept].text:
+            kept += 1
+        marked = [
+            part._replace(kind="same" if at < kept else "moved" if part.text in known else "new")
+            for at, part in enumerate(parts)
+        ]
+        now = {part.text for part in parts}
+        gone = tuple(part for part in before if part.text not in now)
+        sizes = [context.count(part.text) for part in parts]
+        tokens = (sum(sizes[:kept]), sum(sizes[kept:]))
+    return PastRequest(turn, form, tuple(marked), kept, kept < len(before), gone, tokens)
+
+
+def _parts(request: Mapping[str, Any]) -> list[RequestPart]:
+    """Return the parts of *request* in the order in which they are billed."""
+    front = [(name, request[name]) for name in _FRONT if request.get(name)]
+    items: list[Any] = next((request[name] for name in _LISTS if isinstance(request.get(name), list)), [])
+    named = [(str(item.get("role") or item.get("type") or "item"), item) for item in items]
+    return [RequestPart(name, value, _text(value)) for name, value in (*front, *named)]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(_unmarked(value), ensure_ascii=False, sort_keys=True)
+
+
+def _unmarked(value: Any) -> Any:
+    """Return *value* without marks for the cache, which move from request to request and change no bytes before."""
+    if isinstance(value, dict):
+        return {key: _unmarked(each) for key, each in value.items() if key not in _MARKS}
+    if isinstance(value, list):
+        plain = [_unmarked(each) for each in value]
+        alone = plain[0] if len(plain) == 1 and isinstance(plain[0], dict) else {}
+        texts = alone.keys() == {"type", "text"} and alone["type"] in {"text", "input_text"}
+        return alone["text"] if texts else plain  # a mark makes a block of a text
+    return value

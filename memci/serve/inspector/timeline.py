@@ -1,0 +1,119 @@
+"""The window over time: what it held at the close of each turn, in tokens, and where it was compacted.
+
+    turn       36      37      38 ▼    39
+    active  4,310   5,020   2,210   2,940        ▼ a compaction: pages left, and the Contents Page grew
+    contents  611     611     930     930
+
+Sizes are those of today's count: a message that was clipped since counts as it is shown now. This module knows nothing
+of how it is drawn.
+"""
+
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+from ...history.reader import GONE
+from ...storage.protocol import CompactionRow, PageRow
+from ...tokens import REQUEST_TOKENS
+from .inspected import InspectedContext
+
+TURNS: Final = 160
+"""that one picture shows"""
+_BLOCK: Final = 256
+"""messages that are read at once"""
+
+
+class WindowSize(NamedTuple):
+    """The window at the close of one turn. All sizes are tokens."""
+
+    turn: int
+    head: int
+    system: int
+    """with the tools and the framing"""
+    contents: int
+    active: int
+    """of the closed pages that stand in full"""
+    open: int
+    """of the turn's own page"""
+    compactions: int
+    """how many there were in the turn"""
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.system + self.contents + self.active + self.open
+
+
+def window_sizes(context: InspectedContext, first: int, last: int) -> list[WindowSize]:
+    """Return the window at the close of the turns from *first* to *last*. O(messages since the oldest page shown)."""
+    window = context.window
+    fixed = window.system.tokens + window.own_tools + window.state.tools + REQUEST_TOKENS
+    start, stop = context.first_after(first - 1) if first else 1, context.first_after(last)
+    before = context.head_at(first - 1) if first else 0
+    compactions = _compactions(context, before, context.head_at(last))
+    heads = [row.head for row in compactions]
+    begin = context.snapshot(compactions[0]).record if compactions and compactions[0].head <= before else None
+    oldest = 1 if begin is None else begin.next_page
+    rows = list(context.storage.pages(context.id, first=min(oldest, start), last=stop))
+    opened = [row for row in rows if row.continues is None and row.state not in GONE]
+    costs = MessageCosts(context)
+    sizes = []
+    for row, following in zip(opened, [*opened[1:], None], strict=True):
+        if row.index < start or row.index >= stop or (following is not None and following.turn == row.turn):
+            continue
+        head = context.record.head if following is None else following.first
+        made = bisect_right(heads, head)
+        shown = context.snapshot(compactions[made - 1]) if made else None
+        since = 1 if shown is None or shown.record is None else shown.record.next_page
+        active = {each.index: each for each in (shown.active if shown else ())}
+        active |= {each.index: each._replace(cut=None) for each in opened if since <= each.index <= row.index}
+        closes = sorted(each.first for index, each in active.items() if index <= row.index and each.continues is None)
+        held = {index: costs.of(_closed(each, closes), head) for index, each in active.items()}
+        own = held.pop(row.index, 0)
+        count = made - bisect_right(heads, before)
+        before = head
+        contents = shown.contents.tokens if shown is not None else 0
+        sizes.append(WindowSize(row.turn, head, fixed, contents, sum(held.values()), own, count))
+    return sizes
+
+
+def _compactions(context: InspectedContext, after: int, until: int) -> list[CompactionRow]:
+    """Return the compactions up to *until*, oldest first: those since *after*, and the newest one before."""
+    found: list[CompactionRow] = []
+    for row in context.storage.compactions(context.id, head=until):
+        found.append(row)
+        if row.head <= after:
+            break
+    return found[::-1]
+
+
+def _closed(row: PageRow, firsts: list[int]) -> PageRow:
+    """Return *row* with its end, where the next of the pages that begin at *firsts* begins, if it was open then."""
+    following = bisect_right(firsts, row.first)
+    return row._replace(end=firsts[following]) if row.end is None and following < len(firsts) else row
+
+
+class MessageCosts:
+    """The tokens of messages, each read once."""
+
+    def __init__(self, context: InspectedContext) -> None:
+        self._context = context
+        self._blocks: dict[int, list[int]] = {}
+
+    def of(self, row: PageRow, head: int) -> int:
+        """Return what the page of *row* costs at *head*, in tokens. O(its messages)."""
+        ended = row._replace(end=min(head, head if row.end is None else row.end))
+        cut = tuple(min(seq, ended.end or 0) for seq in row.cut or ())
+        return sum(self._between(a, b) for a, b in ended._replace(cut=cut).spans(head))
+
+    def _between(self, first: int, end: int) -> int:
+        total = 0
+        for block in range(first // _BLOCK, (end - 1) // _BLOCK + 1):
+            start = block * _BLOCK
+            tokens = self._blocks.get(block)
+            if tokens is None:
+                read = self._context.storage.entries(
+                    self._context.id, start, min(start + _BLOCK, self._context.record.head)
+                )
+                tokens = self._blocks[block] = [entry.tokens for entry in read]
+            total += sum(tokens[max(0, first - start) : end - start])
+        return total

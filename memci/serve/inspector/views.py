@@ -1,0 +1,285 @@
+"""What each page of the inspector shows, as a template and its values; the server and the static file both use it.
+
+    views = Views(storage)
+    views.request({"id": "alice", "turn": "38", "format": "anthropic"})      View("request.html", {…})
+
+What a page reads is bounded: lists are shown in parts, a picture has so many columns. This module knows nothing of
+HTTP.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from itertools import islice
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from ...context.context import Context
+from ...context.report import Report
+from ...errors import BudgetExceeded, InvalidSetting, MemciError
+from ...formats import FORMATS
+from ...memory.inspect import overview, owners, waiting
+from ...memory.tiered_memory import TieredMemory
+from ...memory.tiers.graph import name_key
+from ...settings import settings
+from ...storage import Storage
+from ...storage.audit import AuditedStorage, mark
+from ...storage.protocol import CheckedStorage, ContextRecord, PageState
+from ...window.state import WindowState
+from ..stored_pages import readable
+from .charts import columns, placed
+from .inspected import InspectedContext
+from .page_story import PageStory
+from .past_request import past_request
+from .timeline import TURNS, window_sizes
+from .visibility import fact_places
+
+Query = Mapping[str, str]
+
+LISTED: Final = 50
+"""conversations or pages on one page"""
+FOUND: Final = 10
+"""messages that a search shows"""
+CONCEPTS: Final = 24
+"""in the picture of the graph"""
+
+
+class View(NamedTuple):
+    """A template and its values."""
+
+    template: str
+    values: dict[str, Any]
+
+
+class ListedConversation(NamedTuple):
+    """A line of the list of conversations."""
+
+    record: ContextRecord
+    window: int
+    compactions: int
+    turns: int
+
+
+class Views:
+    """The pages of one store. Thread-safe."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._one_memory = Lock()
+
+    def conversations(self, query: Query) -> View:
+        """Return the list of conversations: all, of one owner, or those whose id begins with a text. O(those shown)."""
+        owner, prefix, after = query.get("owner") or None, query.get("q", "").strip(), query.get("after") or None
+        start = after
+        found: list[ContextRecord] = []
+        if prefix and after is None:
+            loaded = self._storage.load(prefix)
+            found = [loaded[0]] if loaded is not None and owner in {None, loaded[0].owner} else []
+            start = prefix
+        listed = self._storage.contexts(owner=owner, after=start, limit=LISTED + 1)
+        found += [record for record in listed if record.id.startswith(prefix)]
+        more = found[LISTED - 1].id if len(found) > LISTED else None
+        values = {"rows": [_row(record) for record in found[:LISTED]], "more": more, "after": after}
+        return View("conversations.html", {**values, "q": prefix, "owner": owner})
+
+    def window(self, query: Query) -> View:
+        """Return one conversation: its window over time, and where its tokens are now."""
+        context = self._context(query)
+        last = _number(query, "last", context.last_turn, most=context.last_turn)
+        first = max(0, last - TURNS + 1)
+        sizes = window_sizes(context, first, last)
+        budget = context.window.limits.budget
+        top = max([budget, *(size.total for size in sizes)])
+        parts = [
+            {"system": size.system, "contents": size.contents, "active": size.active, "open": size.open}
+            for size in sizes
+        ]
+        report = self.report(context.id)
+        return View(
+            "window.html",
+            {
+                **self._shared(context, "window"),
+                "sizes": list(zip(sizes, columns(parts, top), strict=True)),
+                "first": first,
+                "last": last,
+                "earlier": first - 1 if first else None,
+                "later": min(context.last_turn, last + TURNS) if last < context.last_turn else None,
+                "budget": budget,
+                "top": top,
+                "report": report,
+                "contents": context.window.contents.blocks,
+            },
+        )
+
+    def request(self, query: Query) -> View:
+        """Return the request as of a turn, in a format, beside that of the turn before."""
+        context = self._context(query)
+        turn = _number(query, "turn", context.last_turn, most=context.last_turn)
+        form = query.get("format") if query.get("format") in FORMATS else None
+        problem, found = "", None
+        try:
+            found = past_request(self._storage, context.id, turn, form)
+        except (BudgetExceeded, InvalidSetting) as error:
+            problem = str(error)
+        form = found.format if found is not None else (form or FORMATS[0])
+        values = {"turn": turn, "formats": FORMATS, "format": form, "request": found, "problem": problem}
+        return View("request.html", {**self._shared(context, "request"), **values})
+
+    def pages(self, query: Query) -> View:
+        """Return pages of a conversation, newest first. O(those shown)."""
+        context = self._context(query)
+        last = _number(query, "last", context.last_page, most=context.last_page)
+        first = max(1, last - LISTED + 1)
+        rows = [(page, context.title(page)) for page in context.pages(first=first, last=last)][::-1]
+        older = first - 1 if first > 1 else None
+        newer = min(context.last_page, last + LISTED) if last < context.last_page else None
+        return View("pages.html", {**self._shared(context, "pages"), "rows": rows, "older": older, "newer": newer})
+
+    def page(self, query: Query) -> View:
+        """Return one page: every message, where it is now, and how it came there."""
+        context = self._context(query)
+        index = _number(query, "n", context.last_page, most=context.last_page, least=1)
+        page, row = context.page(index), context.row(index)
+        if page is None or row is None:
+            raise InvalidSetting("page", f"{context.id!r:.60} has no page #{index}")
+        story = PageStory(context, row)
+        erased = row.state is PageState.ERASED
+        return View(
+            "page.html",
+            {
+                **self._shared(context, "pages"),
+                "page": page,
+                "title": "" if erased else context.title(page),
+                "entries": [] if erased else [(entry, readable(entry.message)) for entry in context.entries(row)],
+                "events": story.events(),
+                "tokens": story.tokens,
+                "now": story.at(context.record.head),
+                "older": index - 1 if index > 1 else None,
+                "newer": index + 1 if index < context.last_page else None,
+            },
+        )
+
+    def raw(self, query: Query) -> str:
+        """Return one page as JSON: a list of its messages, exact."""
+        context = self._context(query)
+        row = context.row(_number(query, "n", context.last_page, most=context.last_page, least=1))
+        entries = context.entries(row) if row is not None else []
+        return json.dumps([entry.message for entry in entries], ensure_ascii=True, indent=2)
+
+    def search(self, query: Query) -> View:
+        """Return what the memory of a conversation's owner finds, with scores and reasons. Counts as no use."""
+        context = self._context(query)
+        text = query.get("q", "").strip()
+        found, behind = None, 0
+        if text:
+            with self._memory(context.owner) as memory:
+                found = memory.search(text, k=FOUND)
+                behind = waiting(memory, context.id)
+        return View("search.html", {**self._shared(context, "search"), "q": text, "found": found, "waiting": behind})
+
+    def why(self, query: Query) -> View:
+        """Return why a fact was not visible at a turn: which page holds it, and what stood for it."""
+        context = self._context(query)
+        fact = query.get("q", "").strip()
+        turn = _number(query, "turn", context.last_turn, most=context.last_turn)
+        places = fact_places(context, fact, turn) if fact else []
+        found = None
+        if fact:
+            with self._memory(context.owner) as memory:
+                found = memory.search(fact, k=FOUND)
+        ranks = {(page.context, page.index): at for at, page in reversed([*enumerate(found.pages if found else (), 1)])}
+        shared = self._shared(context, "why")
+        return View("why.html", {**shared, "q": fact, "turn": turn, "places": places, "found": found, "ranks": ranks})
+
+    def costs(self, query: Query) -> View:
+        """Return what the last calls of the model cost, and how much of them was cached. O(calls)."""
+        context = self._context(query)
+        calls = deque(self._storage.calls(context.id), maxlen=TURNS)
+        top = max((call.input for call in calls), default=0)
+        parts = [
+            {"cached": call.cached_read, "written": call.cached_written,
+             "fresh": max(0, call.input - call.cached_read - call.cached_written)}
+            for call in calls
+        ]  # fmt: skip
+        report = self.report(context.id)
+        pairs = list(zip(calls, columns(parts, top), strict=True))
+        return View("costs.html", {**self._shared(context, "costs"), "calls": pairs, "top": top, "report": report})
+
+    def memory(self, query: Query) -> View:
+        """Return what the memory of an owner holds, tier by tier. O(all of it)."""
+        owner = query.get("owner", "")
+        with self._memory(owner) as memory:
+            held = overview(memory)
+            graph = memory.session.tiers().graph
+            keys = [name for name, _ in graph.most_stated(CONCEPTS)]
+            edges = {
+                (graph.name(edge.source), edge.kind, graph.name(edge.target)): edge.weight
+                for name in keys
+                for edge in graph.relations(name_key(name), 8)
+            }
+        nodes = placed({name: _weight(name, edges) for name in keys})
+        drawn = [
+            (nodes[source], kind, nodes[target], weight)
+            for (source, kind, target), weight in edges.items()
+            if source in nodes and target in nodes
+        ]
+        return View("memory.html", {"owner": owner, "held": held, "nodes": list(nodes.values()), "edges": drawn})
+
+    def health(self, query: Query) -> View:
+        """Return who holds locks, what jobs wait, and what was erased or exported; with `check`, the files' damage."""
+        damage = None
+        if query.get("check") and isinstance(self._storage, CheckedStorage):
+            damage = self._storage.damage()
+        work = []
+        for name in islice(owners(self._storage), LISTED):
+            with self._memory(name) as memory:
+                work.append((name, memory.work()))
+        log: list[dict[str, Any]] = []
+        if isinstance(self._storage, AuditedStorage):
+            log = [*deque(self._storage.audit_log, maxlen=LISTED)][::-1]
+        names = {mark(name): name for record in self._storage.contexts(limit=500) for name in (record.id, record.owner)}
+        lines = [{key: names.get(value, value) for key, value in line.items()} for line in log]
+        tickets = list(self._storage.tickets())
+        return View("health.html", {"tickets": tickets, "work": work, "log": lines, "damage": damage})
+
+    def report(self, id: str) -> Report | None:  # noqa: A002
+        """Return the report of context *id*, None if it can't be read."""
+        try:
+            with Context.view(self._storage, id) as context:
+                return context.report()
+        except MemciError:
+            return None
+
+    def _context(self, query: Query) -> InspectedContext:
+        id_ = query.get("id", "")
+        if not id_:
+            raise InvalidSetting("id", "name a conversation")
+        return InspectedContext(self._storage, id_)
+
+    def _shared(self, context: InspectedContext, tab: str) -> dict[str, Any]:
+        return {"context": context, "tab": tab, "owner": context.owner}
+
+    @contextmanager
+    def _memory(self, owner: str) -> Iterator[TieredMemory]:
+        """Give the memory of *owner*; one at a time, since a store has one sidecar."""
+        if not owner:
+            raise InvalidSetting("owner", "name whose memory")
+        with self._one_memory, closing(TieredMemory(self._storage, owner=owner, read_only=True)) as memory:
+            yield memory
+
+
+def _row(record: ContextRecord) -> ListedConversation:
+    chosen, _ = settings({}, json.dumps(json.loads(record.settings)["settings"]))
+    turns = record.turn + (record.open_page is not None)
+    return ListedConversation(record, chosen.window, WindowState.loads(record.state).compactions, turns)
+
+
+def _weight(name: str, edges: Mapping[tuple[str, str, str], int]) -> int:
+    return sum(weight for (source, _, target), weight in edges.items() if name in {source, target})
+
+
+def _number(query: Query, name: str, default: int, *, most: int, least: int = 0) -> int:
+    """Return the number *name* of a query between *least* and *most*; *default* if there is none."""
+    text = query.get(name, "")
+    return max(least, min(most, int(text))) if text.isdecimal() and len(text) < 19 else default

@@ -1,0 +1,142 @@
+"""Why a fact was not visible: which page holds it, how that page stood at a turn, and what stood for it.
+
+    "R3K2"   page #3, entry 2, assistant        left the window in turn 31; since then "#3 flight to Oslo · $54"
+             the line does not say it           a search finds it at place 1, with .93
+
+This module knows nothing of HTML.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, Literal, NamedTuple
+
+from ...messages import Message, text_of
+from ...storage.codec import ERASED, decode
+from ...storage.protocol import PageRow
+from ...text.language.terms import query_terms, terms
+from ...text.sanitize import one_line
+from ..stored_pages import readable
+from .inspected import InspectedContext
+from .page_story import PageEvent, PageStanding, PageStory
+
+MOST: Final = 8
+"""places that are shown"""
+_AROUND: Final = 90
+"""characters on both sides of what was found"""
+
+Verdict = Literal["visible", "clipped", "line says it", "line", "folded", "unlisted", "later", "gone"]
+
+
+class FactPlace(NamedTuple):
+    """A message that holds a fact, and how it stood."""
+
+    page: int
+    entry: int
+    role: str
+    before: str
+    found: str
+    after: str
+    verdict: Verdict
+    sentence: str
+    standing: PageStanding
+    events: tuple[PageEvent, ...]
+    missing: tuple[str, ...]
+    """words of the fact that its line does not have"""
+
+
+def fact_places(context: InspectedContext, fact: str, turn: int) -> list[FactPlace]:
+    """Return where *fact* stands word for word, newest first, and how it stood at the close of *turn*. O(messages)."""
+    head = context.head_at(turn)
+    found: dict[int, FactPlace] = {}
+    for needle in dict.fromkeys([fact, fact.lower(), fact.upper(), fact[:1].upper() + fact[1:]]):
+        for seq, message, quoted in _holders(context, needle):
+            row = context.page_of(seq)
+            if row is not None and seq not in found and not quoted:
+                found[seq] = _place(context, row, seq, message, fact, turn=turn, head=head)
+        if found:  # other cases of its letters only if this one is nowhere
+            break
+    return [found[seq] for seq in sorted(found, reverse=True)][:MOST]
+
+
+def _holders(context: InspectedContext, needle: str) -> Iterator[tuple[int, Message, bool]]:
+    """Yield the messages that hold *needle*, and whether they only quote another page."""
+    written = json.dumps(needle, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    for entry in islice(context.containing(written), 4 * MOST):
+        if entry.codec != ERASED:
+            message = decode(entry.codec, entry.body)
+            if needle in readable(message):
+                yield entry.seq, message, entry.quotes is not None
+
+
+def _place(
+    context: InspectedContext, row: PageRow, seq: int, message: Message, fact: str, *, turn: int, head: int
+) -> FactPlace:
+    story = PageStory(context, row)
+    text = readable(message)
+    at = text.find(fact) if fact in text else max(0, text.lower().find(fact.lower()))
+    before, after = text[max(0, at - _AROUND) : at], text[at + len(fact) : at + len(fact) + _AROUND]
+    standing = story.at(head)
+    told = {*terms(standing.line)}
+    missing = tuple(word for word in dict.fromkeys(query_terms(fact)) if word not in told)
+    verdict = _verdict(context, row, seq, standing, fact, head=head, missing=missing)
+    events = tuple(story.events())
+    left = next((each for each in events if each.what == "left the window" and each.turn <= turn), None)
+    entry = seq - context.reader.base(row, context.record) + 1
+    sentence = _SENTENCES[verdict].format(
+        page=row.index, entry=entry, turn=turn, left=left.turn if left else "?", said=row.turn, line=standing.line
+    )
+    return FactPlace(
+        row.index, entry, message["role"], one_line(before, _AROUND), text[at : at + len(fact)],
+        one_line(after, _AROUND), verdict, sentence, standing, events, missing,
+    )  # fmt: skip
+
+
+def _verdict(
+    context: InspectedContext,
+    row: PageRow,
+    seq: int,
+    standing: PageStanding,
+    fact: str,
+    *,
+    head: int,
+    missing: tuple[str, ...],
+) -> Verdict:
+    if row.state.name in {"UNDONE", "ERASED"}:
+        return "gone"
+    if seq >= head:
+        return "later"
+    if standing.place == "whole":
+        active = context.window.active.page(row.index)
+        node = next((node for node in active or () if node.seq == seq), None)
+        clipped = node is not None and node.clip and fact.lower() not in text_of(node.view).lower()
+        return "clipped" if clipped else "visible"
+    if standing.place == "line":
+        return "line" if missing else "line says it"
+    return standing.place
+
+
+_SENTENCES: Final = {
+    "visible": "It was visible: page #{page} stood word for word in the window at turn {turn}.",
+    "clipped": (
+        "It stood in the window, but not this part: entry {entry} of page #{page} is too large and is shown clipped. "
+        "The model can read all of it with recall_page({page}, entry={entry})."
+    ),
+    "line says it": (
+        "Its page #{page} had left the window in turn {left}, but the line that stood for it says the same words."
+    ),
+    "line": (
+        "Page #{page} left the window in turn {left}. From then on one line stood for it, and that line does not say "
+        "it. The model can read the page with recall_page({page})."
+    ),
+    "folded": (
+        "Page #{page} left the window in turn {left}, and its line was folded into a range with its neighbours, which "
+        "does not say it. The model can search_memory for it, or recall_page({page})."
+    ),
+    "unlisted": (
+        "Page #{page} left the window in turn {left} and is not on the Contents Page any more. Only search_memory "
+        "leads to it, or recall_page({page})."
+    ),
+    "later": "It was not said yet: page #{page} begins in turn {said}.",
+    "gone": "It was taken back or erased: page #{page} is not shown to the model any more.",
+}

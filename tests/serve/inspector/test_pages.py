@@ -1,0 +1,131 @@
+"""The inspector over plain HTTP: what a page says is true, and nothing of a store is ever markup."""
+
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from memci import Context
+from memci.serve.inspector.application import app
+from memci.serve.inspector.inspected import InspectedContext
+from memci.serve.inspector.page_story import PageStory
+from memci.serve.inspector.timeline import window_sizes
+from tests.serve.inspector.prepared import HOSTILE, NAME, prepared
+
+PATHS = ("/window", "/request", "/pages", "/page", "/search", "/why", "/costs")
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory):
+    with_all = prepared(str(tmp_path_factory.mktemp("inspector") / "desk.db"), turns=60, long=60_000)
+    yield with_all
+    with_all.close()
+
+
+@pytest.fixture(scope="module")
+def client(storage):
+    with TestClient(app(storage), base_url="http://localhost") as opened:
+        yield opened
+
+
+def test_a_window_over_time_is_what_each_view_of_the_past_has(storage):
+    """The picture shows the tokens of every turn as a view of that turn counts them."""
+    sizes = window_sizes(InspectedContext(storage, "travel-desk"), 0, 59)
+
+    assert [size.turn for size in sizes] == list(range(60))
+    for size in sizes[::6]:
+        with Context.view(storage, "travel-desk", at=size.turn) as view:
+            assert size.total == view.report().total
+    with Context.view(storage, "travel-desk", at=59) as view:
+        assert sum(size.compactions for size in sizes) == view.report().compactions > 1
+
+
+def test_a_request_as_of_a_turn_marks_where_the_cache_breaks(client, storage):
+    """The break stands at a turn with a compaction only, and each format has a page."""
+    sizes = window_sizes(InspectedContext(storage, "travel-desk"), 0, 59)
+    compacted = next(size.turn for size in sizes if size.compactions)
+
+    broken = client.get("/request", params={"id": "travel-desk", "turn": compacted})
+    whole = client.get("/request", params={"id": "travel-desk", "turn": compacted - 1, "format": "gemini"})
+
+    assert "the cache breaks here" in broken.text
+    assert "the cache breaks here" not in whole.text
+    assert "a prompt cache keeps all" in whole.text
+
+
+def test_a_page_says_where_it_is_and_how_it_came_there(storage):
+    """The last event of each page agrees with what the store says of it."""
+    context = InspectedContext(storage, "travel-desk")
+    places = {"open": "whole", "active": "whole", "archived": "line", "folded": "folded", "unloaded": "unlisted"}
+
+    for page in context.pages():
+        story = PageStory(context, context.row(page.index))
+        now = story.at(context.record.head)
+        assert now.place == places[page.where]
+        changes = [event.standing for event in story.events() if event.compaction is not None]
+        assert now.place == "whole" or changes[-1] == now
+
+
+@pytest.mark.parametrize(
+    ("name", "fact", "verdict"),
+    [
+        ("door-code", "lift needs no key", "Page #2 left the window"),
+        ("allergy", "cashew nuts", "rule NeverRecalled(10)"),
+        ("contract", "ninety days of notice", "shown clipped"),
+        ("contract", "399 clauses", "It was visible"),
+        ("contract", "no such words", "Never said"),
+    ],
+)
+def test_a_fact_that_was_not_visible_has_a_reason(client, name, fact, verdict):
+    """A fact is found letter by letter, with what became of its page."""
+    page = client.get("/why", params={"id": name, "q": fact})
+
+    assert page.status_code == 200
+    assert verdict in page.text
+
+
+def test_hostile_texts_are_never_markup(client):
+    """Names and messages of an attacker are text on every page, and long ones are bounded."""
+    pages = [client.get("/"), client.get("/memory", params={"owner": "<b>mallory"}), client.get("/health")]
+    pages += [client.get(path, params={"id": NAME, "q": HOSTILE[0]}) for path in PATHS]
+    pages += [client.get("/page", params={"id": NAME, "n": n}) for n in range(1, 5)]
+
+    assert {page.status_code for page in pages} == {200}
+    for page in pages:
+        text = re.sub(r'value="[^"<>]*"', "", page.text)  # a field gives back what was typed
+        for hostile in ("<img", "<script>", "<b>mallory", "</script><style>", "\u202e", "\x1b"):
+            assert hostile not in text
+        assert len(page.text) < 400_000
+        assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert "U+202E" in pages[0].text
+
+
+def test_the_door_asks_beyond_this_machine(storage):
+    """A name of another machine is refused; a token is asked for once, and then known."""
+    with TestClient(app(storage, token="secret"), base_url="http://localhost") as client:
+        assert client.get("/", headers={"host": "evil.example"}).status_code == 403
+        assert client.get("/window", params={"id": "allergy"}).status_code == 401
+        assert "allergy" not in client.get("/").text
+        assert client.post("/enter", data={"token": "other"}).status_code == 401
+        assert "allergy" in client.post("/enter", data={"token": "secret"}).text
+        assert client.post("/").status_code == 405
+
+
+def test_reading_writes_nothing_and_counts_no_use(client, storage):
+    """All pages together leave every revision as it was."""
+    before = {record.id: record.revision for record in storage.contexts()}
+    rows = list(storage.pages("travel-desk"))
+
+    for path in PATHS:
+        client.get(path, params={"id": "travel-desk", "q": "flight", "turn": 30})
+
+    assert {record.id: record.revision for record in storage.contexts()} == before
+    assert list(storage.pages("travel-desk")) == rows
+
+
+def test_conversations_are_found_by_their_beginning_and_owner(client):
+    """A list holds what begins with the text, of the owner; what is not there says so."""
+    assert "travel-desk-2" in client.get("/", params={"q": "travel"}).text
+    assert "allergy" not in client.get("/", params={"q": "travel"}).text
+    assert "No conversation is like this" in client.get("/", params={"owner": "nobody"}).text
+    assert client.get("/window", params={"id": "nobody"}).status_code == 404

@@ -106,7 +106,7 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 .venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt
 	@echo "setting up .venv-ui (about half a minute) …"
 	@$(PYTHON) -m venv .venv-ui
-	@.venv-ui/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ui]' 'pytest>=8.3' --requirement tests/serve/inspector/requirements.txt
+	@.venv-ui/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[ui]' 'pytest>=8.3' 'hypothesis>=6.110' --requirement tests/serve/inspector/requirements.txt
 	@command -v chromium >/dev/null || { echo "installing chromium …"; apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium fonts-noto-cjk >/dev/null; } || { echo "make ui needs Chromium: apt-get install chromium, or set CHROMIUM to its path"; test -n "$$CHROMIUM"; }
 	@touch $@
 

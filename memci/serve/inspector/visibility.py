@@ -7,6 +7,7 @@ This module knows nothing of HTML.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final, Literal, NamedTuple
@@ -15,7 +16,6 @@ from ...messages import Message, text_of
 from ...storage.codec import ERASED, decode
 from ...storage.protocol import PageRow
 from ...text.language.terms import query_terms, terms
-from ...text.sanitize import one_line
 from ..stored_pages import readable
 from .inspected import InspectedContext
 from .page_story import PageEvent, PageStanding, PageStory
@@ -87,8 +87,8 @@ def _place(
         page=row.index, entry=entry, turn=turn, left=left.turn if left else "?", said=row.turn, line=standing.line
     )
     return FactPlace(
-        row.index, entry, message["role"], one_line(before, _AROUND), text[at : at + len(fact)],
-        one_line(after, _AROUND), verdict, sentence, standing, events, missing,
+        row.index, entry, message["role"], re.sub(r"\s+", " ", before), text[at : at + len(fact)],
+        re.sub(r"\s+", " ", after), verdict, sentence, standing, events, missing,
     )  # fmt: skip
 
 

@@ -1,0 +1,243 @@
+"""The inspector in a headless browser: every page, two widths, two themes; axe-core; hostile texts; 100,000 pages.
+
+Run by `make ui`. Pictures go to build/inspector, or where PICTURES says: those of the documents are made so.
+"""
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+from memci import Context, SQLiteStorage
+from memci.memory.backend import NullMemory
+from memci.serve.inspector.application import app
+from memci.storage.codec import digest, encode
+from memci.storage.protocol import EntryRow, PageRow, PageState, Transition
+from tests.serve.inspector.prepared import NAME, prepared
+
+ROOT = Path(__file__).parents[3]
+PICTURES = ROOT / os.environ.get("PICTURES", "build/inspector")
+WIDTHS = {"desktop": (1180, 760), "phone": (390, 800)}
+DESK = "id=travel-desk"
+PAGES = {
+    "conversations": "/",
+    "window": f"/window?{DESK}",
+    "request": f"/request?{DESK}&turn=60",
+    "pages": f"/pages?{DESK}",
+    "page": f"/page?{DESK}&n=20",
+    "search": f"/search?{DESK}&q=breakfast+hours",
+    "why": f"/why?{DESK}&q=breakfast",
+    "costs": f"/costs?{DESK}",
+    "memory": "/memory?owner=ada",
+    "health": "/health?check=1",
+    "missing": "/window?id=nobody",
+}
+HUGE = 100_000
+"""pages of the large store"""
+FIRST_SECONDS = 0.3
+
+
+def chromium():
+    """The browser, from Debian or where CHROMIUM says."""
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    assert found, "make ui needs Chromium: apt-get install chromium, or set CHROMIUM to its path"
+    return found
+
+
+class Server:
+    """The inspector of *storage* at an address of this machine."""
+
+    def __init__(self, storage):
+        config = uvicorn.Config(app(storage), port=0, log_level="error", ws="none")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+        return f"http://localhost:{self._server.servers[0].sockets[0].getsockname()[1]}"
+
+    def __exit__(self, *error):
+        self._server.should_exit = True
+        self._thread.join()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    storage = prepared(str(tmp_path_factory.mktemp("inspector") / "desk.db"))
+    with Server(storage) as served:
+        yield served
+    storage.close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """Makes a tab; what its console or the network complains of fails the test."""
+    complaints, opened = [], []
+
+    def made(width="desktop", scheme="light"):
+        w, h = WIDTHS[width]
+        context = browser.new_context(viewport={"width": w, "height": h}, color_scheme=scheme)
+        context.set_default_timeout(8_000)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}"))
+        opened.append(context)
+        return page
+
+    yield made
+    for context in opened:
+        context.close()
+    assert [each for each in complaints if "404" not in each] == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [("desktop", "light"), ("phone", "dark")])
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_well_made(tab, address, name, width, scheme):
+    """No serious finding of axe-core, nothing wider than the screen."""
+    page = tab(width, scheme)
+    page.goto(address + PAGES[name])
+    page.screenshot(path=PICTURES / f"{name}-{width}.png")
+
+    found = [
+        f"{each['impact']}: {each['id']}: {[node['html'][:120] for node in each['nodes'][:3]]}"
+        for each in Axe().run(page).response["violations"]
+        if each["impact"] in {"serious", "critical"}
+    ]
+
+    assert found == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_hostile_texts_do_nothing(tab, address):
+    """Scripts, marks of direction and a message of a megabyte are shown as text."""
+    page = tab()
+    for path in ("window", "request", "pages", "search", "why", "costs"):
+        page.goto(address + "/")
+        page.get_by_role("link", name="<img").first.click()
+        page.goto(page.url.replace("/window?", f"/{path}?q=%3Cscript%3E&"))
+        assert "owned" not in page.title()
+        assert page.locator("main img, main script, main style, main b").count() == 0
+    page.goto(page.url.split("/costs")[0] + "/pages?" + page.url.split("?")[1])
+    page.get_by_role("link", name="#5").click()
+
+    assert page.get_by_text("more characters").is_visible()
+    assert NAME[:10] in page.title()
+    page.screenshot(path=PICTURES / "hostile.png")
+
+
+def test_the_slider_shows_each_turn_at_once(tab, address):
+    """The slider changes the request and the address without a new page, by keys too."""
+    page = tab()
+    page.goto(f"{address}/request?{DESK}&turn=60")
+    slider = page.get_by_role("slider")
+
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("heading", name="The request after turn 61").wait_for()
+    page.get_by_label("Format").select_option("anthropic")
+    page.wait_for_url("**format=anthropic")
+    page.get_by_role("heading", name="The request after turn 61").click()  # no field is typed in
+    page.keyboard.press("j")
+    page.get_by_role("heading", name="The request after turn 62").wait_for()
+
+    assert "format=anthropic" in page.url
+
+
+def test_the_theme_is_kept(tab, address):
+    """The switch turns the colours, and the next page has them as well."""
+    page = tab()
+    page.goto(address)
+    light = page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor")
+    page.get_by_role("button", name="Switch").click()
+    page.goto(f"{address}/window?{DESK}")
+
+    assert page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor") != light
+
+
+CASES = [
+    ("door-code", "lift needs no key", "Only a line stood for it"),
+    ("allergy", "cashew nuts", "Not listed any more"),
+    ("contract", "ninety days of notice", "Clipped away"),
+]
+
+
+@pytest.mark.parametrize(("name", "fact", "verdict"), CASES)
+def test_why_it_was_not_visible_is_answered_by_clicking(tab, address, name, fact, verdict):
+    """From the list of conversations to the reason, and from there to the message itself."""
+    page = tab()
+    page.goto(address)
+    page.get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("link", name="Why not?").click()
+    page.wait_for_url("**/why**")
+    page.keyboard.press("/")
+    page.keyboard.type(fact)
+    page.keyboard.press("Enter")
+
+    page.get_by_role("heading", name=verdict).wait_for()
+    page.screenshot(path=PICTURES / f"why-{name}.png")
+    page.locator(".quote a").first.click()
+
+    assert fact in page.locator("article.message:target pre").inner_text()
+
+
+def huge_store(path):
+    """A store with a conversation of 100,000 pages: the old ones as rows, the last 200 as an agent appends them."""
+    storage = SQLiteStorage(path)
+    options = {"clock": None, "memory": NullMemory()}
+    Context.open(storage, "huge", window=8_000, nonce="1f9a03c2", **options).close()
+    record, _ = storage.load("huge")
+    for start in range(0, HUGE, 5_000):
+        entries, pages = [], []
+        for n in range(start, start + 5_000):
+            for role in ("user", "assistant"):
+                codec, body, _ = encode({"role": role, "content": f"{role} says that parcel {n} is on shelf {n % 97}."})
+                entries.append(EntryRow(len(entries) + 2 * start, codec, body, digest(codec, body), 18))
+            pages.append(PageRow(n + 1, 2 * n, 2 * n + 2, n, PageState.UNLOADED, archived_turn=n))
+        changed = {"head": 2 * (start + 5_000), "next_page": start + 5_001, "turn": start + 5_000}
+        after = record._replace(revision=record.revision + 1, **changed)
+        storage.commit(Transition(record.head, after, tuple(entries), tuple(pages)))
+        record = after
+    with Context.open(storage, "huge", **options) as context:
+        for question in ("Go on.", "And now?", "And then?"):
+            context.append_turn(question, {"role": "assistant", "content": "Parcels, and parcels."})
+        assert context.archive(keep=0)
+        for n in range(200):
+            answer = f"Parcel {n} is on shelf {n % 97}, and the clerk signed for it. " * 8
+            context.append_turn(f"Where is parcel {n} of today?", {"role": "assistant", "content": answer})
+    return storage
+
+
+def test_a_store_of_100000_pages_opens_at_once(tab, tmp_path):
+    """The first page of each tab comes within 0.3 s, and pages through."""
+    storage = huge_store(str(tmp_path / "huge.db"))
+    with Server(storage) as served:
+        page = tab()
+        seconds = {}
+        page.goto(f"{served}/window?id=huge")  # the vocabulary is loaded once
+        for path in ("/", "/window?id=huge", "/pages?id=huge", "/page?id=huge&n=50000", "/request?id=huge"):
+            page.goto(served + path)
+            seconds[path] = page.evaluate("performance.getEntriesByType('navigation')[0].responseEnd") / 1_000
+        page.goto(f"{served}/pages?id=huge")
+        page.get_by_role("link", name="older pages").click()
+        page.get_by_role("link", name="#100153", exact=True).wait_for()
+    storage.close()
+
+    assert max(seconds.values()) < FIRST_SECONDS, seconds

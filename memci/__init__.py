@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .segments.system import SystemSegment
     from .settings import Policy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ActiveChapter",

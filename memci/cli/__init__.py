@@ -24,6 +24,7 @@ COMMANDS = {
     "chat": "chat.command",
     "replay": "replay.command",
     "inspect": "inspect",
+    "show": "show",
     "search": "memory.search",
     "consolidate": "memory.consolidate",
     "verify": "inspect",

@@ -9,7 +9,7 @@ This module knows nothing of how a context is copied.
 from ..errors import InvalidSetting
 from ..history.copying import copied
 from .app import Json, NewStore, Store, command
-from .output import terminal
+from .output import many, terminal
 from .stores import open_store
 
 
@@ -30,5 +30,5 @@ def run_copy(source: Store, target: NewStore, *, json: Json = False) -> None:
     if output.json:
         output.print_json({"source": source, "target": target, "copied": new, "there": old, "messages": messages})
         return
-    there = f", {old:,} were there already" if old else ""
-    output.line(f"{new:,} contexts with {messages:,} messages copied{there}")
+    there = f", {many(old, 'context')} there already" if old else ""
+    output.line(f"{many(new, 'context')} with {many(messages, 'message')} copied{there}")

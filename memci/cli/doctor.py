@@ -33,7 +33,7 @@ from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ..storage.witness import WAY_OUT
 from .app import Json, Str, command
-from .output import terminal
+from .output import many, terminal
 from .stores import database, existing, open_store, witnessed
 from .tables import cell
 
@@ -121,7 +121,7 @@ def _store(path: str) -> Iterator[Finding]:
     yield from found
     known = witnessed(path)
     none = "none: the loss of whole commits could not be seen; the next commit makes one"
-    yield Finding("witness", "ok", none if known is None else f"knows of {known:,} contexts")
+    yield Finding("witness", "ok", none if known is None else f"knows of {many(known, 'context')}")
     if all(each.name != "schema" or each.state == "ok" for each in found):
         yield from _contents(path)
 
@@ -272,12 +272,12 @@ def _contents(path: str) -> Iterator[Finding]:
         advice = way_out or "memci verify says more"
         yield Finding("contexts", "warning" if error.data_safe else "problem", text.removesuffix(": "), advice)
         return
-    text = f"{len(records):,}, {sum(each.head for each in records):,} messages"
+    text = f"{len(records):,}, {many(sum(each.head for each in records), 'message')}"
     forks = sum(each.parent is not None for each in records)
     yield Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))
     if aside:
         advice = "memci verify says whether they can be read; memci consolidate feeds them again"
-        yield Finding("memory", "warning", f"{aside:,} pages were set aside, and are not searchable", advice)
+        yield Finding("memory", "warning", f"{many(aside, 'page')} set aside, and not searchable", advice)
 
 
 def _size(count: int) -> str:

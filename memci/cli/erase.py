@@ -20,7 +20,7 @@ from ..messages import call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.protocol import ContextRecord
 from .app import CONTEXT, Int, Json, Store, Str, command
-from .output import Output, terminal
+from .output import Output, many, terminal
 from .stores import choose, choose_context, open_store
 from .tables import table
 
@@ -70,9 +70,9 @@ def run_erase(
         else:
             records = _records(storage, store, context, owner)
             if not yes:
-                output.line(f"{len(records):,} whole contexts would be erased:", "bold")
+                output.line(f"to be erased whole: {many(len(records), 'context')}", "bold")
                 for each in records:
-                    counts = f"{each.head:,} messages on {each.next_page - 1:,} pages"
+                    counts = f"{many(each.head, 'message')} on {many(each.next_page - 1, 'page')}"
                     output.line(f"  {each.id} of {each.owner}: {counts}")
                 _ask()
             receipt = erase(storage, context=context, owner=owner)
@@ -95,7 +95,9 @@ def _records(storage: Storage, path: str, context: str | None, owner: str | None
 def _show_messages(output: Output, storage: Storage, context: str, page: int, entry: int | None) -> None:
     with Context.view(storage, context) as seen:
         messages = seen.recall_page(page, entry)
-    output.line(f"page #{page} of {context}: {len(messages):,} messages would be erased, and what quotes them:", "bold")
+    output.line(
+        f"page #{page} of {context}: {many(len(messages), 'message')} would be erased, and what quotes them:", "bold"
+    )
     for message in messages:
         text = " ".join(text_of(message).split()) or ", ".join(call_name(call) for call in tool_calls(message))
         output.line(f"  {message['role']}: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}")

@@ -16,7 +16,7 @@ from typer import Argument, Option
 from ..errors import InvalidSetting
 from ..serve.page_files import PageFiles, Written
 from .app import CONTEXT, Json, Store, Str, command
-from .output import Output, terminal
+from .output import Output, many, terminal
 from .stores import choose_context, open_store
 
 WATCH_SECONDS = 1.0
@@ -53,7 +53,7 @@ def _print(output: Output, folder: str, done: Written) -> None:
     if output.json:
         output.print_json({"folder": folder, **done._asdict()})
         return
-    figures = f"{done.contexts:,} contexts, {done.pages:,} pages, {done.written:,} written, {done.removed:,} removed"
-    output.line(f"{folder}: {figures}")
+    figures = f"{many(done.contexts, 'context')}, {many(done.pages, 'page')}"
+    output.line(f"{folder}: {figures}, {done.written:,} written, {done.removed:,} removed")
     for problem in done.problems:
         output.line(f"✗ {problem}", "red")

@@ -21,7 +21,8 @@ from ..storage.audit import AuditedStorage, mark
 from ..storage.opening import is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
-from .output import Output, terminal
+from .output import Output, many, terminal
+from .show import titled
 from .stores import choose_context, open_store, window_and_compactions, witnessed
 from .tables import pages_table, report_tables, table
 
@@ -83,8 +84,8 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
         output.line(f"✗ {problem}", "red")
     for record in records:
         wrong = found[record.id]
-        result = f"{len(wrong):,} problems" if wrong else "every one is there, and as it was written"
-        output.proof(not wrong, f"{record.id}: {record.head:,} messages, {result}")
+        result = many(len(wrong), "problem") if wrong else "every one is there, and as it was written"
+        output.proof(not wrong, f"{record.id}: {many(record.head, 'message')}, {result}")
         for problem in wrong:
             output.line(f"  {problem}")
     if not records and not damage:
@@ -133,7 +134,7 @@ def _print_context(output: Output, storage: Storage, record: ContextRecord, *, p
     erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]
     with Context.view(storage, record.id) as context:
         report = context.report()
-        listed = list(context.pages()) if pages else None
+        listed = [titled(context, page) for page in context.pages()] if pages else None
         shown = [text_of(message) for message in context.render(strict=False)]
         contents = [text for text in shown if text.startswith("<memci:contents ")]
     known = _figures(record)
@@ -147,7 +148,9 @@ def _print_context(output: Output, storage: Storage, record: ContextRecord, *, p
         }
         output.print_json(value)
         return
-    figures = f"{record.head:,} messages in {known['turns']:,} turns, {report.compactions:,} compactions"
+    figures = (
+        f"{many(record.head, 'message')} in {many(known['turns'], 'turn')}, {many(report.compactions, 'compaction')}"
+    )
     output.line(f"{record.id} of {record.owner}: {figures}\n", "bold")
     output.console.print(report_tables(report, output.console.width))
     if record.parent is not None:

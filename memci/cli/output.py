@@ -73,6 +73,11 @@ def terminal(*, json: bool = False, no_live: bool = False) -> Output:
     return Output(console, json, live=not still and sys.stdout.isatty())
 
 
+def many(count: int, noun: str) -> str:
+    """Return *count* with the *noun* that it counts: "1 page", "2,000 pages"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def visible(text: str) -> str:
     """Return *text* with escapes for characters that control a terminal or can't be written. O(characters)."""
     shown = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -1,10 +1,11 @@
-"""A file that a command reads, or standard input ("-"), as lines of text.
+"""A file that a command reads, or standard input ("-"), as lines of text, and the conversation in it.
 
     source = Source("alice.jsonl")
     first = next(source.lines())      every call of `lines` begins at the first line
+    chat = read_conversation(source)  an export of memci, or the chat of another program
 
-What can't be read, or is another kind of file, is an error in one sentence that names it. This module knows nothing of
-what the lines say.
+What can't be read, or is another kind of file, is an error in one sentence that names it. This module knows
+nothing of commands.
 """
 
 import sys
@@ -13,6 +14,11 @@ from io import BytesIO
 from pathlib import Path
 
 from ..errors import InvalidSetting
+from ..history.export import exported
+from ..history.export_format import is_native
+from ..history.import_ import committed, transitions
+from ..history.plain_chat import PlainChat, read_chat
+from ..storage import EphemeralStorage
 
 _SIGNATURES = {
     b"SQLite format 3\0": "a SQLite file, not a conversation: if it is a store, look at it with memci inspect",
@@ -50,6 +56,17 @@ class Source:
             reason = error.strerror if isinstance(error, OSError) else error
             raise InvalidSetting(self._file, f"can't be read: {reason}") from None
 
+    def is_export(self) -> bool:
+        """Return whether memci export wrote it.
+
+        Raises:
+            InvalidSetting: As `lines`, or if it is empty.
+        """
+        first = next((line for line in self.lines() if line.strip()), None)
+        if first is None:
+            raise InvalidSetting(self.name, "it is empty: expected what memci export wrote, or a chat in JSON")
+        return is_native(first)
+
     def _decoded(self, number: int, line: bytes) -> str:
         kind = next((kind for signature, kind in _SIGNATURES.items() if line.startswith(signature)), None)
         if number == 1 and kind is not None:
@@ -59,3 +76,17 @@ class Source:
         except UnicodeDecodeError as error:
             found = f"line {number:,}, byte {error.start:,} is 0x{line[error.start]:02x}"
             raise InvalidSetting(self.name, f"is not text in UTF-8 ({found}): save it as UTF-8") from None
+
+
+def read_conversation(source: Source) -> PlainChat:
+    """Return the conversations in *source*, joined: those of an export, or of chats. O(characters), all in memory.
+
+    Raises:
+        InvalidSetting: If it can't be read, or holds no conversation.
+        InvalidMessage: If a message is not one that a provider accepts; it says which.
+    """
+    if not source.is_export():
+        return read_chat(source.lines(), source.name)
+    scratch = EphemeralStorage()
+    ids = [committed(scratch, each) for each in transitions(source.lines())]
+    return read_chat((line for each in ids for line in exported(scratch, each, chat=True)), source.name)

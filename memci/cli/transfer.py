@@ -18,15 +18,14 @@ from typer import Argument, Option
 from ..context.context import Context
 from ..errors import InvalidSetting, StorageFull
 from ..history.export import exported
-from ..history.export_format import is_native
 from ..history.import_ import committed, transitions
 from ..history.loader import check_free
-from ..history.plain_chat import PlainChat, exported_chat, read_chat
+from ..history.plain_chat import PlainChat, exported_chat
 from ..storage import Storage
 from ..storage.audit import audit
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, tokens
-from .output import Output, terminal
-from .source import Source
+from .output import Output, many, terminal
+from .source import Source, read_conversation
 from .stores import NAMED, choose_context, open_store
 
 
@@ -72,7 +71,7 @@ def write_export(
         output.print_json({"file": target, "contexts": list(ids), "lines": lines, "bytes": size})
     else:
         names = ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "") or "no contexts"
-        output.line(f"{target}: {names}, {lines:,} lines, {size:,} bytes")
+        output.line(f"{target}: {names}, {many(lines, 'line')}, {size:,} bytes")
 
 
 @command("import")
@@ -90,10 +89,7 @@ def run_import(
     output = terminal(json=json)
     source, secret = Source(file), _key(key)
     lines = source.lines
-    first = next((line for line in lines() if line.strip()), None)
-    if first is None:
-        raise InvalidSetting(source.name, "it is empty: expected what memci export wrote, or a chat in JSON")
-    if secret is None and not is_native(first):
+    if secret is None and not source.is_export():
         lines = _lines_of_chat(source, id, window, model).__iter__
     elif window is not None or model is not None:
         raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
@@ -113,7 +109,7 @@ def run_import(
         output.print_json({"store": store, "contexts": contexts})
         return
     for context in contexts:
-        output.line(f"{context['id']}: {context['messages']:,} messages imported")
+        output.line(f"{context['id']}: {many(context['messages'], 'message')} imported")
 
 
 def _key(file: str | None) -> bytes | None:
@@ -158,7 +154,7 @@ def _new_file(target: str) -> Iterator[BinaryIO]:
 
 def _lines_of_chat(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002
     """Return the lines of an export of the chat in *source*."""
-    read = read_chat(source.lines(), source.name)
+    read = read_conversation(source)
     if id is None:
         raise InvalidSetting("--id", "a chat has no name: give it one, with --id")
     if window is None:

@@ -22,7 +22,7 @@ from ...context.context import Context
 from ...errors import MemciError
 from ...messages import Message, call_name, text_of
 from ...storage.opening import name_of
-from ..output import Output, visible
+from ..output import Output, many, visible
 from ..tables import arguments_of
 from .input import end_whole
 from .slash_commands import Talk, run_command
@@ -44,7 +44,7 @@ class TerminalDisplay:
         """Print which conversation is open."""
         report = context.report()
         turns = report.turn + report.pages["open"]
-        length = f"{turns:,} turns" if turns else "a new conversation"
+        length = many(turns, "turn") if turns else "a new conversation"
         line = f"{context.id} in {name_of(path)}: {length}, window {report.window:,} · {model}"
         self._dim(f"{line}\n/help lists the commands; a line that ends in \\ continues on the next; Ctrl-D leaves\n")
 

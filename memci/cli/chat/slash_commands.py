@@ -16,7 +16,6 @@ from rich.text import Text
 
 from ...context.context import Context
 from ...errors import InvalidSetting, PageNotFound
-from ...history.reader import PageInfo
 from ...llm import Ledger
 from ...memory import TieredMemory
 from ...memory.inspect import overview
@@ -24,7 +23,8 @@ from ...messages import text_of
 from ...storage import Storage
 from ..memory.search import found_lines
 from ..memory.tables import memory_tables, work_lines
-from ..output import Output, visible
+from ..output import Output, many, visible
+from ..show import titled
 from ..tables import pages_table, print_messages, report_tables, table
 from ..transfer import write_export
 
@@ -88,7 +88,7 @@ def _pages(talk: Talk, rest: str) -> None:
     pages = list(talk.context.pages())
     shown = pages if rest == "all" else pages[-LATEST:]
     with talk.view() as context:
-        talk.output.console.print(pages_table([_titled(context, page) for page in shown]))
+        talk.output.console.print(pages_table([titled(context, page) for page in shown]))
     if len(shown) < len(pages):
         talk.output.line(f"the latest {len(shown):,} of {len(pages):,}: /pages all", "dim")
 
@@ -134,7 +134,7 @@ def _cost(talk: Talk, _: str) -> None:
     talk.output.console.print(table("step", *figures, rows=rows, footer=footer, figures=figures))
     report = talk.context.report()
     cached = f"{report.cached:.1%} of what was sent began as the request before"
-    talk.output.line(f"{cached}; {report.compactions:,} compactions")
+    talk.output.line(f"{cached}; {many(report.compactions, 'compaction')}")
 
 
 def _pin(talk: Talk, rest: str) -> None:
@@ -155,7 +155,7 @@ def _undo(talk: Talk, _: str) -> None:
     except PageNotFound:
         raise InvalidSetting("/undo", "there is nothing to take back") from None
     first = visible(" ".join(text_of(taken[0]).split())) if taken else ""
-    line = Text(f"taken back, {len(taken):,} messages: {first}", no_wrap=True)
+    line = Text(f"taken back, {many(len(taken), 'message')}: {first}", no_wrap=True)
     line.truncate(talk.output.console.width, overflow="ellipsis")
     talk.output.console.print(line)
 
@@ -186,14 +186,6 @@ COMMANDS: dict[str, tuple[str, Callable[[Talk, str], None]]] = {
     "/export [FILE]": ("write the conversation to a new file, for memci import", _export),
 }
 """what can be typed in place of a message: its meaning, and what runs it"""
-
-
-def _titled(context: Context, page: PageInfo) -> PageInfo:
-    """Return *page* with the text of its first message as its title, if it has no line in the contents."""
-    if page.title is not None or page.where in {"undone", "erased"}:
-        return page
-    first = next(iter(context.recall_page(page.index)), None)
-    return page if first is None else replace(page, title=" ".join(text_of(first)[:400].split()))
 
 
 def _number(rest: str, name: str) -> int:

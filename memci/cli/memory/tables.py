@@ -18,7 +18,7 @@ from ...memory.backend import PageKey, Work
 from ...memory.inspect import Counts, HeldFact, Overview, QueuedPage, WarmEpisode
 from ...memory.tiers.events import LifeEvent
 from ...memory.tiers.profile import Profile
-from ..output import visible
+from ..output import many, visible
 from ..tables import cell, clipped, table
 
 COUNTED = ("queue", "episodes", "facts", "events", "concepts")
@@ -81,7 +81,7 @@ def summed_up(seen: Overview) -> str:
         f"{counts.mid:,} in {counts.episodes:,} episodes",
     ]
     where += [f"{counts.evicted:,} of evicted episodes"] * bool(counts.evicted)
-    return f"memory of {visible(seen.owner)}: {counts.pages:,} pages; {', '.join(where)}"
+    return f"memory of {visible(seen.owner)}: {many(counts.pages, 'page')}; {', '.join(where)}"
 
 
 def _facts(title: str, facts: Iterable[HeldFact]) -> Iterator[RenderableType]:
@@ -110,7 +110,7 @@ def profile_lines(profile: Profile) -> Iterator[RenderableType]:
     if not (profile.version or profile.strategy or profile.conversations):
         return
     version = f", version {profile.version:,}" if profile.version else ""
-    yield Text(f"\nprofile{version}, {profile.turns:,} turns", style="bold")
+    yield Text(f"\nprofile{version}, {many(profile.turns, 'turn')}", style="bold")
     lines = [profile.text] if profile.text else []
     if not profile.text:  # where there is a text, it was made of the traits
         for trait in profile.traits:

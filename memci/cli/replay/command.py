@@ -15,11 +15,12 @@ from typer import Argument, Option
 from ...context.context import Context
 from ...context.report import Report
 from ...errors import InvalidSetting
-from ...history.plain_chat import PlainChat, read_chat
+from ...history.plain_chat import PlainChat
 from ...settings import Policy, Preset
 from ..app import Int, Json, NoLive, Str, Window, command, tokens
-from ..output import Output, terminal, visible
-from ..source import Source
+from ..output import Output, many, terminal, visible
+from ..show import titled
+from ..source import Source, read_conversation
 from ..tables import grid, pages_table, print_messages, report_tables
 from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
@@ -45,12 +46,13 @@ def run_replay(
 
     - chat messages: {"messages": […]} or […], or one of them per line
     - trajectories of agents: [{"traj": […]}, …], joined end to end
+    - what memci export wrote
     """
     output = terminal(json=json, no_live=no_live)
     if preset is not None and preset not in get_args(Preset):
         raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
     source = Source(file)
-    chat = read_chat(source.lines(), source.name)
+    chat = read_conversation(source)
     if at is not None:
         chat = first_turns(chat, at)
     start = time.perf_counter()
@@ -73,7 +75,7 @@ def run_replay(
             progress = play(context, chat, watch, model=model)
         seconds = time.perf_counter() - start
         report = context.report()
-        listed = list(context.pages()) if pages else None
+        listed = [titled(context, page) for page in context.pages()] if pages else None
         shown = context.render(tools=chat.tools, strict=False)
     if output.json:
         output.print_json(
@@ -98,7 +100,7 @@ def run_replay(
     if listed is not None:
         output.console.print(pages_table(listed))
     if at is not None:
-        output.line(f"what the model sees next: {len(shown):,} messages\n", "bold")
+        output.line(f"what the model sees next: {many(len(shown), 'message')}\n", "bold")
         print_messages(output, shown)
     if store is not None:
         output.line(f"the store: memci inspect {store}")
@@ -120,9 +122,9 @@ def print_replay(output: Output, chat: PlainChat, progress: ReplayProgress, repo
     """Print the final table of a replay, which took *seconds*."""
     output.line(f"\n{chat.name} in a window of {report.window:,} tokens", "bold")
     figures = grid(
-        ("turns", f"{progress.turns:,}", f"{progress.messages:,} messages, {progress.said:,} tokens said"),
+        ("turns", f"{progress.turns:,}", f"{many(progress.messages, 'message')}, {progress.said:,} tokens said"),
         ("model calls", f"{len(progress.sizes):,}", f"none above {progress.largest:,} of {report.budget:,} tokens"),
-        ("cached", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions"),
+        ("cached", f"{report.cached:.1%}", f"of all that was sent; {many(report.compactions, 'compaction')}"),
         ("seconds", f"{seconds:,.1f}", ""),
     )
     output.console.print(figures)

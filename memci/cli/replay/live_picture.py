@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ...context.context import Context
 from ...context.report import Report
-from ..output import Output
+from ..output import Output, many
 from ..tables import WIDEST, grid, legend, window_bar
 from .player import ReplayProgress, Watch
 
@@ -86,7 +86,7 @@ def picture(title: str, report: Report, progress: ReplayProgress, *, width: int)
             ("", f"{report.pages['archived']:,}", "archived, on a line of their own"),
             ("", f"{report.pages['folded']:,}", "folded: several on one line"),
             ("", f"{report.pages['unloaded']:,}", "unloaded: kept, not listed any more"),
-            ("cache", f"{report.cached:.1%}", f"of all that was sent; {report.compactions:,} compactions"),
+            ("cache", f"{report.cached:.1%}", f"of all that was sent; {many(report.compactions, 'compaction')}"),
         ),
     )
 
@@ -105,5 +105,5 @@ def progress_line(report: Report, progress: ReplayProgress) -> str:
     total = f"{progress.total:,}"
     return (
         f"message {f'{progress.messages:,}':>{len(total)}} of {total}: {progress.said:>9,} tokens said, "
-        f"{report.total:>7,} shown, {report.compactions:,} compactions"
+        f"{report.total:>7,} shown, {many(report.compactions, 'compaction')}"
     )

@@ -1,0 +1,54 @@
+"""What `memci show` prints: one page, each message as it was appended.
+
+    $ memci show agent.db --context alice --page 12
+    alice #12, archived: What does the flight on day 12 cost?
+
+Looking does not count as use. This module knows nothing of how a store keeps what is printed.
+"""
+
+from dataclasses import asdict, replace
+from typing import Annotated
+
+from typer import Option
+
+from ..context.context import Context
+from ..errors import CorruptRecord
+from ..history.reader import PageInfo
+from ..messages import text_of
+from .app import CONTEXT, Json, Store, Str, command
+from .output import terminal
+from .stores import choose_context, open_store
+from .tables import print_messages
+
+
+@command("show")
+def run_show(
+    store: Store,
+    *,
+    page: Annotated[int, Option("--page", "-p", metavar="N", help="The number of the page.")],
+    context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Of this context; default: the only one.")] = None,
+    json: Json = False,
+) -> None:
+    """Print a page, each message as it was appended. Changes nothing."""
+    output = terminal(json=json)
+    with open_store(store) as storage:
+        name = choose_context(storage, store, context).id
+        with Context.view(storage, name) as seen:
+            messages = seen.recall_page(page)
+            info = titled(seen, next(each for each in seen.pages() if each.index == page))
+    if output.json:
+        output.print_json({"context": name, "page": asdict(info), "messages": messages})
+        return
+    output.line(f"{name} #{page}, {info.where}: {info.title or 'no text'}\n", "bold")
+    print_messages(output, messages)
+
+
+def titled(context: Context, page: PageInfo) -> PageInfo:
+    """Return *page* with the text of its first message as its title, if it has no line in the contents. O(its messages)."""
+    if page.title is not None or page.where in {"undone", "erased"}:
+        return page
+    try:
+        first = next(iter(context.recall_page(page.index)), None)
+    except CorruptRecord as error:
+        return replace(page, title=f"can't be read: {error.reason}")
+    return page if first is None else replace(page, title=" ".join(text_of(first)[:400].split()))

@@ -28,6 +28,7 @@ COMMANDS = {
     "search": "memory.search",
     "consolidate": "memory.consolidate",
     "verify": "inspect",
+    "salvage": "salvage",
     "doctor": "doctor",
     "files": "files",
     "mcp": "mcp",

@@ -88,7 +88,9 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
         output.proof(not wrong, f"{record.id}: {many(record.head, 'message')}, {result}")
         for problem in wrong:
             output.line(f"  {problem}")
-    if not records and not damage:
+    if not well:
+        output.line(f"what can be read goes to a new store: memci salvage {name_of(store)} NEW")
+    elif not records and not damage:
         output.line(f"{name_of(store)} holds no contexts")
     elif witnessed(store) is None and not is_url(store):
         output.line("no witness is beside it, so that the loss of whole commits can't be seen", "dim")

@@ -44,11 +44,11 @@ def run_show(
 
 
 def titled(context: Context, page: PageInfo) -> PageInfo:
-    """Return *page* with the text of its first message as its title, if it has no line in the contents. O(its messages)."""
-    if page.title is not None or page.where in {"undone", "erased"}:
-        return page
-    try:
-        first = next(iter(context.recall_page(page.index)), None)
-    except CorruptRecord as error:
-        return replace(page, title=f"can't be read: {error.reason}")
-    return page if first is None else replace(page, title=" ".join(text_of(first)[:400].split()))
+    """Return *page* with a title: the text of its first message, if it has no line in the contents. O(messages)."""
+    title = page.title
+    if title is None and page.where not in {"undone", "erased"}:
+        try:
+            title = " ".join(text_of(context.recall_page(page.index)[0])[:400].split())
+        except CorruptRecord as error:
+            title = f"can't be read: {error.reason}"
+    return replace(page, title=title)

@@ -96,8 +96,7 @@ def run_import(
     found = [(each.record.id, each.record.head) for each in transitions(lines(), key=secret)]
     if id is not None and len(found) > 1:
         raise InvalidSetting("--id", f"{source.name} has {len(found):,} contexts: leave --id out")
-    contexts = [{"id": name if id is None else id, "messages": messages} for name, messages in found]
-    names = [str(each["id"]) for each in contexts]
+    names = [name if id is None else id for name, _ in found]
     if len(set(names)) < len(names):
         raise InvalidSetting("file", "it has two contexts of one name: import each by itself, with --id")
     with open_store(store, write=True, make=True) as storage:
@@ -106,10 +105,11 @@ def run_import(
         for each in transitions(lines(), key=secret):
             committed(storage, each, id=id)
     if output.json:
+        contexts = [{"id": name, "messages": messages} for name, (_, messages) in zip(names, found, strict=True)]
         output.print_json({"store": store, "contexts": contexts})
         return
-    for context in contexts:
-        output.line(f"{context['id']}: {many(context['messages'], 'message')} imported")
+    for name, (_, messages) in zip(names, found, strict=True):
+        output.line(f"{name}: {many(messages, 'message')} imported")
 
 
 def _key(file: str | None) -> bytes | None:

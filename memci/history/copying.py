@@ -55,7 +55,7 @@ def _copied(source: Storage, target: Storage, record: ContextRecord) -> Iterator
                 return
             reason = "is in the target already, and is another one: erase it there, or copy into another store"
             raise InvalidSetting("context", f"{record.id!r:.60} {reason}")
-        transition = _whole(source, record)
+        transition = whole(source, record)
         now = source.load(record.id)
         if now is None:  # erased meanwhile
             return
@@ -72,7 +72,7 @@ def _copied(source: Storage, target: Storage, record: ContextRecord) -> Iterator
     yield CopiedContext(record.id, record.head, new=True)
 
 
-def _whole(source: Storage, record: ContextRecord) -> Transition:
+def whole(source: Storage, record: ContextRecord) -> Transition:
     """Return all rows of the context of *record* as the transition that makes it. O(rows)."""
     views = []
     own = []

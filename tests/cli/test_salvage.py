@@ -1,0 +1,95 @@
+"""memci salvage: all that can be read of a damaged store goes to a new one, and what is lost is named."""
+
+import random
+import sqlite3
+from collections import Counter
+from contextlib import closing
+
+import pytest
+
+from memci import Context, SQLiteStorage
+from memci.history.export import exported
+
+
+def messages(path, context):
+    """The messages of a context, in order."""
+    with closing(SQLiteStorage(path, read_only=True)) as storage:
+        return list(exported(storage, context, chat=True))
+
+
+def executed(path, statement):
+    """Change the file behind the store."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def test_salvage_when_nothing_is_damaged(told, store, tmp_path):
+    """Every context is there exactly, and nothing is called lost."""
+    said = told("salvage", store, tmp_path / "new.db")
+
+    assert [(each["id"], each["messages"], each["lost"]) for each in said["contexts"]] == [
+        ("alice", 120, []),
+        ("bob", 2, []),
+    ]
+    with closing(SQLiteStorage(store)) as one, closing(SQLiteStorage(tmp_path / "new.db")) as two:
+        assert list(exported(one, "alice")) == list(exported(two, "alice"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "lost"),
+    [
+        ("UPDATE entry SET digest = zeroblob(16) WHERE (id & 0xffffffffff) = 5", "message 6 (page #3)"),
+        ("DELETE FROM entry WHERE (id & 0xffffffffff) = 5", "message 6 (page #3)"),
+        ("UPDATE page SET first_seq = 1 WHERE (id & 0xffffffff) = 4", "page #4"),
+        ("UPDATE edition SET text = x'78'", "Contents Page"),
+        ("UPDATE context SET state = '[]' WHERE id = 'bob'", "record is not what was written"),
+    ],
+)
+def test_salvage_when_a_row_is_damaged(run, store, tmp_path, statement, lost):
+    """What was hit is named; everything else is there word for word, and the new store is well."""
+    before = {name: messages(store, name) for name in ("alice", "bob")}
+    executed(store, statement)
+
+    result = run("salvage", store, tmp_path / "new.db")
+
+    assert result.exit_code == 1
+    assert lost in result.stdout
+    assert run("verify", tmp_path / "new.db").exit_code == 0
+    after = messages(tmp_path / "new.db", "alice")
+    assert Counter(before["alice"]) - Counter(after) == Counter(before["alice"][6:7] if "message" in lost else ())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_salvage_when_bytes_of_the_file_are_damaged(run, store, tmp_path, seed):
+    """Whatever is hit: a line that says what is lost, and nothing in the new store that was never written."""
+    executed(store, "PRAGMA wal_checkpoint(TRUNCATE)")
+    before = set(messages(store, "alice")) | set(messages(store, "bob"))
+    rng = random.Random(seed)
+    content = bytearray(store.read_bytes())
+    for _ in range(3):
+        at = rng.randrange(4096, len(content) - 512)
+        content[at : at + 512] = rng.randbytes(512)
+    store.write_bytes(bytes(content))
+
+    result = run("salvage", store, tmp_path / "new.db")
+
+    assert result.exit_code in {0, 1, 2}
+    if result.exit_code == 2:
+        assert result.stderr.count("\n") == 1
+        return
+    assert run("verify", tmp_path / "new.db").exit_code == 0
+    with closing(SQLiteStorage(tmp_path / "new.db")) as storage:
+        for record in storage.contexts():
+            lines = set(exported(storage, record.id, chat=True))
+            assert {line for line in lines if "[erased]" not in line} <= before
+            with Context.view(storage, record.id) as context:
+                context.render(strict=False)
+
+
+def test_salvage_when_the_target_is_there(run, store):
+    """No file is overwritten, the damaged one least of all."""
+    result = run("salvage", store, store)
+
+    assert result.exit_code == 2
+    assert "name a new store" in result.stderr

@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters docs embeddings postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation clean
+.PHONY: demo test adapters docs embeddings encryption postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -15,6 +15,9 @@ test: .venv/ready          ## all tests
 
 embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
 	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
+
+encryption: .venv/ready    ## encrypted stores of every kind in the suites of plain ones
+	@$(BIN)/python -m pytest -n 2 tests/storage/encrypted_stores.py
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
 	@.venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres
@@ -100,7 +103,7 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 .venv-postgres/ready: pyproject.toml tests/postgres/requirements.txt
 	@echo "setting up .venv-postgres (about half a minute) …"
 	@$(PYTHON) -m venv .venv-postgres
-	@.venv-postgres/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,postgres]' 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.110' --requirement tests/postgres/requirements.txt
+	@.venv-postgres/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,encryption,postgres]' 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.110' --requirement tests/postgres/requirements.txt
 	@touch $@
 
 .venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt

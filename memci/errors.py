@@ -25,6 +25,7 @@
         ├── WriteConflict                  another writer changed the context first
         ├── CommitUnknown                  the change is stored whole or not at all: open the store again to see
         ├── HandlePoisoned                 the handle was closed, or a write failed halfway: open the store again
+        ├── KeyMissing                     it is encrypted, and the key that it needs was not given
         ├── CorruptRecord                  a record is not what was written
         └── SchemaTooNew                   a later memci wrote this file
 
@@ -263,6 +264,16 @@ class HandlePoisoned(StorageError):
 
     What was acknowledged is still stored.
     """
+
+
+class KeyMissing(StorageError):
+    """*what* is encrypted, and the *key* that it needs (its name; None if there is no key at all) was not given."""
+
+    def __init__(self, what: str, key: str | None, reason: str) -> None:
+        super().__init__(f"{what} can't be read: {reason}: open the store with EncryptedStorage, or set MEMCI_KEY")
+        self.what = what
+        self.key = key
+        self.reason = reason
 
 
 class CorruptRecord(StorageError):

@@ -18,6 +18,7 @@ ERRORS = [
     errors.EmbeddingFailed("e5", "no vectors", retryable=True),
     errors.StorageFull("no space is left"),
     errors.CommitUnknown(None, "disk"),
+    errors.KeyMissing("alice", "3fa9b1c0", "another key was given"),
     errors.CorruptRecord("alice", 1, "it is missing"),
 ]
 

@@ -2,9 +2,14 @@
 
     $ memci copy agents.db postgresql://ada@db.example/agents
     412 contexts copied, 3 were there already
+    $ MEMCI_KEY_FILE=key memci copy agents.db sealed.db             the copy is encrypted; --decrypt goes back
 
 This module knows nothing of how a context is copied.
 """
+
+from typing import Annotated
+
+from typer import Option
 
 from ..errors import InvalidSetting
 from ..history.copying import copied
@@ -14,13 +19,19 @@ from .stores import open_store
 
 
 @command("copy")
-def run_copy(source: Store, target: NewStore, *, json: Json = False) -> None:
+def run_copy(
+    source: Store,
+    target: NewStore,
+    *,
+    decrypt: Annotated[bool, Option("--decrypt", help="Do not encrypt the copy, although there is a key.")] = False,
+    json: Json = False,
+) -> None:
     """Copy all contexts of a store to another one, exactly. Begin it again after an interruption: it goes on."""
     output = terminal(json=json)
     if source == target:
         raise InvalidSetting("target", "name another store than the one that is copied")
     new = old = messages = 0
-    with open_store(source) as storage, open_store(target, write=True, make=True) as into:
+    with open_store(source) as storage, open_store(target, write=True, make=True, plain=decrypt) as into:
         sizes = {record.id: record.head for record in storage.contexts()}
         with output.progress("messages", sizes) as done:
             for each in copied(storage, into):

@@ -254,7 +254,7 @@ def _folder(place: Path) -> Iterator[Finding]:
 def _contents(path: str) -> Iterator[Finding]:
     """Yield what a store holds: locks, contexts, and pages that no memory could take. O(pages)."""
     try:
-        with open_store(path) as storage:
+        with open_store(path, plain=True) as storage:
             queues: dict[str, list[Ticket]] = {}
             for ticket in living(storage.tickets()):
                 queues.setdefault(ticket.context, []).append(ticket)
@@ -272,6 +272,14 @@ def _contents(path: str) -> Iterator[Finding]:
         advice = way_out or "memci verify says more"
         yield Finding("contexts", "warning" if error.data_safe else "problem", text.removesuffix(": "), advice)
         return
+    sealed = sum(each.encrypted for each in records)
+    if sealed == len(records) and sealed:
+        yield Finding("encryption", "ok", "AES-256-GCM, every context; its key is yours to keep")
+    elif sealed:
+        advice = "copy the store into an encrypted one: memci copy"
+        yield Finding("encryption", "warning", f"{sealed:,} of {many(len(records), 'context')}", advice)
+    else:
+        yield Finding("encryption", "ok", "none: the files can be read by all who may open them")
     text = f"{len(records):,}, {many(sum(each.head for each in records), 'message')}"
     forks = sum(each.parent is not None for each in records)
     yield Finding("contexts", "ok", text + (f", {forks:,} of them forks" if forks else ""))

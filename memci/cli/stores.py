@@ -28,13 +28,14 @@ NAMED = 5
 
 
 @contextmanager
-def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterator[Storage]:
+def open_store(path: str, *, write: bool = False, make: bool = False, plain: bool = False) -> Iterator[Storage]:
     """Yield the store at *path*, and close it at the end.
 
     Args:
         path: A file, a folder, or the URL of a Postgres database.
         write: Whether it may be changed.
         make: Whether it is made if there is none.
+        plain: Whether it is opened as it is, without the keys of the environment.
 
     Raises:
         InvalidSetting: If there is no store at *path*, and none is to be made.
@@ -42,7 +43,7 @@ def open_store(path: str, *, write: bool = False, make: bool = False) -> Iterato
     """
     if not is_url(path) and (not make or os.path.exists(path)):  # noqa: PTH110 -- a Path would lose the / at the end
         existing(path, filled=not make)
-    storage = opening.open_store(path, read_only=not write)
+    storage = (opening.open_plain if plain else opening.open_store)(path, read_only=not write)
     try:
         yield storage
     finally:
@@ -99,7 +100,7 @@ def choose_context(storage: Storage, path: str, context: str | None) -> ContextR
 
 def window_and_compactions(record: ContextRecord) -> dict[str, int]:
     """Return the window of a context in tokens, and how often it was compacted."""
-    chosen, _ = settings({}, json.dumps(json.loads(record.settings)["settings"]))
+    chosen, _ = settings({}, json.dumps(record.read_settings()["settings"]))
     return {"window": chosen.window, "compactions": WindowState.loads(record.state).compactions}
 
 

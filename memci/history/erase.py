@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
-from ..errors import CorruptRecord, Erased, InvalidSetting, PageNotFound, brief
+from ..errors import CorruptRecord, Erased, InvalidSetting, KeyMissing, PageNotFound, brief
 from ..messages import Message
 from ..storage import Storage
 from ..storage.audit import audit
@@ -85,7 +85,7 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     emptied = _Emptied((), (), {})
     if {record.parent for record in left}.isdisjoint(gone):
         owners = {record.owner for record in records if record.id in gone}
-        messages = [message for name in gone for message in _readable(store, name)]
+        messages = [message for each in records if each.id in gone for message in _readable(store, each)]
         emptied = _emptied(store, Spread(store, left).of_quotations(messages, owners), {}, None)
         forgotten(store, dict.fromkeys(gone))  # first: if the store fails then, the memory gets again what is there
     receipt = _receipt(store, Erasure(tuple(gone), emptied.tombstones, emptied.transitions))
@@ -193,12 +193,11 @@ def _emptied(
     return _Emptied(tuple(transitions), tuple(tombstones), pages)
 
 
-def _readable(storage: Storage, context: str) -> Iterator[Message]:
-    """Yield the messages of *context*; one that can't be read must not prevent that the others are erased."""
-    found = storage.load(context)
-    for seq in range(found[0].head if found else 0):
-        with suppress(CorruptRecord):
-            for entry in storage.entries(context, seq, seq + 1):
+def _readable(storage: Storage, record: ContextRecord) -> Iterator[Message]:
+    """Yield the messages of a context; one that can't be read must not prevent that the others are erased."""
+    for seq in range(record.head):
+        with suppress(CorruptRecord, KeyMissing):
+            for entry in storage.entries(record.id, seq, seq + 1):
                 if entry.codec != ERASED:
                     yield decode(entry.codec, entry.body)
 

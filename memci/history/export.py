@@ -6,7 +6,6 @@ If another writer changes the context meanwhile, the last line is not written: a
 This module knows nothing of where the lines go.
 """
 
-import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
@@ -121,7 +120,7 @@ def _page(page: PageRow) -> str:
 
 
 def _chat(storage: Storage, record: ContextRecord) -> Iterator[str]:
-    system = json.loads(record.settings).get("system")
+    system = record.read_settings().get("system")
     if system is not None:
         yield line_of({"role": "system", "content": system})
     for message in Reader(storage, record.id).messages(record):

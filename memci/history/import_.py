@@ -329,7 +329,7 @@ def _recounted(transition: Transition, window: Window) -> Transition:
 
     A file that was made up could otherwise make a window that exceeds its budget.
     """
-    if json.loads(transition.record.settings).get("counter") != window.count.name:
+    if transition.record.read_settings().get("counter") != window.count.name:
         return transition
     entries, history = list(transition.entries), list(transition.history)
     for node in window.active.messages:

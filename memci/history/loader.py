@@ -136,7 +136,7 @@ def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     found = storage.load(request.id)
     if found is None and request.read_only:
         raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading creates none")
-    settings, system, count, text = _chosen(request, json.loads(found[0].settings) if found else {})
+    settings, system, count, text = _chosen(request, found[0].read_settings() if found else {})
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
         record = ContextRecord(request.id, request.owner or request.id, text, state.dumps())
@@ -182,7 +182,7 @@ def _read(
 ) -> Unwritten | None:
     """Fill *window* with what was *found* and its pages, and return what differs from the store now."""
     record, compaction = found
-    before = json.loads(record.settings)
+    before = record.read_settings()
     counted = before.get("counter"), before["settings"].get("model")
     window.other_model = counted[1] is not None and counted[1] != window.settings.model
     recount = recount or counted != (window.count.name, window.settings.model)

@@ -153,7 +153,7 @@ def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Tr
 
 def _settings_text(record: ContextRecord) -> str:
     """Return the settings of *record* as `memci.settings.settings` reads them."""
-    return json.dumps(json.loads(record.settings)["settings"])
+    return json.dumps(record.read_settings()["settings"])
 
 
 def _each(

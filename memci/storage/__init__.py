@@ -4,6 +4,7 @@
     SQLiteStorage("agent.db")       one file, on disk when a call returns
     FilesystemStorage("agent/")     the same in a folder, with plain copies for an editor, grep and git; POSIX only
     PostgresStorage("postgresql://…")   a schema of a database, for many machines; needs memci[postgres]
+    EncryptedStorage(store, key)    any of them, encrypted; needs memci[encryption]
 
 This package knows nothing of tokens, windows or models.
 """
@@ -15,13 +16,18 @@ from .protocol import Storage
 from .sqlite.store import SQLiteStorage
 
 if TYPE_CHECKING:
+    from .encrypted.store import EncryptedStorage
     from .filesystem.store import FilesystemStorage
     from .postgres.store import PostgresStorage
 
-__all__ = ["EphemeralStorage", "FilesystemStorage", "PostgresStorage", "SQLiteStorage", "Storage"]
+__all__ = ["EncryptedStorage", "EphemeralStorage", "FilesystemStorage", "PostgresStorage", "SQLiteStorage", "Storage"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "EncryptedStorage":
+        from .encrypted.store import EncryptedStorage
+
+        return EncryptedStorage
     if name == "FilesystemStorage":
         from .filesystem.store import FilesystemStorage
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import orjson
 
-from ..errors import InvalidMessage, LimitExceeded, SchemaTooNew, brief
+from ..errors import InvalidMessage, KeyMissing, LimitExceeded, SchemaTooNew, brief
 from ..messages import Enveloped, Native
 
 ORJSON: Final = 1
@@ -33,6 +33,8 @@ _ENVELOPED: Final = 2
 """what the codec of an envelope is above that of its JSON"""
 ERASED: Final = 0
 """the codec of a tombstone: its body is the role of the message that was erased"""
+SEALED: Final = 64
+"""what the codec of an encrypted body is above that of the body (`memci.storage.encrypted`)"""
 ERASED_TEXT: Final = "[erased]"
 
 MAX_BYTES: Final = 8 * 2**20
@@ -77,10 +79,13 @@ def decode(codec: int, body: bytes) -> dict[str, Any]:
     """Return the message that *body* holds. O(bytes).
 
     Raises:
+        KeyMissing: If *body* is encrypted.
         SchemaTooNew: If this version does not know *codec*.
         InvalidMessage: If *body* is not what *codec* writes; check its digest first.
     """
     read = _READERS.get(codec)
+    if read is None and codec >= SEALED:
+        raise KeyMissing("a message", None, "it is encrypted")
     if read is None:
         raise SchemaTooNew(f"codec {codec!r}: a later memci wrote this message: install that version")
     try:

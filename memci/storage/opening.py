@@ -4,15 +4,20 @@
     agent/                        a folder: one that is there, or the name ends in /
     postgresql://ada@db/agents    a schema of a Postgres database
 
+If the environment has a key (`encrypted.environment`), encrypted stores and new ones are opened with it.
 This module knows nothing of what a store holds.
 """
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeGuard
 from urllib.parse import urlsplit
 
-from .protocol import Storage
+from ..errors import CorruptRecord
+from .encrypted.environment import keys_of_environment
+from .protocol import ContextRecord, Storage
 from .sqlite.store import SQLiteStorage
 
 
@@ -20,9 +25,32 @@ def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
     """Return the store at *place*; it is made if there is none, unless *read_only*.
 
     Raises:
-        InvalidSetting: If *place* makes no sense, or needs a package that is not installed.
+        InvalidSetting: If *place* or a key of the environment makes no sense, or needs a package that is not installed.
+        KeyMissing: If it is encrypted, and the environment has no key.
         StorageError: If it can't be opened.
     """
+    keys = keys_of_environment()
+    storage = open_plain(place, read_only=read_only)
+    try:
+        first: Sequence[ContextRecord] = ()
+        with suppress(CorruptRecord):  # who reads it hears of it
+            first = storage.contexts(limit=1)
+        if first and not first[0].encrypted:
+            return storage
+        if keys is None:
+            for record in first:
+                record.read_settings()  # it says which key is missing
+            return storage
+        from .encrypted.store import EncryptedStorage
+
+        return EncryptedStorage(storage, keys)
+    except BaseException:
+        storage.close()
+        raise
+
+
+def open_plain(place: str | os.PathLike[str], *, read_only: bool = False) -> Storage:
+    """Return the store at *place* as it is, whether it is encrypted or not. It raises as `open_store`."""
     if is_url(place):
         from .postgres.store import PostgresStorage
 

@@ -25,10 +25,13 @@ for the memory), `CheckedStorage` (a check of all files). Rows are named tuples,
 This module knows nothing of tokens, windows or SQL.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+
+from ..errors import KeyMissing
 
 
 class PageState(IntEnum):
@@ -118,6 +121,21 @@ class ContextRecord(NamedTuple):
     parent: str | None = None
     """the context whose entries before `base` are also this one's, if this is a fork; never changes"""
     base: int = 0
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether settings and state are encrypted, so that only `EncryptedStorage` can read them."""
+        return self.settings.startswith('{"encrypted":')
+
+    def read_settings(self) -> dict[str, Any]:
+        """Return the settings as a dict. O(characters).
+
+        Raises:
+            KeyMissing: If they are encrypted.
+        """
+        if self.encrypted:
+            raise KeyMissing(f"context {self.id!r:.60}", None, "it is encrypted")
+        return dict(json.loads(self.settings))
 
 
 class OpRow(NamedTuple):

@@ -59,3 +59,26 @@ def test_copy_goes_on_when_it_was_interrupted(forked, run, tmp_path):
         append(into, "bob", b"another")
         with pytest.raises(InvalidSetting, match="'bob'"):
             list(copied(source, into))
+
+
+def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypatch):
+    """With a key the copy is encrypted, commands read it, doctor says so without a key, and --decrypt goes back."""
+    sealed, back, key = tmp_path / "sealed.db", tmp_path / "back.db", tmp_path / "key"
+    key.write_text("0123456789abcdef" * 4 + "\n")
+    monkeypatch.setenv("MEMCI_KEY_FILE", str(key))
+
+    assert run("copy", forked, sealed).exit_code == 0
+    assert run("verify", sealed).exit_code == 0
+    assert run("copy", sealed, back, "--decrypt").exit_code == 0
+
+    assert all_of(sealed) == all_of(back) == all_of(forked)
+    monkeypatch.delenv("MEMCI_KEY_FILE")
+    assert run("verify", back).exit_code == 0
+    for command in ("verify", "inspect", "export"):
+        result = run(command, sealed)
+        assert result.exit_code == 2, command
+        assert "MEMCI_KEY" in result.stderr
+    findings = {each["name"]: each["text"] for each in json.loads(run("doctor", sealed, "--json").stdout)["findings"]}
+    assert findings["encryption"].startswith("AES-256-GCM, every context")
+    monkeypatch.setenv("MEMCI_KEY", "not a key")
+    assert run("verify", sealed).exit_code == 2

@@ -19,7 +19,7 @@ from memci.errors import (
     StorageUnavailable,
     WriteConflict,
 )
-from memci.storage import PostgresStorage
+from memci.storage import EncryptedStorage, PostgresStorage
 from memci.storage.locks import hold
 from memci.storage.protocol import Erasure, Transition
 from memci.testing.storage import DurableStorageConformance
@@ -68,6 +68,24 @@ class TestPostgresStorageBehindAPooler(TestPostgresStorage):
     @pytest.fixture
     def reopen(self, postgres_url):
         return lambda: PostgresStorage(postgres_url, prepare=False, pool_size=1)
+
+
+class TestEncryptedPostgresStorage(DurableStorageConformance):
+    """What is encrypted goes there and back as what is not."""
+
+    @pytest.fixture
+    def known(self):
+        return PlainStore
+
+    @pytest.fixture
+    def reopen(self, postgres_url):
+        return lambda: EncryptedStorage(PostgresStorage(postgres_url), bytes(range(32)))
+
+    @pytest.fixture
+    def storage(self, reopen):
+        storage = reopen()
+        yield storage
+        storage.close()
 
 
 @pytest.fixture

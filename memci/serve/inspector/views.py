@@ -270,7 +270,7 @@ class Views:
 
 
 def _row(record: ContextRecord) -> ListedConversation:
-    chosen, _ = settings({}, json.dumps(json.loads(record.settings)["settings"]))
+    chosen, _ = settings({}, json.dumps(record.read_settings()["settings"]))
     turns = record.turn + (record.open_page is not None)
     return ListedConversation(record, chosen.window, WindowState.loads(record.state).compactions, turns)
 

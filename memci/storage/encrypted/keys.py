@@ -1,0 +1,157 @@
+"""Keys: yours, which wrap data keys, and data keys, which encrypt rows.
+
+    your key ── wraps ──▶ data key of a context, kept in its record ── encrypts ──▶ messages, settings, compactions
+                          data key of an owner, kept in its memory  ── encrypts ──▶ facts, titles, words, vectors
+
+To rotate a key is to wrap data keys again: no row is encrypted again. A key is named by a digest of itself, so that an
+error can say which key is missing. Rows are encrypted with AES-256-GCM, each bound to its place by associated data: in
+another place it can't be read. This module knows nothing of rows or stores.
+"""
+
+import os
+import zlib
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import orjson
+
+from ...errors import InvalidSetting, KeyMissing
+
+Keys = bytes | Sequence[bytes] | Callable[[str], Sequence[bytes]]
+"""a key of 32 bytes; several, of which the first one encrypts and all decrypt; or what gives those of an owner"""
+
+_KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+Place = str | int | tuple[int, int | None] | None
+"""a part of what a row is bound to: its kind, context, seq and so on"""
+
+
+class Forged(Exception):
+    """Bytes are not what was encrypted with this key for this place."""
+
+
+class Cipher:
+    """A data key of 32 bytes. Thread-safe.
+
+    Raises:
+        InvalidSetting: If `cryptography` is not installed.
+    """
+
+    def __init__(self, data_key: bytes) -> None:
+        try:
+            from cryptography.exceptions import InvalidTag
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError as error:
+            raise InvalidSetting("keys", "encryption needs a package: pip install 'memci[encryption]'") from error
+        self.data_key = data_key
+        self._aead = AESGCM(blake2b(data_key, digest_size=_KEY_BYTES, person=b"memci rows").digest())
+        self._mac_key = blake2b(data_key, digest_size=_KEY_BYTES, person=b"memci digests").digest()
+        self._invalid = InvalidTag
+
+    def seal(self, plain: bytes, *place: Place, same: bool = False) -> bytes:
+        """Return *plain* encrypted for *place*: 28 bytes more. O(bytes).
+
+        *same*: equal bytes give equal ones, so that a store can keep them once.
+        """
+        data = orjson.dumps(place)
+        nonce = self.mac(data + b"\x00" + plain, _NONCE_BYTES) if same else os.urandom(_NONCE_BYTES)
+        return nonce + self._aead.encrypt(nonce, plain, data)
+
+    def unseal(self, sealed: bytes, *place: Place) -> bytes:
+        """Return what was encrypted for *place*. O(bytes).
+
+        Raises:
+            Forged: If these bytes were not, or not with this key.
+        """
+        try:
+            return self._aead.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], orjson.dumps(place))
+        except (self._invalid, ValueError) as error:
+            raise Forged from error
+
+    def seal_text(self, text: str, *place: Place, same: bool = False) -> str:
+        """Return *text*, compressed and encrypted for *place*, in characters of base64. O(characters)."""
+        return b64encode(self.seal(zlib.compress(text.encode(), 1), *place, same=same)).decode()
+
+    def unseal_text(self, sealed: str, *place: Place) -> str:
+        """Return the text that was encrypted for *place*. It raises as `unseal`. O(characters)."""
+        try:
+            packed = b64decode(sealed, validate=True)
+        except (NotBase64, ValueError) as error:
+            raise Forged from error
+        return zlib.decompress(self.unseal(packed, *place)).decode()
+
+    def mac(self, content: bytes, size: int) -> bytes:
+        """Return a keyed digest of *content*, of *size* bytes. O(bytes)."""
+        return blake2b(content, digest_size=size, key=self._mac_key).digest()
+
+    def mask(self, digest: bytes, name: str) -> bytes:
+        """Return *digest*, of at most 64 bytes, as it is kept under *name*, and back; zeros stay zeros."""
+        if not any(digest):
+            return digest
+        pad = self.mac(name.encode(), len(digest))
+        return bytes(a ^ b for a, b in zip(digest, pad, strict=True))
+
+
+class KeyRing:
+    """The keys of a caller. They are asked for once for each owner; a ring is made again with its store.
+
+    Raises:
+        InvalidSetting: If *keys* are none.
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._of: dict[str, dict[str, bytes]] = {}
+        if not callable(keys) and not self._all(""):
+            raise InvalidSetting("keys", "there is none: pass 32 random bytes, as from secrets.token_bytes(32)")
+
+    def is_current(self, wrapped: str, owner: str) -> bool:
+        """Return whether a data key is *wrapped* with the first key of *owner*. It raises as `wrap`."""
+        return wrapped.partition(":")[0] == self._current(owner)[0]
+
+    def wrap(self, cipher: Cipher, owner: str, *place: Place) -> str:
+        """Return the data key of *cipher*, encrypted with the first key of *owner* for *place*.
+
+        Raises:
+            KeyMissing: If there is no key of this owner.
+            InvalidSetting: If a key is none.
+        """
+        name, key = self._current(owner)
+        return f"{name}:{Cipher(key).seal_text(cipher.data_key.hex(), 'key', owner, *place)}"
+
+    def unwrap(self, wrapped: str, owner: str, *place: Place) -> Cipher:
+        """Return the cipher of a data key that `wrap` encrypted for *place*.
+
+        Raises:
+            KeyMissing: If the key that it needs is not there.
+            Forged: If it was not encrypted for this place.
+        """
+        name, _, sealed = wrapped.partition(":")
+        key = self._all(owner).get(name)
+        if key is None:
+            there = ", ".join(self._all(owner)) or "none"
+            reason = f"it is encrypted with the key {name!r:.20}, and {there} was given"
+            raise KeyMissing(f"{place[0]} {place[1]!r:.60}", name, reason)
+        return Cipher(bytes.fromhex(Cipher(key).unseal_text(sealed, "key", owner, *place)))
+
+    def _current(self, owner: str) -> tuple[str, bytes]:
+        for current in self._all(owner).items():
+            return current
+        raise KeyMissing(f"what belongs to {owner!r:.60}", None, "there is no key for this owner")
+
+    def _all(self, owner: str) -> dict[str, bytes]:
+        if owner not in self._of:
+            given = self._keys(owner) if callable(self._keys) else self._keys
+            each = [given] if isinstance(given, bytes) else list(given)
+            if any(not isinstance(key, bytes) or len(key) != _KEY_BYTES for key in each):
+                raise InvalidSetting("keys", "a key is 32 random bytes, as from secrets.token_bytes(32)")
+            self._of[owner] = {_name(key): key for key in each}
+        return self._of[owner]
+
+
+def _name(key: bytes) -> str:
+    """Return the name of a key: 8 hexadecimal digits, from which nothing can be learnt of the key."""
+    return blake2b(key, digest_size=4, person=b"memci key name").hexdigest()

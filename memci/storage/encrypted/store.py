@@ -1,0 +1,346 @@
+"""A store around another one: what goes into it is encrypted, what comes out of it decrypted.
+
+    EncryptedStorage(SQLiteStorage("agent.db"), key)        any store; rows have the same places in it
+
+    settings, state, message, compaction, list of tools     encrypted, each bound to its place
+    digest of an op                                         keyed, so that it says nothing of the messages
+    ids, owners, times, sizes, tokens, page numbers         as they are: the store finds rows by them
+
+The settings of an encrypted record are {"encrypted": the data key of the context, wrapped}. This module knows nothing
+of how the store inside keeps its rows.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+
+from ...errors import CorruptRecord, InvalidSetting, KeyMissing
+from ..codec import SEALED, digest
+from ..protocol import (
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    EntryRow,
+    ErasedRows,
+    Erasure,
+    OpRow,
+    PageRow,
+    PageState,
+    Storage,
+    Ticket,
+    Transition,
+)
+from ..validation import check
+from .keys import Cipher, Forged, KeyRing, Keys
+
+_REMEMBERED = 10_000
+"""contexts whose data keys are remembered"""
+
+_T = TypeVar("_T")
+
+
+class _Known(NamedTuple):
+    """What is known of a context."""
+
+    cipher: Cipher
+    wrapped: str
+    owner: str
+    parent: str | None
+    base: int
+
+
+class EncryptedStorage:
+    """Encrypts what *storage* keeps.
+
+    Args:
+        storage: Any store. Contexts that it has already must be encrypted: `memci copy` makes an encrypted store.
+        keys: 32 random bytes; or several such keys, of which the first one encrypts and all decrypt; or a function
+            that returns those of an owner. Without its key, a context is lost.
+
+    Raises:
+        InvalidSetting: If a key is none, or `cryptography` is not installed.
+    """
+
+    def __init__(self, storage: Storage, keys: Keys) -> None:
+        self._storage = storage
+        self._ring = KeyRing(keys)
+        self._known: dict[str, _Known] = {}
+        Cipher(bytes(32))  # says at once if the package is missing
+        for capability in ("audit_log", "damage"):
+            if hasattr(storage, capability):
+                setattr(self, capability, getattr(storage, capability))
+
+    def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
+        """Return the record and the last compaction of *context*, or None if there is no such context.
+
+        Raises:
+            KeyMissing: If the key that it needs was not given.
+            CorruptRecord: If it is not what was encrypted.
+            InvalidSetting: If it is not encrypted.
+        """
+        found = self._storage.load(context)
+        if found is None:
+            self._known.pop(context, None)
+            return None
+        record = self._opened(found[0])
+        if found[1] is None:
+            return record, None
+        last = (row.text for row in self.compactions(context) if row.revision <= record.revision)
+        return record, next(last, None)
+
+    def revision(self, context: str) -> int:
+        """Return the revision of *context*, 0 if there is no such context."""
+        return self._storage.revision(context)
+
+    def commit(self, transition: Transition) -> OpRow | None:
+        """Apply *transition* and return None, or return the row of its op if that is known. O(bytes)."""
+        check(transition)
+        record = transition.record
+        known = self._writing(record)
+        op = self._storage.commit(self._sealed(transition, known))
+        if op is None:
+            self._remember(record.id, known)
+            return None
+        return op._replace(digest=self._of(record.id).cipher.mask(op.digest, op.op_id))
+
+    def pages(
+        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
+    ) -> Iterator[PageRow]:
+        """Yield pages by index, as the protocol says."""
+        return self._storage.pages(context, first=first, last=last, state=state)
+
+    def entries(
+        self,
+        context: str,
+        first: int = 0,
+        end: int | None = None,
+        *,
+        containing: bytes | None = None,
+        as_appended: bool = False,
+    ) -> Iterator[EntryRow]:
+        """Yield entries in order, as the protocol says. With *containing*, all of the range is decrypted. O(bytes)."""
+        rows = self._storage.entries(context, first, end, as_appended=as_appended)
+        opened = (self._entry(context, row) for row in rows)
+        return opened if containing is None else (row for row in opened if containing in row.body)
+
+    def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
+        """Yield the compactions, newest first, as the protocol says."""
+        rows = self._storage.compactions(context, head=head)
+        return (row._replace(text=self._text(context, row.text, *_compaction_place(context, row))) for row in rows)
+
+    def ops(self, context: str) -> Iterator[OpRow]:
+        """Yield the ops by their first seq."""
+        return (self._op(context, row) for row in self._storage.ops(context))
+
+    def op(self, context: str, op_id: str) -> OpRow | None:
+        """Return one op."""
+        row = self._storage.op(context, op_id)
+        return None if row is None else self._op(context, row)
+
+    def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
+        """Yield the calls of the model, oldest first."""
+        return (self._call(context, row) for row in self._storage.calls(context, after=after))
+
+    def contexts(
+        self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> Sequence[ContextRecord]:
+        """Return records by id, as the protocol says; one whose key is missing as it is kept, with what is readable."""
+        return [self._listed(record) for record in self._storage.contexts(owner=owner, after=after, limit=limit)]
+
+    def forks(self, context: str) -> Sequence[ContextRecord]:
+        """Return the records of the forks of *context*, by id, as `contexts` does."""
+        return [self._listed(record) for record in self._storage.forks(context)]
+
+    def erase(self, erasure: Erasure) -> ErasedRows:
+        """Remove what *erasure* names; the data key of a context goes with its record. Its key need not be there."""
+        tombstones = []
+        for context, row in erasure.entries:
+            holder = self._holder(context, row.seq)
+            tombstones.append((context, _sealed_entry(self._of(holder).cipher, holder, row)))
+        for transition in erasure.transitions:
+            check(transition)
+        after = [self._sealed(each, self._writing(each.record)) for each in erasure.transitions]
+        gone = self._storage.erase(erasure._replace(entries=tuple(tombstones), transitions=tuple(after)))
+        for context in erasure.contexts:
+            self._known.pop(context, None)
+        return gone
+
+    def rotate(self, owner: str | None = None) -> int:
+        """Wrap the data keys of all contexts, or of those of *owner*, with the newest key; return how many were not.
+
+        Each is a commit of its own: an open handle of that context has to be refreshed before it writes. What was
+        interrupted goes on when it is called again. O(contexts).
+        """
+        count = 0
+        for listed in self._storage.contexts(owner=owner):
+            found = self._storage.load(listed.id)
+            if found is not None and not self._ring.is_current(_wrapped(found[0]), found[0].owner):
+                record = self._opened(found[0])
+                self.commit(Transition(record.head, record._replace(revision=record.revision + 1)))
+                count += 1
+        return count
+
+    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
+        """Return the queue for the lock of *context*, or those of all."""
+        return self._storage.tickets(context)
+
+    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
+        """Put *new* in the place of *old*, if that is there, or behind all others."""
+        return self._storage.replace_ticket(old, new)
+
+    def close(self) -> None:
+        """Close the store inside."""
+        self._known.clear()
+        self._storage.close()
+
+    def _writing(self, record: ContextRecord) -> _Known:
+        """Return what *record* is to be encrypted with: what its context has, or a new data key."""
+        known = self._known.get(record.id)
+        if known is None and (found := self._storage.load(record.id)) is not None:
+            known = self._learn(found[0])
+        if known is None:
+            known = _Known(Cipher(os.urandom(32)), "", record.owner, record.parent, record.base)
+        if known.owner == record.owner and self._ring.is_current(known.wrapped, record.owner):
+            return known
+        wrapped = self._ring.wrap(known.cipher, record.owner, "context", record.id)
+        return known._replace(wrapped=wrapped, owner=record.owner)
+
+    def _sealed(self, transition: Transition, known: _Known) -> Transition:
+        record, cipher = transition.record, known.cipher
+        context = record.id
+
+        def call(row: CallRow) -> CallRow:
+            tools = None if row.tools is None else cipher.seal_text(row.tools, "tools", context, same=True)
+            return row._replace(tools=tools)
+
+        def op(row: OpRow) -> OpRow:
+            return row._replace(digest=cipher.mask(row.digest, row.op_id))
+
+        def compaction(row: CompactionRow) -> CompactionRow:
+            return row._replace(text=cipher.seal_text(row.text, *_compaction_place(context, row)))
+
+        last = transition.compaction
+        if last is not None:
+            last = compaction(CompactionRow(record.revision, record.head, record.turn, last)).text
+        return transition._replace(
+            record=_sealed_record(cipher, known.wrapped, record),
+            entries=tuple(_sealed_entry(cipher, context, row) for row in transition.entries),
+            compaction=last,
+            op=transition.op and op(transition.op),
+            history=tuple(map(compaction, transition.history)),
+            ops=tuple(map(op, transition.ops)),
+            call=transition.call and call(transition.call),
+            calls=tuple(map(call, transition.calls)),
+        )
+
+    def _of(self, context: str) -> _Known:
+        """Return what is known of *context*, which is there. O(1), a query the first time."""
+        known = self._known.get(context)
+        if known is not None:
+            return known
+        found = self._storage.load(context)
+        if found is None:
+            raise CorruptRecord(context, 0, "its record is missing, which has its data key")
+        return self._learn(found[0])
+
+    def _holder(self, context: str, seq: int) -> str:
+        """Return the context that holds entry *seq* of *context*: itself, or one that it was forked from."""
+        known = self._of(context)
+        while known.parent is not None and seq < known.base:
+            context, known = known.parent, self._of(known.parent)
+        return context
+
+    def _entry(self, shown: str, row: EntryRow) -> EntryRow:
+        context, codec = self._holder(shown, row.seq), row.codec - SEALED
+        if codec < 0:
+            raise CorruptRecord(shown, row.seq, "it is not encrypted, although its context is")
+        place = ("entry", context, row.seq, codec, row.quotes, row.at)
+        body = self._read(context, row.seq, lambda cipher: cipher.unseal(row.body, *place))
+        return row._replace(codec=codec, body=body, digest=digest(codec, body))
+
+    def _op(self, context: str, row: OpRow) -> OpRow:
+        return row._replace(digest=self._of(context).cipher.mask(row.digest, row.op_id))
+
+    def _call(self, context: str, row: CallRow) -> CallRow:
+        return row if row.tools is None else row._replace(tools=self._text(context, row.tools, "tools", context))
+
+    def _text(self, context: str, sealed: str, *place: str | int) -> str:
+        return self._read(context, 0, lambda cipher: cipher.unseal_text(sealed, *place))
+
+    def _read(self, context: str, seq: int, unseal: Callable[[Cipher], _T]) -> _T:
+        """Return what *unseal* gives with the data key of *context*, which may be a new one since it was read."""
+        before = self._of(context)
+        with suppress(Forged):
+            return unseal(before.cipher)
+        self._known.pop(context, None)
+        now = self._of(context)
+        with suppress(Forged):
+            if now.wrapped != before.wrapped:
+                return unseal(now.cipher)
+        raise CorruptRecord(context, seq, "it is not what was encrypted: its bytes, or their place, were changed")
+
+    def _learn(self, record: ContextRecord) -> _Known:
+        """Return what *record* says of its context, and remember it."""
+        known = self._known.get(record.id)
+        wrapped = _wrapped(record)
+        if known is not None and (known.wrapped, known.owner) == (wrapped, record.owner):
+            return known
+        try:
+            cipher = self._ring.unwrap(wrapped, record.owner, "context", record.id)
+        except Forged:
+            raise CorruptRecord(record.id, 0, "its data key is not what was encrypted") from None
+        known = _Known(cipher, wrapped, record.owner, record.parent, record.base)
+        self._remember(record.id, known)
+        return known
+
+    def _remember(self, context: str, known: _Known) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[context] = known
+
+    def _opened(self, record: ContextRecord) -> ContextRecord:
+        cipher = self._learn(record).cipher
+        try:
+            settings, state = orjson.loads(cipher.unseal_text(record.state, *_record_place(record)))
+        except Forged:
+            raise CorruptRecord(record.id, 0, "the context's record is not what was encrypted") from None
+        return record._replace(settings=settings, state=state)
+
+    def _listed(self, record: ContextRecord) -> ContextRecord:
+        with suppress(KeyMissing):
+            return self._opened(record)
+        return record
+
+
+def _wrapped(record: ContextRecord) -> str:
+    """Return the wrapped data key of the context of an encrypted *record*."""
+    if not record.encrypted:
+        reason = f"context {record.id!r:.60} is not encrypted: copy the store into an encrypted one (memci copy)"
+        raise InvalidSetting("keys", reason)
+    try:
+        return str(orjson.loads(record.settings)["encrypted"])
+    except (ValueError, TypeError, KeyError):
+        raise CorruptRecord(record.id, 0, "its data key is not what was written") from None
+
+
+def _record_place(record: ContextRecord) -> tuple[Any, ...]:
+    return ("record", *record._replace(settings="", state=""))
+
+
+def _compaction_place(context: str, row: CompactionRow) -> tuple[str | int, ...]:
+    return "compaction", context, row.revision, row.head, row.turn
+
+
+def _sealed_record(cipher: Cipher, wrapped: str, record: ContextRecord) -> ContextRecord:
+    texts = orjson.dumps((record.settings, record.state)).decode()
+    state = cipher.seal_text(texts, *_record_place(record))
+    return record._replace(settings=orjson.dumps({"encrypted": wrapped}).decode(), state=state)
+
+
+def _sealed_entry(cipher: Cipher, context: str, row: EntryRow) -> EntryRow:
+    body = cipher.seal(row.body, "entry", context, row.seq, row.codec, row.quotes, row.at)
+    codec = row.codec + SEALED
+    return row._replace(codec=codec, body=body, digest=digest(codec, body))

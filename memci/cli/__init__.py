@@ -35,6 +35,7 @@ COMMANDS = {
     "export": "transfer",
     "import": "transfer",
     "copy": "copying",
+    "rotate": "rotation",
     "erase": "erase",
     "serve": "serve",
     "ui": "ui",

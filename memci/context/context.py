@@ -50,7 +50,7 @@ from ..storage.codec import seconds
 from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
 from ..storage.protocol import CallRow, CheckedStorage
-from ..storage.validation import with_sidecar
+from ..storage.validation import check_memory
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
@@ -262,7 +262,7 @@ class Context:
         request = _request("", {"model": model, "window": window}, None, memory, system=system, counter=counter)
         with _opened(store, read_only=False) as storage:
             if memory is None:
-                with_sidecar(storage)  # for the default memory: without it, what was stored could not be opened
+                check_memory(storage)  # for the default memory: without it, what was stored could not be opened
             if key is None and not (text and is_native(text[0])):
                 text = builtins.list(exported_chat(read_chat(text), id or "", opening))
             name = imported(storage, text, id=id, request=request, key=key)
@@ -303,7 +303,7 @@ class Context:
         try:
             check_seconds(wait)
             if memory is None:
-                with_sidecar(self._storage)
+                check_memory(self._storage)
             if wait and not request.read_only:  # a reader needs no lock
                 self._held = hold(self._storage, request.id, wait)
             if at is not None:

@@ -23,14 +23,13 @@ from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import (
     ContextRecord,
-    DatabaseStorage,
     EntryRow,
     Erasure,
     PageRow,
     PageState,
-    SidecarStorage,
     Transition,
 )
+from ..storage.validation import has_memory
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, instruction_sentences, listed
 from ..window.draft import StoredPage
@@ -150,7 +149,7 @@ def _kin_of(storage: Storage, context: str) -> list[ContextRecord]:
 
 def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
     """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context."""
-    if isinstance(storage, (SidecarStorage, DatabaseStorage)):  # else it has no memory
+    if has_memory(storage):  # else it has no memory
         from ..memory.forgetting import forget_everywhere
 
         forget_everywhere(storage, gone)
@@ -158,7 +157,7 @@ def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> N
 
 def memory_scrubbed(storage: Storage, *, whole: bool = False) -> bool:
     """Remove the bytes of what the memories in *storage* forgot, and return whether none can be left."""
-    if not isinstance(storage, (SidecarStorage, DatabaseStorage)):
+    if not has_memory(storage):
         return True
     from ..memory.forgetting import scrub
 

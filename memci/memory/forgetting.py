@@ -10,6 +10,7 @@ This module knows nothing of how things were derived.
 
 from collections.abc import Collection, Mapping
 
+from ..errors import KeyMissing
 from ..storage import Storage
 from .backend import Forgotten, Scope
 from .owner import Owner, owner_of
@@ -49,7 +50,7 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
     """Remove contexts, or pages of them, from every owner's memory; what is left in the files, `scrub` removes.
 
     A context may have had another owner before, or forks with owners of their own. An owner without a context is
-    removed. O(what goes).
+    removed; so is one whose key is gone, if a whole context goes. O(what goes).
 
     Args:
         storage: The store whose memory it is.
@@ -61,7 +62,12 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
             for name in dict.fromkeys([*store.owner_names(context), *savers(store, context)]):
                 with store.lock:
                     owner = owner_of(store, name)
-                    forget(owner, Scope(context, pages))
+                    try:
+                        forget(owner, Scope(context, pages))
+                    except KeyMissing:
+                        if pages is not None:
+                            raise
+                        _drop(owner)  # without its key nobody can read it, and the context is to go
                     if not owner.pages.has_context():
                         forget(owner, Scope())
     finally:
@@ -109,6 +115,20 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     facts.forget_texts()
     knowledge.forget_texts()
     return Forgotten(len(pages), len(derived), scrubbed=False)
+
+
+def _drop(owner: Owner) -> None:
+    """Remove the whole memory of an owner, unread. The lock is held. O(its pages)."""
+    with owner.store.change():
+        owner.nr = owner.read_state()[0]
+        pages = owner.pages.ids()
+        owner.passages.remove(pages)
+        for page in pages:
+            owner.pages.remove(page)
+        owner.jobs.forget(None, None)
+        owner.pages.forget_context(None)
+        owner.store.purge()
+    owner.store.owners.drop(owner.name)
 
 
 def _bare(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:

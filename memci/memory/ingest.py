@@ -33,7 +33,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
     owner = session.owner
     digest = _digest(page)
     known = owner.pages.find(page.context, page.index)
-    if known and known.digest == digest:
+    if known and known.digest == owner.keyed(digest):
         enters = admits and known.tier == OBSERVED and not known.marks & QUARANTINED
         if enters or (not page.open and owner.pages.acknowledged(page.context) < page.index):
             with owner.change():
@@ -45,6 +45,7 @@ def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None
     cut = passages([entry for entry in page.entries if entry[0] not in page.quotes])
     pieces = [(each, Counter(passage_terms(each, page.at))) for each in cut]
     with owner.change():
+        digest = owner.keyed(digest)
         known = owner.pages.find(page.context, page.index)
         if known and known.digest == digest:  # another process was faster
             id_ = known.id

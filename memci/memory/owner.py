@@ -230,7 +230,7 @@ class Owner(OwnerKey):
         self._indexed = self.revision
 
     def _reset(self, nr: int) -> None:
-        self.nr = nr
+        self.nr, self._cipher = nr, None
         self.revision = self._indexed = self._removals = -1
         self.tiers = Tiers()
         self.index = self.store.index(self.passages, empty=True)

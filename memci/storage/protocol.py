@@ -405,6 +405,20 @@ class DatabaseStorage(Protocol):
 
 
 @runtime_checkable
+class KeyedStorage(Protocol):
+    """Optional: a store that is encrypted, and whose memory is, too."""
+
+    @property
+    def keys(self) -> Any:
+        """What wraps data keys (`memci.storage.encrypted.keys.KeyRing`)."""
+        ...
+
+    def rotate(self) -> int:
+        """Wrap the data keys of contexts with the first key; return how many were not. O(contexts)."""
+        ...
+
+
+@runtime_checkable
 class CheckedStorage(Protocol):
     """Optional: a store that can check its files as a whole, beyond the rows of one context."""
 

@@ -16,7 +16,16 @@ from typing import Final, Literal
 import orjson
 
 from ..errors import InvalidSetting, WriteConflict, brief
-from .protocol import CallRow, CompactionRow, ContextRecord, OpRow, SidecarStorage, Storage, Transition
+from .protocol import (
+    CallRow,
+    CompactionRow,
+    ContextRecord,
+    DatabaseStorage,
+    OpRow,
+    SidecarStorage,
+    Storage,
+    Transition,
+)
 
 Durability = Literal["full", "fast"]
 
@@ -134,17 +143,17 @@ def checked_bytes(name: str, value: int) -> int:
     return value
 
 
-def with_sidecar(storage: Storage) -> SidecarStorage:
-    """Return *storage* if it has a sidecar, in which a memory can be kept.
+def has_memory(storage: Storage) -> bool:
+    """Return whether a memory can be kept in *storage*, beside the pages."""
+    return isinstance(storage, (SidecarStorage, DatabaseStorage))
 
-    Raises:
-        InvalidSetting: If it has none.
-    """
-    if not isinstance(storage, SidecarStorage):
+
+def check_memory(storage: Storage) -> None:
+    """Raise InvalidSetting unless a memory can be kept in *storage*."""
+    if not has_memory(storage):
         kind = type(storage).__name__
         reason = f"{kind} has no sidecar to keep a memory in: pass memory=NullMemory(), or a TieredMemory with a path"
         raise InvalidSetting("memory", reason)
-    return storage
 
 
 def check_text(name: str, text: str) -> None:

@@ -72,6 +72,13 @@ def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypat
     assert run("copy", sealed, back, "--decrypt").exit_code == 0
 
     assert all_of(sealed) == all_of(back) == all_of(forked)
+    assert run("consolidate", sealed).exit_code == 0
+    assert "marker-7" in run("search", sealed, "marker-7", "--owner", "ada").stdout
+    key.write_text("fedcba9876543210" * 4 + "\n" + key.read_text())
+    assert json.loads(run("rotate", sealed, "--json").stdout)["wrapped"] == 4
+    assert run("rotate", back).exit_code == 2
+    key.write_text(key.read_text().split()[0])
+    assert run("search", sealed, "marker-7", "--owner", "ada").exit_code == 0
     monkeypatch.delenv("MEMCI_KEY_FILE")
     assert run("verify", back).exit_code == 0
     for command in ("verify", "inspect", "export"):

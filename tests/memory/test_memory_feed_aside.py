@@ -109,7 +109,7 @@ def test_page_that_was_set_aside_is_known_to_who_opens_the_store_again(storage, 
     fixed.archive(keep=0)
 
     assert [each.state for each in shown] == ["warning"]
-    assert shown[0].text.startswith("1 pages")
+    assert shown[0].text.startswith("1 page set aside")
     assert counted == 1
     assert finds(fixed, POISON)
     assert [each.name for each in _contents(str(tmp_path / "agent.db"))][-1:] == ["contexts"]

@@ -45,6 +45,9 @@ def test_context_is_opened_by_a_url(filled):
         assert context.verify() == []
     with Context.open(filled, "alice", memory=NullMemory(), wait=1) as context:
         assert context.render() == shown
+    with Context.open(filled, "alice") as context:
+        context.flush()
+        assert "marker-7" in str(context.search_memory("marker-7").pages), "its memory is in the database, too"
     assert [each.id for each in Context.list(filled, owner="ada")] == ["alice", "alice-2"]
 
 

@@ -9,13 +9,16 @@ import pytest
 from memci.memory import TieredMemory
 from memci.memory.backend import Scope
 from memci.memory.repository.home import tables_of
-from memci.storage import PostgresStorage
+from memci.storage import EncryptedStorage, PostgresStorage
 from memci.testing.memory.conformance import DurableMemoryConformance
 from memci.testing.memory.pages import saying, told
 from memci.testing.memory.rows import MemoryStoreConformance
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
 from machine_kit import keeping
+from test_encrypted_memory import shown_in, told_everything
+
+KEY = bytes(range(32))
 
 
 @pytest.fixture
@@ -46,6 +49,34 @@ class TestPostgresMemory(DurableMemoryConformance):
     @pytest.fixture
     def keep(self, storage):
         return keeping(storage)
+
+
+class TestEncryptedPostgresMemory(TestPostgresMemory):
+    """What is encrypted is found as what is not."""
+
+    @pytest.fixture
+    def storage(self, postgres_url):
+        with contextlib.closing(EncryptedStorage(PostgresStorage(postgres_url), KEY)) as made:
+            yield made
+
+    @pytest.fixture
+    def reopen(self, postgres_url):
+        with contextlib.ExitStack() as stack:
+
+            def opened(owner="anna"):
+                storage = EncryptedStorage(PostgresStorage(postgres_url), KEY)
+                return TieredMemory(stack.enter_context(contextlib.closing(storage)), owner=owner)
+
+            yield opened
+
+
+def test_no_file_of_the_server_shows_a_text(postgres_url, server):
+    """Of an encrypted store the files and the log of the server show no canary, once all is written out."""
+    with contextlib.closing(EncryptedStorage(PostgresStorage(postgres_url), KEY)) as storage:
+        told_everything(storage)
+        storage.database.change_rows("CHECKPOINT")
+
+    assert shown_in(Path(server.data)) == set()
 
 
 class TestPostgresTables(MemoryStoreConformance):

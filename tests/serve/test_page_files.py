@@ -251,7 +251,7 @@ def test_the_command_writes_the_files_and_says_what_it_did(command, store, folde
     assert json.loads(done.stdout) == {
         "folder": str(folder), "contexts": 1, "pages": 30, "written": 30, "removed": 0, "problems": []
     }  # fmt: skip
-    assert again.stdout == f"{folder}: 1 contexts, 30 pages, 0 written, 0 removed\n"
+    assert again.stdout == f"{folder}: 1 context, 30 pages, 0 written, 0 removed\n"
     assert command("files", path, folder, "--context", "nobody").exit_code == 2
     assert command("files", path, tmp_path).exit_code == 2
     assert command("files", path, folder, "--watch", "--json").exit_code == 2

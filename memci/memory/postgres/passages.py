@@ -68,7 +68,7 @@ class PackedPassages(PassageTable):
                 row.part,
                 *span,
                 row.role,
-                row.speaker,
+                self._seal(row.speaker, "speaker", same=True),
                 row.length,
                 row.flags,
                 each.tobytes(),
@@ -93,7 +93,7 @@ class PackedPassages(PassageTable):
             self._strip(self.read_packed(_POSTINGS, self.nr, known, [number >> BLOCK_BITS]), [number], kind)
             self._store.execute("DELETE FROM memory_gloss WHERE page = ? AND kind = ?", page, kind)
         if gained:
-            self._store.execute("INSERT INTO memory_gloss VALUES (?, ?, ?)", page, kind, list(map(_key, gained)))
+            self._store.execute("INSERT INTO memory_gloss VALUES (?, ?, ?)", page, kind, list(map(self._key, gained)))
             self._post([(number, gained, kind)])
         self._store.execute(_TOUCH, self.nr, number >> BLOCK_BITS)
 
@@ -119,10 +119,13 @@ class PackedPassages(PassageTable):
 
     def spelled(self, terms: Iterable[str]) -> list[str]:
         """Return those of *terms* that any passage has. O(terms)."""
-        return self._store.read_column(_SPELLED, self.nr, list(terms))
+        own = {self._term(each): each for each in terms}
+        return [own[found] for found in self._store.read_column(_SPELLED, self.nr, list(own))]
 
     def beginning(self, start: str, most: int) -> list[str]:
-        """Return up to *most* terms of passages that begin with *start*."""
+        """Return up to *most* terms of passages that begin with *start*; none if terms are encrypted."""
+        if self._owner.cipher is not None:
+            return []
         return self._store.read_column(_BEGINNING, self.nr, start, f"{start}\U0010ffff", most)
 
     def changed(self, since: int) -> list[tuple[Any, ...]]:
@@ -131,11 +134,11 @@ class PackedPassages(PassageTable):
 
     def speakers(self) -> list[tuple[int, str, int]]:
         """Return number, name and how many passages of each speaker. O(speakers)."""
-        return [(row[0], row[1], row[2]) for row in self._store.read_rows(_SPEAKERS, self.nr)]
+        return [(nr, name, count) for nr, name, count in self._named(self._store.read_rows(_SPEAKERS, self.nr), 1)]
 
     def read_postings(self, terms: Sequence[str], blocks: Sequence[int]) -> list[tuple[str, int, bytes]]:
         """Return term, block and `POSTING`s of *terms* in *blocks*. O(what is returned)."""
-        keys = {_key(term): term for term in terms}
+        keys = {self._key(term): term for term in terms}
         rows = self.read_packed(_POSTINGS, self.nr, list(keys), list(blocks))
         return [(keys[key], block, read) for key, block, read in rows]
 
@@ -149,7 +152,10 @@ class PackedPassages(PassageTable):
         counts = dict.fromkeys((each.speaker for each in rows), 0)
         for each in rows:
             counts[each.speaker] += each.role != "tool"
-        return {name: self._store.insert_row(_SPEAKER, self.nr, name, count) for name, count in counts.items()}
+        return {
+            name: self._store.insert_row(_SPEAKER, self.nr, self._seal(name, "speaker", same=True), count)
+            for name, count in counts.items()
+        }
 
     def _around(self, context: int, page: int) -> tuple[Any, Any]:
         """Return the passages before and after a page (its id) of a context that `packed` wants, in order."""
@@ -185,7 +191,7 @@ class PackedPassages(PassageTable):
         rows: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         for number, counts, kind in posted:
             for term, times in counts.items():
-                rows.setdefault((_key(term), number >> BLOCK_BITS), []).append((number, min(times, 65535), kind))
+                rows.setdefault((self._key(term), number >> BLOCK_BITS), []).append((number, min(times, 65535), kind))
         terms, blocks = [term for term, _ in rows], [block for _, block in rows]
         self._store.execute(
             _POST, self.nr, terms, blocks, [np.array(each, POSTING).tobytes() for each in rows.values()]
@@ -210,16 +216,16 @@ class PackedPassages(PassageTable):
         self._store.executemany("DELETE FROM memory_word WHERE owner = ? AND term = ? AND block = ?", emptied)
         self._store.executemany(_LEFT, left)
 
+    def _key(self, term: str) -> str:
+        """Return *term* as the index has it, or its beginning and a digest if it is too long for an index."""
+        own = self._term(term)
+        if len(own) <= _LONGEST:
+            return own
+        return f"{own[:_LONGEST]}\x02{blake2b(own.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+
     @staticmethod
     def _read(rows: Sequence[tuple[Any, ...]]) -> Any:
         return np.frombuffer(b"".join(row[0] for row in rows), PASSAGE)
-
-
-def _key(term: str) -> str:
-    """Return *term*, or its beginning and a digest if it is too long for an index."""
-    if len(term) <= _LONGEST:
-        return term
-    return f"{term[:_LONGEST]}\x02{blake2b(term.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
 _NUMBER = "UPDATE memory_owner SET passages = passages + ? WHERE nr = ? RETURNING passages"

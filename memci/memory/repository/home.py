@@ -12,8 +12,8 @@ import weakref
 from threading import RLock
 
 from ...storage import Storage
-from ...storage.protocol import DatabaseStorage, Sidecar
-from ...storage.validation import with_sidecar
+from ...storage.protocol import DatabaseStorage, KeyedStorage, Sidecar, SidecarStorage
+from ...storage.validation import check_memory
 from .sqlite import SQLiteMemory
 from .store import MemoryStore
 
@@ -40,6 +40,7 @@ def tables_of(storage: Storage, path: str | os.PathLike[str] | None = None) -> M
         found = known.get(key)
         if found is None or not found.join():
             found = known[key] = SQLiteMemory(Sidecar(key), lasting=False) if key else _offered(storage)
+            found.keys = storage.keys if isinstance(storage, KeyedStorage) else None
             found.join()
         return found
 
@@ -49,12 +50,14 @@ def _offered(storage: Storage) -> MemoryStore:
         from ..postgres.store import PostgresMemory  # its driver is an extra
 
         return PostgresMemory(storage.database)
+    check_memory(storage)
+    assert isinstance(storage, SidecarStorage), "a store without a database keeps its memory in a sidecar"
     opened: list[MemoryStore] = []  # empty if a call is stopped before there are tables to close
 
     def release() -> None:
         for tables in opened:
             tables.shut()
 
-    opened.append(SQLiteMemory(with_sidecar(storage).sidecar(release), lasting=True))
+    opened.append(SQLiteMemory(storage.sidecar(release), lasting=True))
     weakref.finalize(storage, release).atexit = False  # a store that is dropped without close() leaves no file open
     return opened[0]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
 
+from ...errors import KeyMissing
 from .store import OwnerTable
 
 _T = TypeVar("_T")
@@ -69,13 +70,14 @@ class ItemTable(OwnerTable):
         pages: Iterable[int] = (),
     ) -> int:
         """Store an item, in place of the one with *id* if given, and return its id; *pages* join its evidence."""
+        body, kept = self._seal(body, "item"), self._seal(packed(vector), "vector")
         if id is None:
             id = self._store.insert_row(  # noqa: A001
                 "INSERT INTO memory_item(owner, kind, body, vector) VALUES (?, ?, ?, ?) RETURNING id",
-                *(self._owner.nr, kind, body, packed(vector)),
+                *(self._owner.nr, kind, body, kept),
             )
         else:
-            self._store.execute(_REPLACE, id, self._owner.nr, kind, body, packed(vector))
+            self._store.execute(_REPLACE, id, self._owner.nr, kind, body, kept)
         statement = "INSERT INTO memory_evidence VALUES (?, ?) ON CONFLICT DO NOTHING"
         self._store.executemany(statement, [(id, page) for page in pages])
         return id
@@ -87,15 +89,24 @@ class ItemTable(OwnerTable):
             self._store.execute("DELETE FROM memory_item WHERE id = ?", each)
 
     def all(self) -> list[tuple[int, str, str, bytes | None]]:
-        """Return (id, kind, body, vector) of all items but notes. O(items)."""
-        return self._store.read_rows(
-            "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'", self._owner.nr
-        )
+        """Return (id, kind, body, vector) of all items but notes. O(items).
+
+        Raises:
+            KeyMissing: If they are encrypted, and the store was opened without a key.
+        """
+        rows = self._store.read_rows(_ALL, self._owner.nr)
+        if self._store.keys is None and any(row[1] == "key" for row in rows):
+            raise KeyMissing(f"the memory of {self._owner.name!r:.60}", None, "it is encrypted")
+        return [
+            (id_, kind, self._unseal(body, "item"), self._unseal(vector, "vector"))
+            for id_, kind, body, vector in rows
+            if kind != "key"
+        ]
 
     def bodies(self, kind: str) -> list[str]:
         """Return the bodies of all items of a *kind*. O(items)."""
         statement = "SELECT body FROM memory_item WHERE owner = ? AND kind = ?"
-        return self._store.read_column(statement, self._owner.nr, kind)
+        return [self._unseal(body, "item") for body in self._store.read_column(statement, self._owner.nr, kind)]
 
     def all_there(self, ids: Collection[int]) -> bool:
         """Return whether all items are still there. O(ids)."""
@@ -107,17 +118,21 @@ class ItemTable(OwnerTable):
 
     def derived(self, pages: Collection[int], kind: str | None = None) -> list[tuple[int, str]]:
         """Return (id, body) of the items that one of *pages* is evidence of, of all kinds or one. O(their evidence)."""
-        return self._store.read_rows(_DERIVED, json.dumps(list(pages)), kind, kind)
+        rows = self._store.read_rows(_DERIVED, json.dumps(list(pages)), kind, kind)
+        return [(id_, self._unseal(body, "item")) for id_, body in rows]
 
     def noted(self, context: str, indexes: Collection[int]) -> list[tuple[int, int, bytes, str]]:
         """Return (index, id, digest, body of a note) of pages of a context that are evidence of a note. One query."""
-        return self._store.read_rows(_NOTED, self._owner.name, context, json.dumps(list(indexes)))
+        rows = self._store.read_rows(_NOTED, self._owner.name, context, json.dumps(list(indexes)))
+        return [(*found, self._unseal(body, "item")) for *found, body in rows]
 
     def rewrite(self, bodies: Iterable[tuple[str, int]]) -> None:
         """Store other bodies of items: (body, id). Their vectors and their evidence stay."""
-        self._store.executemany("UPDATE memory_item SET body = ? WHERE id = ?", bodies)
+        rows = [(self._seal(body, "item"), id_) for body, id_ in bodies]
+        self._store.executemany("UPDATE memory_item SET body = ? WHERE id = ?", rows)
 
 
+_ALL = "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'"
 _COUNT = "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))"
 _REPLACE = """
 INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?)

@@ -136,14 +136,16 @@ class JobQueue(OwnerTable):
         """Let a fact wait to be saved until its page is known. Return False if too many wait."""
         if len(self.savings()) >= MOST:
             return False
-        body = json.dumps(saving[1:], ensure_ascii=False)
+        text = self._seal(saving.text, "fact to be saved")
+        body = json.dumps(saving._replace(text=text)[1:], ensure_ascii=False)
         self._store.execute(_SAVE, self._owner.nr, SAVE, body, self._owner.nr, SAVE)
         return True
 
     def savings(self) -> list[Saving]:
         """Return the facts that wait to be saved, the oldest first."""
         rows = self._store.read_rows(_SAVES, self._owner.nr) if self._there else []
-        return [Saving(id_, *json.loads(body)) for id_, body in rows]
+        kept = [Saving(id_, *json.loads(body)) for id_, body in rows]
+        return [each._replace(text=self._unseal(each.text, "fact to be saved")) for each in kept]
 
     def take(self, saving: Saving) -> bool:
         """Remove a fact that waits to be saved, and return whether it was still there."""

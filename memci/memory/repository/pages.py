@@ -70,12 +70,12 @@ class PageTable(OwnerTable):
     def find(self, context: str, index: int) -> KnownPage | None:
         """Return the row of a page, None if it was never observed."""
         rows = self._store.read_rows(_FIND, self._owner.name, context, index)
-        return KnownPage(*rows[0]) if rows else None
+        return self._known(rows[0]) if rows else None
 
     def row(self, page: int) -> KnownPage | None:
         """Return the row of a page by its id, None if there is no such page."""
         rows = self._store.read_rows(_ROW, page)
-        return KnownPage(*rows[0]) if rows else None
+        return self._known(rows[0]) if rows else None
 
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed, 0 if none was."""
@@ -161,16 +161,16 @@ class PageTable(OwnerTable):
         """Move a page from the queue into the middle tier, with its title, keywords and vector."""
         self._store.execute(
             "UPDATE memory_page SET tier = ?, summary = ?, keywords = ? WHERE id = ?",
-            *(MID, title, json.dumps(keywords, ensure_ascii=False), page),
+            *(MID, *self._described(title, keywords), page),
         )
         if vector is not None:
-            self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, packed(vector))
+            self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, self._seal(packed(vector), "vector"))
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
         """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""
         self._store.execute(
             "UPDATE memory_page SET summary = ?, keywords = ? WHERE id = ? AND summary <> ''",
-            *(title, json.dumps(keywords, ensure_ascii=False), page),
+            *(*self._described(title, keywords), page),
         )
 
     def link(self, page: int, chain: int) -> None:
@@ -179,7 +179,7 @@ class PageTable(OwnerTable):
 
     def last(self) -> Extract | None:
         """Return the page that joined an episode last."""
-        return next(map(_extract, self._store.read_rows(_LAST, self._owner.nr)), None)
+        return next(map(self._extract, self._store.read_rows(_LAST, self._owner.nr)), None)
 
     def set_last(self, page: int | None) -> None:
         """Note the page that joined an episode last."""
@@ -195,7 +195,7 @@ class PageTable(OwnerTable):
 
     def extracts(self, item: int) -> list[Extract]:
         """Return what is kept of the pages that are evidence of an item, in the order of their contexts. O(pages)."""
-        return list(map(_extract, self._store.read_rows(_EXTRACTS, item)))
+        return list(map(self._extract, self._store.read_rows(_EXTRACTS, item)))
 
     def untold(self, episode: int, mark: int, most: int) -> list[int]:
         """Return up to *most* pages of an episode that do not have *mark*, without those in quarantine."""
@@ -259,12 +259,20 @@ class PageTable(OwnerTable):
 
     def grouped(self) -> list[KnownPage]:
         """Return each page that is or was in an episode, in the order of their ids. O(pages)."""
-        return [KnownPage(*row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
+        return [self._known(row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
 
+    def _described(self, title: str, keywords: Sequence[str]) -> tuple[str, str]:
+        words = json.dumps(keywords, ensure_ascii=False)
+        return self._seal(title, "title"), self._seal(words, "list of keywords")
 
-def _extract(row: tuple[Any, ...]) -> Extract:
-    id_, title, words, vector, chain, at = row
-    return Extract(id_, title, tuple(json.loads(words or "[]")), unpacked(vector), chain, at)
+    def _known(self, row: tuple[Any, ...]) -> KnownPage:
+        return KnownPage(*row)._replace(title=self._unseal(row[-1], "title"))
+
+    def _extract(self, row: tuple[Any, ...]) -> Extract:
+        id_, title, words, vector, chain, at = row
+        keywords = json.loads(self._unseal(words, "list of keywords") or "[]")
+        made = unpacked(self._unseal(vector, "vector"))
+        return Extract(id_, self._unseal(title, "title"), tuple(keywords), made, chain, at)
 
 
 _PAGE = """

@@ -54,7 +54,7 @@ class PassageTable(OwnerTable):
 
     def all(self) -> list[tuple[Any, ...]]:
         """Return the id of each passage and the fields of its `Row`, by context, page, entry and part. O(passages)."""
-        return self._store.read_rows(_ALL, self._owner.nr)
+        return self._named(self._store.read_rows(_ALL, self._owner.nr), 6)
 
     def add(
         self, page: int, rows: Sequence[Any], spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]]
@@ -62,7 +62,8 @@ class PassageTable(OwnerTable):
         """Add passages of *page* (its id) and return their ids: of each a `Row`, start and size, and its terms."""
         ids = []
         for span, counted, row in zip(spans, counts, rows, strict=True):
-            fields = (row.entry, row.part, *span, row.role, row.speaker, row.length, row.flags)
+            speaker = self._seal(row.speaker, "speaker", same=True)
+            fields = (row.entry, row.part, *span, row.role, speaker, row.length, row.flags)
             ids.append(self._store.insert_row(_ADD, self._owner.nr, page, *fields))
             text = " ".join(map(self._own, counted.elements()))
             self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", ids[-1], text)
@@ -89,19 +90,21 @@ class PassageTable(OwnerTable):
 
     def spelled(self, terms: Iterable[str]) -> list[str]:
         """Return those of *terms* that any passage has. O(terms)."""
-        own = self._own("")
-        found = self._store.read_column(_SPELLED, json.dumps([own + each for each in terms]))
-        return [term.removeprefix(own) for term in found]
+        own = {self._own(each): each for each in terms}
+        return [own[found] for found in self._store.read_column(_SPELLED, json.dumps(list(own)))]
 
     def beginning(self, start: str, most: int) -> list[str]:
-        """Return up to *most* terms of passages that begin with *start*."""
+        """Return up to *most* terms of passages that begin with *start*; none if terms are encrypted."""
+        if self._owner.cipher is not None:
+            return []
         own = self._own("")
         found = self._store.read_column(_BEGINNING, own + start, f"{own}{start}\U0010ffff", most)
         return [term.removeprefix(own) for term in found]
 
     def find(self, ids: Sequence[int]) -> dict[int, FoundPassage]:
         """Return the passages with *ids*, without those that are gone."""
-        return {row[0]: FoundPassage(*row) for row in self._store.read_rows(_FIND, json.dumps(ids))}
+        rows = self._named(self._store.read_rows(_FIND, json.dumps(ids)), 11)
+        return {row[0]: FoundPassage(*row) for row in rows}
 
     def unembedded(self, model: str, most: int, *, after: int) -> list[UnembeddedPassage]:
         """Return up to *most* passages *after* one (an id) without a vector of *model*, oldest first. O(passages)."""
@@ -110,18 +113,32 @@ class PassageTable(OwnerTable):
 
     def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
         """Keep the vectors of passages (by their ids), and drop all that another model made."""
-        rows = [(model, packed(vector), id_) for id_, vector in vectors.items()]
+        rows = [(model, self._seal(packed(vector), "vector"), id_) for id_, vector in vectors.items()]
         self._store.executemany(_KEEP_VECTOR, rows)
         self._store.execute(_DROP_VECTORS, self._owner.nr, model)
 
     def vectors(self, model: str, dimension: int) -> list[tuple[int, Vector]]:
         """Return the vectors of *dimension* that *model* made, with the ids of their passages. O(passages)."""
-        rows = self._store.read_rows(_VECTORS, self._owner.nr, model, 4 * dimension)
-        return [(id_, vector) for id_, row in rows if (vector := unpacked(row)) is not None]
+        size = len(self._seal(bytes(4 * dimension), "vector"))
+        rows = self._store.read_rows(_VECTORS, self._owner.nr, model, size)
+        return [(id_, vector) for id_, row in rows if (vector := unpacked(self._unseal(row, "vector"))) is not None]
 
     def _own(self, term: str) -> str:
         """Return *term* as a term of this owner: a query of another owner can't find it."""
-        return f"{self._owner.nr:x}:{term}"
+        return f"{self._owner.nr:x}:{self._term(term)}"
+
+    def _term(self, term: str) -> str:
+        """Return *term* as the index has it: as it is, or if rows are encrypted, 16 hexadecimal digits for it."""
+        cipher = self._owner.cipher
+        return term if cipher is None else cipher.mac(term.encode("utf-8", "surrogatepass"), 8).hex()
+
+    def _named(self, rows: list[tuple[Any, ...]], at: int) -> list[tuple[Any, ...]]:
+        """Return *rows*, whose column *at* is the name of a speaker, with that name. O(rows)."""
+        if self._owner.cipher is None:
+            return rows
+        names = {row[at] for row in rows}
+        plain = {name: self._unseal(name, "speaker") for name in names}
+        return [(*row[:at], plain[row[at]], *row[at + 1 :]) for row in rows]
 
 
 _ALL = """

@@ -17,9 +17,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
-from ...errors import HandlePoisoned
+from ...errors import CorruptRecord, HandlePoisoned
+from ...storage.encrypted.keys import Cipher, Forged, KeyRing
 from .owner_cache import OwnerCache
 
 
@@ -32,6 +33,9 @@ class MemoryStore(ABC):
         lasting: Whether it lives as long as its storage, not only as long as it has users.
         cache_bytes: How much of its owners stays in RAM.
     """
+
+    keys: KeyRing | None = None
+    """what wraps the data keys of owners; None: nothing is encrypted"""
 
     def __init__(self, place: str, *, read_only: bool, lasting: bool, cache_bytes: int) -> None:
         self.lock = RLock()
@@ -149,6 +153,11 @@ _COUNT = "UPDATE memory_owner SET revision = revision + ?, removals = removals +
 _OWNERS_OF = "SELECT o.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE c.name = ?"
 _STATE = "SELECT nr, revision, removals FROM memory_owner WHERE name = ?"
 _LOCKED = _STATE + " /*! FOR UPDATE */"
+_KEY = """
+SELECT i.id, i.body FROM memory_owner AS o JOIN memory_item AS i ON i.owner = o.nr
+WHERE o.name = ? AND i.kind = 'key'"""
+_ADD_KEY = "INSERT INTO memory_item(owner, kind, body) VALUES (?, 'key', ?)"
+_REPLACE_KEY = "UPDATE memory_item SET body = ? WHERE id = ?"
 _ADD = "INSERT INTO memory_owner(name) VALUES (?) ON CONFLICT(name) DO UPDATE SET name = excluded.name RETURNING nr"
 
 
@@ -157,6 +166,55 @@ class OwnerKey:
 
     def __init__(self, store: MemoryStore, name: str, nr: int = 0) -> None:
         self.store, self.name, self.nr = store, name, nr
+        self._cipher: tuple[int, Cipher, bool] | None = None
+        """with the number that the owner had then, and whether the data key is wrapped with the first key"""
+
+    @property
+    def cipher(self) -> Cipher | None:
+        """What encrypts the rows of the owner, None if nothing is encrypted. One query, once.
+
+        Within a change, a data key is made if there is none, and wrapped with the first key.
+
+        Raises:
+            KeyMissing: If the key that it needs was not given.
+            CorruptRecord: If it is not what was encrypted.
+        """
+        keys = self.store.keys
+        if keys is None:
+            return None
+        if self._cipher is not None and self._cipher[0] == self.nr and (self._cipher[2] or not self.store.writing):
+            return self._cipher[1]
+        place = "the memory of", self.name
+        rows = self.store.read_rows(_KEY, self.name)
+        if rows:
+            [(id_, wrapped)] = rows
+            try:
+                cipher = keys.unwrap(wrapped, self.name, *place)
+            except Forged:
+                raise CorruptRecord("", 0, f"the data key of the memory of {self.name!r:.60} was changed") from None
+            current = keys.is_current(wrapped, self.name)
+            if self.store.writing and not current:
+                self.store.execute(_REPLACE_KEY, keys.wrap(cipher, self.name, *place), id_)
+                current = True
+        else:
+            cipher, current = Cipher(os.urandom(32)), True
+            if not self.store.writing or not self.nr:
+                return cipher  # there is nothing yet that it could read
+            self.store.execute(_ADD_KEY, self.nr, keys.wrap(cipher, self.name, *place))
+        self._cipher = self.nr, cipher, current
+        return cipher
+
+    def rotate(self) -> bool:
+        """Wrap the data key of the owner with the first key, and return whether it was not. One change at most."""
+        if self.cipher is None or self._cipher is None or self._cipher[2]:
+            return False
+        with self.store.change():
+            return self.cipher is not None
+
+    def keyed(self, digest: bytes) -> bytes:
+        """Return a *digest* of a text as it is kept: keyed, if rows are encrypted."""
+        cipher = self.cipher
+        return digest if cipher is None else cipher.mac(digest, len(digest))
 
     @property
     def exists(self) -> bool:
@@ -180,9 +238,36 @@ class OwnerKey:
         self.store.execute(_COUNT, revisions, removals, self.nr)
 
 
+_Content = TypeVar("_Content", str, bytes, bytes | None)
+
+
 class OwnerTable:
     """Rows of one owner. Whatever writes is called within a change of the owner."""
 
     def __init__(self, owner: OwnerKey) -> None:
         self._owner = owner
         self._store = owner.store
+
+    def _seal(self, content: _Content, kind: str, *, same: bool = False) -> _Content:
+        """Return a text or bytes as a column of a *kind* keeps them; *same*: equal ones alike. O(size)."""
+        cipher = self._owner.cipher
+        if cipher is None or not content:
+            return content
+        if isinstance(content, str):
+            return cipher.seal_text(content, kind, same=same)
+        return cipher.seal(content, kind, same=same)
+
+    def _unseal(self, kept: _Content, kind: str) -> _Content:
+        """Return what `_seal` was given. O(size).
+
+        Raises:
+            CorruptRecord: If it is not what was encrypted.
+        """
+        cipher = self._owner.cipher
+        if cipher is None or not kept:
+            return kept
+        try:
+            return cipher.unseal_text(kept, kind) if isinstance(kept, str) else cipher.unseal(kept, kind)
+        except Forged:
+            what = f"a row of the memory of {self._owner.name!r:.60} ({kind}) is not what was encrypted"
+            raise CorruptRecord("", 0, f"{what}: erase the memory, then memci consolidate makes it again") from None

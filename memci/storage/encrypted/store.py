@@ -66,10 +66,11 @@ class EncryptedStorage:
 
     def __init__(self, storage: Storage, keys: Keys) -> None:
         self._storage = storage
-        self._ring = KeyRing(keys)
+        self.keys = KeyRing(keys)
+        """what wraps the data keys, also those of memories"""
         self._known: dict[str, _Known] = {}
         Cipher(bytes(32))  # says at once if the package is missing
-        for capability in ("audit_log", "damage"):
+        for capability in ("audit_log", "damage", "database", "sidecar"):
             if hasattr(storage, capability):
                 setattr(self, capability, getattr(storage, capability))
 
@@ -168,16 +169,15 @@ class EncryptedStorage:
             self._known.pop(context, None)
         return gone
 
-    def rotate(self, owner: str | None = None) -> int:
-        """Wrap the data keys of all contexts, or of those of *owner*, with the newest key; return how many were not.
+    def rotate(self) -> int:
+        """Wrap the data keys of contexts with the first key, each in a commit; return how many were not. O(contexts).
 
-        Each is a commit of its own: an open handle of that context has to be refreshed before it writes. What was
-        interrupted goes on when it is called again. O(contexts).
+        `memci.history.rotation.rotate` does so for memories, too.
         """
         count = 0
-        for listed in self._storage.contexts(owner=owner):
+        for listed in self._storage.contexts():
             found = self._storage.load(listed.id)
-            if found is not None and not self._ring.is_current(_wrapped(found[0]), found[0].owner):
+            if found is not None and not self.keys.is_current(_wrapped(found[0]), found[0].owner):
                 record = self._opened(found[0])
                 self.commit(Transition(record.head, record._replace(revision=record.revision + 1)))
                 count += 1
@@ -203,9 +203,9 @@ class EncryptedStorage:
             known = self._learn(found[0])
         if known is None:
             known = _Known(Cipher(os.urandom(32)), "", record.owner, record.parent, record.base)
-        if known.owner == record.owner and self._ring.is_current(known.wrapped, record.owner):
+        if known.owner == record.owner and self.keys.is_current(known.wrapped, record.owner):
             return known
-        wrapped = self._ring.wrap(known.cipher, record.owner, "context", record.id)
+        wrapped = self.keys.wrap(known.cipher, record.owner, "context", record.id)
         return known._replace(wrapped=wrapped, owner=record.owner)
 
     def _sealed(self, transition: Transition, known: _Known) -> Transition:
@@ -289,7 +289,7 @@ class EncryptedStorage:
         if known is not None and (known.wrapped, known.owner) == (wrapped, record.owner):
             return known
         try:
-            cipher = self._ring.unwrap(wrapped, record.owner, "context", record.id)
+            cipher = self.keys.unwrap(wrapped, record.owner, "context", record.id)
         except Forged:
             raise CorruptRecord(record.id, 0, "its data key is not what was encrypted") from None
         known = _Known(cipher, wrapped, record.owner, record.parent, record.base)

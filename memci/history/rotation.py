@@ -1,0 +1,38 @@
+"""Rotating the keys of an encrypted store: data keys are wrapped again, those of contexts and those of memories.
+
+    store = EncryptedStorage(SQLiteStorage("agent.db"), [new, old])
+    rotate(store)     ──▶  12      the old key is not needed any more
+
+This module knows nothing of how something is encrypted.
+"""
+
+from ..errors import InvalidSetting
+from ..storage import Storage
+from ..storage.protocol import KeyedStorage
+from ..storage.validation import has_memory
+
+
+def rotate(store: Storage) -> int:
+    """Wrap each data key of *store* with the first of its keys; return how many were wrapped with another one.
+
+    Each is a commit of its own: a handle that has the context open must `refresh()` before it writes. After an
+    interruption, call it again. O(contexts + owners).
+
+    Raises:
+        InvalidSetting: If the store is not encrypted.
+        KeyMissing: If a key that is needed to unwrap was not given; what was rotated before stays.
+        StorageError: If the store can't be read or written.
+    """
+    if not isinstance(store, KeyedStorage):
+        raise InvalidSetting("store", "it is not encrypted: memci copy makes an encrypted one")
+    count = store.rotate()
+    if has_memory(store):  # else it has no memory
+        from ..memory.repository.home import tables_of
+        from ..memory.repository.store import OwnerKey
+
+        tables = tables_of(store)
+        try:
+            count += sum(OwnerKey(tables, name).rotate() for name in tables.owner_names())
+        finally:
+            tables.close()
+    return count

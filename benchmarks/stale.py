@@ -28,6 +28,7 @@ MEASURED = {
     "memory": ("memci/memory", "memci/text", "benchmarks/memory"),
     "vectors": ("memci/memory/retrieval/vectors.py", "benchmarks/vectors"),
     "models": ("memci/memory/consolidation", "memci/llm", "benchmarks/models"),
+    "encryption": ("memci/storage/encrypted", "memci/memory/repository", "benchmarks/encryption.py"),
     "cache": _CACHE,
     "peers": (*_CACHE, "benchmarks/peers"),
 }

@@ -478,3 +478,11 @@ def test_a_gateway_bill_counts_what_was_sent_before_only_up_to_a_mark():
     assert spent["marked"] == pytest.approx(1.25 * bill.tokens * 2 / 5, rel=0.02)
     assert bill.spent["automatic"] - spent["automatic"] == pytest.approx(0.1 * 6_000 + 3_000, rel=0.05)
     assert bill.spent["half"] - spent["half"] == pytest.approx(0.5 * 6_000 + 3_000, rel=0.05)
+
+
+def test_encryption_gives_its_figures():
+    """Each act has its cost in a plain store and in an encrypted one."""
+    figures = load("encryption").main(["--turns", "20", "--pages", "6", "--reads", "2", "--discard"])["figures"]
+
+    assert len(figures) == 10
+    assert all(plain > 0 and sealed > 0 for plain, sealed in figures.values())

@@ -19,7 +19,6 @@ from memci.storage import EncryptedStorage, FilesystemStorage
 from memci.testing.memory.pages import saying, told
 
 KEY = secrets.token_bytes(32)
-STORES = {"file": SQLiteStorage, "folder": FilesystemStorage}
 CANARIES = {
     "a message": "gnomonqua",
     "the system prompt": "lacunaqua",
@@ -70,14 +69,13 @@ def shown_in(folder):
     return {name for name, word in CANARIES.items() if shows(word)}
 
 
-@pytest.mark.parametrize("kind", STORES)
-def test_no_file_shows_a_text(kind, tmp_path):
-    """Of a plain store the files show every canary, of an encrypted one none, and both find the same."""
+def test_no_file_shows_a_text(tmp_path):
+    """Of a plain folder the files show every canary, of an encrypted one none, and both find the same."""
     plain, sealed = tmp_path / "plain", tmp_path / "sealed"
     answers = {}
     for folder in (plain, sealed):
         folder.mkdir()
-        storage = STORES[kind](folder / "agent", durability="fast")
+        storage = FilesystemStorage(folder / "agent", durability="fast")
         with contextlib.closing(EncryptedStorage(storage, KEY) if folder == sealed else storage) as used:
             told_everything(used)
             for owner, query in (("ada", "Where does Zephyrina live?"), ("ada", "gnomonqua 17"), ("anna", SECRET)):

@@ -12,17 +12,25 @@ from memci.memory.backend import PageRecord
 from memci.memory.repository.home import tables_of
 from memci.memory.repository.store import MemoryStore
 from memci.memory.tiers.rules import Rules
-from memci.storage import EncryptedStorage, FilesystemStorage, SQLiteStorage, Storage
+from memci.storage import EncryptedStorage, EphemeralStorage, FilesystemStorage, SQLiteStorage, Storage
 from memci.testing.memory.conformance import DurableMemoryConformance
 from memci.testing.memory.rows import MemoryStoreConformance
-from memci.testing.storage import DurableStorageConformance
+from memci.testing.storage import DurableStorageConformance, StorageConformance
 from tests.storage.plain_store import PlainStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
 from machine_kit import keeping
+from test_encrypted_memory import shown_in, told_everything
 
 KEY = bytes(range(32))
 SMALL = Rules(capacity=4, batch=2, episodes=3)
+
+
+class TestEncryptedEphemeralStorage(StorageConformance):
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        with contextlib.closing(EncryptedStorage(EphemeralStorage(), KEY)) as storage:
+            yield storage
 
 
 class TestEncryptedSQLiteStorage(DurableStorageConformance):
@@ -100,3 +108,11 @@ class TestEncryptedTables(MemoryStoreConformance):
                 return tables_of(stack.enter_context(contextlib.closing(storage)))
 
             yield opened
+
+
+def test_no_file_beside_a_database_shows_a_text(tmp_path: Path) -> None:
+    """The database, its log and its witness show no canary while it is open, and none when it is closed."""
+    with contextlib.closing(EncryptedStorage(SQLiteStorage(tmp_path / "agent.db"), KEY)) as storage:
+        told_everything(storage)
+        assert shown_in(tmp_path) == set()
+    assert shown_in(tmp_path) == set()

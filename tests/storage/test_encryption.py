@@ -1,4 +1,7 @@
-"""An encrypted store shows nothing without its key, notices what was changed, and lets go of a key."""
+"""An encrypted store shows nothing without its key, notices what was changed, and lets go of a key.
+
+That each kind of store keeps its promises when it is encrypted, `make encryption` and `make postgres` test.
+"""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -16,19 +19,9 @@ from memci.memory import NullMemory
 from memci.storage import EncryptedStorage, EphemeralStorage, SQLiteStorage
 from memci.storage.codec import digest
 from memci.storage.protocol import Erasure, Transition
-from memci.testing.storage import StorageConformance
 from memci.testing.storage.rows import append, appended, bodies_of, called, current, everything, forked, with_op
 
 KEY = secrets.token_bytes(32)
-
-
-class TestEncryptedEphemeralStorage(StorageConformance):
-    """The promises of a store; those around a file, a folder and Postgres are tested by `make encryption`."""
-
-    @pytest.fixture
-    def storage(self) -> Iterator[EncryptedStorage]:
-        with closing(EncryptedStorage(EphemeralStorage(), KEY)) as storage:
-            yield storage
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ _SLACK = 1.1
 """how far above a bound a level stays, so that the next message does not cross it"""
 _FEW = 4_000
 """tokens that are enough of the recent past for an agent whose needs were seen"""
+_TASK = 0.65
+"""the share of the room that they are at most where gaps part the tasks: what a long one needs stays in a small room"""
 
 
 class CacheUse(NamedTuple):
@@ -94,6 +96,7 @@ def levels(
         room     = budget - fixed - ceiling
         known    = uses ≥ 20
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
+                   with uses and gaps: min(4,000, 0.65 room), balanced: at least room / 2
                    known: at least min(1.1 M - fixed - ceiling, room / 2)
         trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)),
                    at least 1.1 M; else the budget
@@ -119,6 +122,8 @@ def levels(
         return Levels(budget, int((1 - share) * room), None, f"a share of {share:g} leaves")
     economy, known, least = preset == "economy", use.uses >= KNOWN, _SLACK * pricing.minimum
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
+    if use.uses and use.gaps:
+        floor = max(floor, min(_FEW, _TASK * room))
     if known:
         floor = max(floor, min(least - fixed - ceiling, room / 2))
     trigger: float = budget

@@ -76,6 +76,17 @@ def test_an_agent_whose_needs_were_seen_has_a_trigger_and_a_floor_of_its_own():
     assert of("balanced").trigger == 30_000
 
 
+@pytest.mark.parametrize("use", [KNOWN, CacheUse(uses=1, gaps=1)])
+def test_an_agent_with_gaps_keeps_most_of_a_small_window(use):
+    """What a long task said at its beginning is needed at its end, and what was before it leaves at the gap."""
+    small = {"budget": 8_000, "fixed": 2_000, "ceiling": 800}
+
+    assert of("economy", use=use, **small).warm == of("balanced", use=use, **small).warm == 3_380
+    assert of("economy", use=use._replace(gaps=0, uses=40), **small).warm == 5_200 // 3
+    assert of("economy", use=use).warm == 4_000
+    assert of("balanced", use=use).warm == 13_400
+
+
 @pytest.mark.parametrize(("preset", "kept"), [("economy", 0), ("balanced", 4_000)])
 def test_nothing_from_before_a_gap_is_kept_where_nothing_was_needed_across_gaps(preset, kept):
     """At most a tenth of the uses may be far; else as much stays as of a context that is not known."""

@@ -51,6 +51,7 @@ from ..storage.locks import HeldLock, check_seconds, hold
 from ..storage.opening import open_store
 from ..storage.protocol import CallRow, CheckedStorage
 from ..storage.validation import check_memory
+from ..text.notebook import table
 from ..tools import search_memory as search_tool
 from ..tools.recall_page import functions as recall_functions
 from ..window.draft import Draft
@@ -958,6 +959,10 @@ class Context:
     def __repr__(self) -> str:
         record = self._parts.window.record
         return f"<Context {record.id!r:.60}: {record.head:,} messages, page #{record.next_page - 1}>"
+
+    def _repr_html_(self) -> str:
+        now = self.report()
+        return table(f"Context {self.id}, of {self.owner}", {"messages": now.messages} | now.facts)
 
     def _let_go(self) -> None:
         held, self._held = self._held, None

@@ -12,6 +12,7 @@ from ..chapters.chapter import Entry
 from ..formats.usage import CallsCost
 from ..memory.backend import Work
 from ..segments.cache_policy import CacheUse, Levels
+from ..text.notebook import table
 from ..tokens import REQUEST_TOKENS
 from ..window.window import Window
 from .renderer import CacheMeter
@@ -77,6 +78,18 @@ class Report:
     """what the memory's model did and cost, and what waits for it; None without one"""
     set_aside: int = 0
     """pages that the memory could not take, as far as it was used since the context was opened; `flush` tries them"""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What a person reads first: sizes in tokens, where the pages are, warnings."""
+        pages = ", ".join(f"{count:,} {where}" for where, count in self.pages.items() if count)
+        parts = ", ".join(f"{part} {tokens:,}" for part, tokens in self.tokens.items() if tokens)
+        request = f"{self.total:,} of {self.budget:,} tokens"
+        facts = {"turn": self.turn, "request": request, "of which": parts, "pages": pages}
+        return {**facts, "compactions": self.compactions, **({"warnings": self.warnings} if self.warnings else {})}
+
+    def _repr_html_(self) -> str:
+        return table("Report", self.facts)
 
 
 def report(window: Window, meter: CacheMeter, work: Work | None = None, set_aside: int = 0) -> Report:

@@ -19,6 +19,7 @@ from ..messages import Message, tool_calls
 from ..storage import Storage
 from ..storage.codec import decode
 from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState
+from ..text.notebook import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,10 @@ class PageInfo:
     continues: int | None
     """the page that it was split off from, if any"""
     pinned: bool
+
+    def _repr_html_(self) -> str:
+        named = {name: getattr(self, name) for name in ("where", "title", "turn", "entries", "recall_count")}
+        return table(f"Page #{self.index}", {name: fact for name, fact in named.items() if fact is not None})
 
 
 _NAMES: dict[PageState, Literal["active", "folded", "unloaded", "undone", "erased"]] = {

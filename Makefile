@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters docs embeddings encryption postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation clean
+.PHONY: demo test adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -16,8 +16,8 @@ test: .venv/ready          ## all tests
 embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
 	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
 
-encryption: .venv/ready    ## encrypted stores of every kind in the suites of plain ones
-	@$(BIN)/python -m pytest -n 2 tests/storage/encrypted_stores.py
+wrapped: .venv/ready       ## stores around others, encrypted or with quotas, in the suites of plain ones
+	@$(BIN)/python -m pytest -n 2 tests/storage/wrapped_stores.py
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
 	@.venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres

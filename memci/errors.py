@@ -4,6 +4,7 @@
     ├── InvalidMessage      ValueError     a message that no provider accepts, or that is not exact JSON
     ├── InvalidSetting      ValueError     an argument or a setting that makes no sense
     ├── LimitExceeded       ValueError     a message or a batch that is too large to store
+    │   └── QuotaExceeded                  the contexts of an owner would hold more than their quota
     ├── OpenToolGroup       ValueError     a tool call has no result yet
     ├── BudgetExceeded      ValueError     what must stay in the window does not fit into it
     ├── PageNotFound        KeyError       no page has this index
@@ -89,6 +90,15 @@ class LimitExceeded(MemciError, ValueError):
         self.limit = limit
         self.value = value
         self.at_most = at_most
+
+
+class QuotaExceeded(LimitExceeded):
+    """The contexts of *owner* would hold more than their quota; nothing was stored. `memci.storage.quota` counts."""
+
+    def __init__(self, owner: str, limit: str, value: int, at_most: int) -> None:
+        super().__init__(f"owner {owner!r:.60}: {limit} with this append", value, at_most)
+        self.owner = owner
+        self.limit = limit
 
 
 class OpenToolGroup(MemciError, ValueError):

@@ -10,6 +10,7 @@ from memci import errors
 ERRORS = [
     errors.InvalidMessage("content[0]", "no text"),
     errors.LimitExceeded("message bytes", 2, 1),
+    errors.QuotaExceeded("ada", "messages", 11, 10),
     errors.OpenToolGroup(["call_1"]),
     errors.BudgetExceeded(3, {"pins": 5}),
     errors.PageNotFound(3, (1, 2)),

@@ -5,6 +5,7 @@
     FilesystemStorage("agent/")     the same in a folder, with plain copies for an editor, grep and git; POSIX only
     PostgresStorage("postgresql://…")   a schema of a database, for many machines; needs memci[postgres]
     EncryptedStorage(store, key)    any of them, encrypted; needs memci[encryption]
+    QuotaStorage(store, quota)      any of them, with a limit for each owner
 
 This package knows nothing of tokens, windows or models.
 """
@@ -19,8 +20,17 @@ if TYPE_CHECKING:
     from .encrypted.store import EncryptedStorage
     from .filesystem.store import FilesystemStorage
     from .postgres.store import PostgresStorage
+    from .quota import QuotaStorage
 
-__all__ = ["EncryptedStorage", "EphemeralStorage", "FilesystemStorage", "PostgresStorage", "SQLiteStorage", "Storage"]
+__all__ = [
+    "EncryptedStorage",
+    "EphemeralStorage",
+    "FilesystemStorage",
+    "PostgresStorage",
+    "QuotaStorage",
+    "SQLiteStorage",
+    "Storage",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -36,4 +46,8 @@ def __getattr__(name: str) -> object:
         from .postgres.store import PostgresStorage
 
         return PostgresStorage
+    if name == "QuotaStorage":
+        from .quota import QuotaStorage
+
+        return QuotaStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

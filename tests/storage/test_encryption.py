@@ -1,6 +1,6 @@
 """An encrypted store shows nothing without its key, notices what was changed, and lets go of a key.
 
-That each kind of store keeps its promises when it is encrypted, `make encryption` and `make postgres` test.
+That each kind of store keeps its promises when it is encrypted, `make wrapped` and `make postgres` test.
 """
 
 import secrets

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from ...errors import CorruptRecord, InvalidSetting, KeyMissing
+from ..around import StorageAround
 from ..codec import SEALED, digest
 from ..protocol import (
     CallRow,
@@ -27,10 +28,7 @@ from ..protocol import (
     ErasedRows,
     Erasure,
     OpRow,
-    PageRow,
-    PageState,
     Storage,
-    Ticket,
     Transition,
 )
 from ..validation import check
@@ -52,7 +50,7 @@ class _Known(NamedTuple):
     base: int
 
 
-class EncryptedStorage:
+class EncryptedStorage(StorageAround):
     """Encrypts what *storage* keeps.
 
     Args:
@@ -65,14 +63,11 @@ class EncryptedStorage:
     """
 
     def __init__(self, storage: Storage, keys: Keys) -> None:
-        self._storage = storage
+        super().__init__(storage)
         self.keys = KeyRing(keys)
         """what wraps the data keys, also those of memories"""
         self._known: dict[str, _Known] = {}
         Cipher(bytes(32))  # says at once if the package is missing
-        for capability in ("audit_log", "damage", "database", "sidecar"):
-            if hasattr(storage, capability):
-                setattr(self, capability, getattr(storage, capability))
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context.
@@ -92,10 +87,6 @@ class EncryptedStorage:
         last = (row.text for row in self.compactions(context) if row.revision <= record.revision)
         return record, next(last, None)
 
-    def revision(self, context: str) -> int:
-        """Return the revision of *context*, 0 if there is no such context."""
-        return self._storage.revision(context)
-
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* and return None, or return the row of its op if that is known. O(bytes)."""
         check(transition)
@@ -106,12 +97,6 @@ class EncryptedStorage:
             self._remember(record.id, known)
             return None
         return op._replace(digest=self._of(record.id).cipher.mask(op.digest, op.op_id))
-
-    def pages(
-        self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
-    ) -> Iterator[PageRow]:
-        """Yield pages by index, as the protocol says."""
-        return self._storage.pages(context, first=first, last=last, state=state)
 
     def entries(
         self,
@@ -182,14 +167,6 @@ class EncryptedStorage:
                 self.commit(Transition(record.head, record._replace(revision=record.revision + 1)))
                 count += 1
         return count
-
-    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
-        """Return the queue for the lock of *context*, or those of all."""
-        return self._storage.tickets(context)
-
-    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
-        """Put *new* in the place of *old*, if that is there, or behind all others."""
-        return self._storage.replace_ticket(old, new)
 
     def close(self) -> None:
         """Close the store inside."""

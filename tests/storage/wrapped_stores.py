@@ -1,4 +1,4 @@
-"""EncryptedStorage keeps the promises of each store that it may be around (`make encryption`)."""
+"""Stores around others keep the promises of each store that they may be around (`make wrapped`)."""
 
 import contextlib
 import sys
@@ -12,7 +12,8 @@ from memci.memory.backend import PageRecord
 from memci.memory.repository.home import tables_of
 from memci.memory.repository.store import MemoryStore
 from memci.memory.tiers.rules import Rules
-from memci.storage import EncryptedStorage, EphemeralStorage, FilesystemStorage, SQLiteStorage, Storage
+from memci.storage import EncryptedStorage, EphemeralStorage, FilesystemStorage, QuotaStorage, SQLiteStorage, Storage
+from memci.storage.quota import Quota
 from memci.testing.memory.conformance import DurableMemoryConformance
 from memci.testing.memory.rows import MemoryStoreConformance
 from memci.testing.storage import DurableStorageConformance, StorageConformance
@@ -30,6 +31,13 @@ class TestEncryptedEphemeralStorage(StorageConformance):
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:
         with contextlib.closing(EncryptedStorage(EphemeralStorage(), KEY)) as storage:
+            yield storage
+
+
+class TestStorageWithAQuota(StorageConformance):
+    @pytest.fixture
+    def storage(self) -> Iterator[Storage]:
+        with contextlib.closing(QuotaStorage(EphemeralStorage(), Quota(2**40, 10**9, 10**9))) as storage:
             yield storage
 
 

@@ -1,0 +1,39 @@
+"""A store around another one: what it does not do itself, the other one does.
+
+    EncryptedStorage(QuotaStorage(SQLiteStorage("agent.db"), Quota(messages=10_000)), key)
+
+A capability (`memci.storage.protocol`) is there if the store inside has it. This module knows nothing of rows.
+"""
+
+from typing import Any, Final
+
+from .protocol import Storage
+
+_METHODS: Final = frozenset(name for name in vars(Storage) if not name.startswith("_"))
+_CAPABILITIES: Final = ("audit_log", "damage", "database", "sidecar", "keys", "rotate")
+
+
+class StorageAround:
+    """A store with the methods and the capabilities of *storage*; a subclass has some of its own."""
+
+    load: Any
+    revision: Any
+    commit: Any
+    pages: Any
+    entries: Any
+    compactions: Any
+    ops: Any
+    op: Any
+    calls: Any
+    contexts: Any
+    forks: Any
+    erase: Any
+    tickets: Any
+    replace_ticket: Any
+    close: Any
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        for name in (*_METHODS, *_CAPABILITIES):
+            if hasattr(storage, name) and not hasattr(type(self), name):
+                setattr(self, name, getattr(storage, name))

@@ -9,7 +9,6 @@ This module knows nothing of what the gateway does.
 import json
 import logging
 import os
-import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +18,9 @@ from typer import Option
 from ..errors import InvalidSetting
 from ..storage.opening import is_url
 from .app import WINDOW, Int, NewStore, Str, command, tokens
+from .listening import address, listening
 
 _MISSING = "the gateway needs httpx2, starlette and uvicorn: pip install 'memci[serve]'"
-_BACKLOG = 1_024
 
 
 @command("serve")
@@ -63,12 +62,12 @@ def run_serve(
     os.environ[ENVIRONMENT] = json.dumps(arguments)
     from_environment()  # what is wrong is said before anything listens
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # its lines name addresses, which may hold keys
-    with _listening(host, port) as listening:
-        typer.echo(f"memci: http://{_shown(host)}:{listening.getsockname()[1]} ──▶ {upstream}", err=True)
+    with listening(host, port) as place:
+        typer.echo(f"memci: {address(host, place)} ──▶ {upstream}", err=True)
         uvicorn.run(
             f"{from_environment.__module__}:{from_environment.__name__}",
             factory=True,
-            fd=listening.fileno(),
+            fd=place.fileno(),
             workers=workers,
             log_level="warning",
             access_log=False,
@@ -76,25 +75,6 @@ def run_serve(
             date_header=False,
             ws="none",
         )
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at *host*, whose connections send small parts of a stream at once."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(_BACKLOG)
-    except OSError as error:
-        listening.close()
-        raise InvalidSetting("--port", f"{host!r:.60} can't be listened at on port {port}: {error.strerror}") from None
-    return listening
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _absolute(store: str) -> str:

@@ -7,14 +7,13 @@
 This module knows nothing of the terminal.
 """
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import InvalidSetting
-from ..settings import settings
+from ..history.loader import settings_of
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
 from ..storage.opening import is_folder, is_url, name_of
@@ -100,8 +99,7 @@ def choose_context(storage: Storage, path: str, context: str | None) -> ContextR
 
 def window_and_compactions(record: ContextRecord) -> dict[str, int]:
     """Return the window of a context in tokens, and how often it was compacted."""
-    chosen, _ = settings({}, json.dumps(record.read_settings()["settings"]))
-    return {"window": chosen.window, "compactions": WindowState.loads(record.state).compactions}
+    return {"window": settings_of(record).window, "compactions": WindowState.loads(record.state).compactions}
 
 
 def existing(path: str, *, filled: bool) -> Path:

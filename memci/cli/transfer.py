@@ -20,12 +20,12 @@ from ..errors import InvalidSetting, StorageFull
 from ..history.export import exported
 from ..history.import_ import committed, transitions
 from ..history.loader import check_free
-from ..history.plain_chat import PlainChat, exported_chat
+from ..history.plain_chat import PlainChat, exported_chat, read_chat
 from ..storage import Storage
 from ..storage.audit import audit
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, tokens
 from .output import Output, many, terminal
-from .source import Source, read_conversation
+from .source import Source
 from .stores import NAMED, choose_context, open_store
 
 
@@ -154,7 +154,7 @@ def _new_file(target: str) -> Iterator[BinaryIO]:
 
 def _lines_of_chat(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002
     """Return the lines of an export of the chat in *source*."""
-    read = read_conversation(source)
+    read = read_chat(source.lines(), source.name)
     if id is None:
         raise InvalidSetting("--id", "a chat has no name: give it one, with --id")
     if window is None:

@@ -7,7 +7,6 @@ This module knows nothing of what the inspector shows.
 """
 
 import secrets
-import socket
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from typer import Option
 from ..errors import InvalidSetting
 from ..storage.opening import is_url
 from .app import Store, Str, command
+from .listening import address, listening
 from .stores import existing
 
 MISSING = "the inspector needs jinja2, starlette and uvicorn: pip install 'memci[ui]'"
@@ -49,13 +49,8 @@ def run_ui(
         existing(store, filled=True)
     secret = token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
     application = app(store, token=secret, hosts=[*(allow_host or ()), host])
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        place = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise InvalidSetting("--port", f"{host!r:.60} can't be listened at on port {port}: {error.strerror}") from None
-    with place:
-        typer.echo(f"memci: http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}", err=True)
+    with listening(host, port) as place:
+        typer.echo(f"memci: {address(host, place)}", err=True)
         if secret is not None and token is None:
             typer.echo(f"token: {secret}", err=True)
         uvicorn.run(

@@ -149,7 +149,7 @@ def _kin_of(storage: Storage, context: str) -> list[ContextRecord]:
 
 def forgotten(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
     """Let the memories in *storage* forget the pages *gone*, by context; None stands for the whole context."""
-    if has_memory(storage):  # else it has no memory
+    if has_memory(storage):
         from ..memory.forgetting import forget_everywhere
 
         forget_everywhere(storage, gone)

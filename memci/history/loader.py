@@ -132,6 +132,17 @@ def taken(id: str) -> InvalidSetting:  # noqa: A002
     return InvalidSetting("id", f"there is a context {id!r:.60} already: take another id, or erase that one first")
 
 
+def settings_of(record: ContextRecord) -> Settings:
+    """Return the settings of the context of *record*. O(characters).
+
+    Raises:
+        KeyMissing: If they are encrypted.
+    """
+    from ..settings import settings
+
+    return settings({}, json.dumps(record.read_settings()["settings"]))[0]
+
+
 def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     found = storage.load(request.id)
     if found is None and request.read_only:

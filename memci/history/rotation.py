@@ -26,7 +26,7 @@ def rotate(store: Storage) -> int:
     if not isinstance(store, KeyedStorage):
         raise InvalidSetting("store", "it is not encrypted: memci copy makes an encrypted one")
     count = store.rotate()
-    if has_memory(store):  # else it has no memory
+    if has_memory(store):
         from ..memory.repository.home import tables_of
         from ..memory.repository.store import OwnerKey
 

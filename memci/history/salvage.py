@@ -7,22 +7,19 @@ A context without a problem is copied exactly. Of another one, each readable mes
 page and number; a message that is lost reads "[erased]" there. This module knows nothing of files.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from ..errors import CorruptRecord, MemciError
 from ..messages import Message
-from ..settings import settings
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState, Transition
 from ..tokens import counter_for, message_tokens
 from .copying import whole
-from .loader import OpenRequest, loaded
+from .loader import OpenRequest, loaded, settings_of
 from .verify import problems
 
-_LISTED = 256
 _APART = 256
 """rows that are read one by one behind one that can't be read"""
 _BESIDE = "digests of named appends, and what calls of the model cost"
@@ -84,7 +81,8 @@ def _with_parent(source: Storage, target: Storage, record: ContextRecord) -> Ite
     messages = record.head - sum(sentence.startswith("message ") for sentence in lost)
     wrong = _wrong(transition)
     if wrong:
-        transition, wrong = _unlisted(transition), _wrong(_unlisted(transition))
+        transition = _unlisted(transition)
+        wrong = _wrong(transition)
         lost.append(f"the Contents Page, {_BESIDE}")
     if not wrong:
         target.commit(transition)
@@ -109,7 +107,7 @@ def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Tr
             pages[index] = row
     rows = _tiled(record, pages)
     base = 0 if alone else record.base
-    model = settings({}, _settings_text(record))[0].model
+    model = settings_of(record).model
     count = counter_for(model, None)
     entries, views = [], []
     shown = dict(_each(lambda first, end: source.entries(record.id, first, end), 0, record.head, lambda row: row.seq))
@@ -149,11 +147,6 @@ def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Tr
     except MemciError as error:
         lost.append(f"{_BESIDE}: {error}")
     return transition, lost
-
-
-def _settings_text(record: ContextRecord) -> str:
-    """Return the settings of *record* as `memci.settings.settings` reads them."""
-    return json.dumps(record.read_settings()["settings"])
 
 
 def _each(

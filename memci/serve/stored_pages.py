@@ -16,10 +16,11 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from ..history.loader import OpenRequest, loaded
-from ..history.reader import PageInfo
+from ..history.reader import PageInfo, Reader
 from ..messages import Message, call_body, call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.codec import ERASED
+from ..storage.protocol import ContextRecord, PageRow
 from ..text.sanitize import one_line
 from ..tools.recall_page import without_media
 
@@ -83,11 +84,7 @@ class StoredPages:
         row = self._reader.page(index, self.record)
         if ordinal is not None:
             row = self._reader.holding(row, ordinal, self.record)
-        base = self._reader.base(row, self.record)
-        return [
-            PageEntry(entry.seq - base + 1, message, entry.at, entry.codec == ERASED)
-            for entry, message in self._reader.entries(row, self.record.head)
-        ]
+        return entries_of(self._reader, row, self.record)
 
     def title(self, page: PageInfo) -> str:
         """Return what *page* is about: what the Contents Page says of it, or else how its first text begins."""
@@ -143,6 +140,15 @@ class StoredPages:
             role += f", {one_line(name, _TITLE)}"
         at = f" · {entry.at}" if entry.at is not None else ""
         return f"--- {self._mark} · {entry.ordinal} · {role}{at} ---\n{readable(entry.message)}\n"
+
+
+def entries_of(reader: Reader, row: PageRow, record: ContextRecord) -> list[PageEntry]:
+    """Return the messages of the page of *row*, also if it was taken back. O(messages of the page)."""
+    base = reader.base(row, record)
+    return [
+        PageEntry(entry.seq - base + 1, message, entry.at, entry.codec == ERASED)
+        for entry, message in reader.entries(row, record.head)
+    ]
 
 
 def readable(message: Message) -> str:

@@ -7,24 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from memci.memory import TieredMemory
-from memci.memory.backend import PageRecord
 from memci.memory.repository.home import tables_of
 from memci.memory.repository.store import MemoryStore
-from memci.memory.tiers.rules import Rules
 from memci.storage import EncryptedStorage, EphemeralStorage, FilesystemStorage, QuotaStorage, SQLiteStorage, Storage
 from memci.storage.quota import Quota
-from memci.testing.memory.conformance import DurableMemoryConformance
 from memci.testing.memory.rows import MemoryStoreConformance
 from memci.testing.storage import DurableStorageConformance, StorageConformance
 from tests.storage.plain_store import PlainStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
-from machine_kit import keeping
+from beside_pages import OnDisk
 from test_encrypted_memory import shown_in, told_everything
 
 KEY = bytes(range(32))
-SMALL = Rules(capacity=4, batch=2, episodes=3)
 
 
 class TestEncryptedEphemeralStorage(StorageConformance):
@@ -71,39 +66,12 @@ class TestEncryptedFolder(TestEncryptedSQLiteStorage):
         return lambda: FilesystemStorage(tmp_path / "agents", durability="fast")
 
 
-class TestMemoryBesideAnEncryptedFile(DurableMemoryConformance):
-    make: Callable[[Path], Storage] = staticmethod(lambda folder: SQLiteStorage(folder / "agent.db", durability="fast"))
-
-    @pytest.fixture
-    def storage(self, tmp_path: Path) -> Iterator[Storage]:
-        with contextlib.closing(EncryptedStorage(type(self).make(tmp_path), KEY)) as storage:
-            yield storage
-
-    @pytest.fixture
-    def keep(self, storage: Storage) -> Callable[[PageRecord], None]:
-        return keeping(storage)
-
-    @pytest.fixture
-    def memory(self, storage: Storage) -> Iterator[TieredMemory]:
-        memory = TieredMemory(storage, owner="anna", rules=SMALL, clock=lambda: 1e6)
-        yield memory
-        with contextlib.suppress(Exception):
-            memory.close()
-
-    @pytest.fixture
-    def reopen(self, tmp_path: Path) -> Iterator[Callable[..., TieredMemory]]:
-        with contextlib.ExitStack() as opened:
-
-            def again(owner: str = "anna") -> TieredMemory:
-                storage = EncryptedStorage(type(self).make(tmp_path), KEY)
-                opened.enter_context(contextlib.closing(storage))
-                return TieredMemory(storage, owner=owner, rules=SMALL, clock=lambda: 1e6)
-
-            yield again
+class TestMemoryBesideAnEncryptedFile(OnDisk):
+    make = staticmethod(lambda folder: EncryptedStorage(SQLiteStorage(folder / "agent.db", durability="fast"), KEY))
 
 
-class TestMemoryInAnEncryptedFolder(TestMemoryBesideAnEncryptedFile):
-    make = staticmethod(lambda folder: FilesystemStorage(folder / "agent", durability="fast"))
+class TestMemoryInAnEncryptedFolder(OnDisk):
+    make = staticmethod(lambda folder: EncryptedStorage(FilesystemStorage(folder / "agent", durability="fast"), KEY))
 
 
 class TestEncryptedTables(MemoryStoreConformance):

@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from ...chapters.contents import ContentsPage
 from ...errors import MemciError
 from ...history.loader import OpenRequest, loaded
 from ...history.reader import PageInfo
@@ -25,7 +24,7 @@ from ...storage.protocol import CompactionRow, EntryRow, PageRow
 from ...text.sanitize import one_line
 from ...window import snapshot
 from ...window.snapshot import Snapshot
-from ..stored_pages import PageEntry
+from ..stored_pages import PageEntry, entries_of
 
 TITLE: Final = 110
 """columns of a title"""
@@ -65,11 +64,7 @@ class InspectedContext:
 
     def entries(self, row: PageRow) -> list[PageEntry]:
         """Return the messages of the page of *row*, also if it was taken back. O(messages of the page)."""
-        base = self.reader.base(row, self.record)
-        return [
-            PageEntry(entry.seq - base + 1, message, entry.at, entry.codec == 0)
-            for entry, message in self.reader.entries(row, self.record.head)
-        ]
+        return entries_of(self.reader, row, self.record)
 
     def title(self, page: PageInfo) -> str:
         """Return what *page* is about: what the Contents Page says of it, or else how its first text begins."""
@@ -83,9 +78,9 @@ class InspectedContext:
                     return one_line(text[:2_000], TITLE)
         return ""
 
-    def tokens(self, row: PageRow, head: int | None = None) -> int:
+    def tokens(self, row: PageRow) -> int:
         """Return what the messages of the page of *row* cost in a window, as they are counted now."""
-        spans = row.spans(self.record.head if head is None else head)
+        spans = row.spans(self.record.head)
         return sum(entry.tokens for span in spans for entry in self.storage.entries(self.id, *span))
 
     def head_at(self, turn: int) -> int:
@@ -117,11 +112,6 @@ class InspectedContext:
         if found is None:
             found = self._snapshots[row.revision] = snapshot.loads(row, self.record)
         return found
-
-    def contents_at(self, head: int) -> ContentsPage:
-        """Return the Contents Page as it stood at *head*."""
-        row = self.compaction_at(head)
-        return ContentsPage() if row is None else self.snapshot(row).contents
 
     @cached_property
     def forks(self) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from ...context.context import Context
 from ...context.report import Report
 from ...errors import BudgetExceeded, InvalidSetting, MemciError
 from ...formats import FORMATS
+from ...history.loader import settings_of
 from ...memory.inspect import overview, owners, waiting
 from ...memory.tiered_memory import TieredMemory
 from ...memory.tiers.graph import name_key
-from ...settings import settings
 from ...storage import Storage
 from ...storage.audit import AuditedStorage, mark
 from ...storage.protocol import CheckedStorage, ContextRecord, PageState
@@ -270,9 +270,8 @@ class Views:
 
 
 def _row(record: ContextRecord) -> ListedConversation:
-    chosen, _ = settings({}, json.dumps(record.read_settings()["settings"]))
     turns = record.turn + (record.open_page is not None)
-    return ListedConversation(record, chosen.window, WindowState.loads(record.state).compactions, turns)
+    return ListedConversation(record, settings_of(record).window, WindowState.loads(record.state).compactions, turns)
 
 
 def _weight(name: str, edges: Mapping[tuple[str, str, str], int]) -> int:

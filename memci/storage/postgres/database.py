@@ -399,9 +399,8 @@ def _parted(url: str) -> tuple[str, str | None]:
     values = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(values).get("schema")
     rest = urlunsplit(parts._replace(query=urlencode([each for each in values if each[0] != "schema"])))
-    if not parts.netloc and not rest.startswith(
-        f"{parts.scheme}://"
-    ):  # urlunsplit drops the slashes before an empty host
+    # urlunsplit drops the slashes before an empty host
+    if not parts.netloc and not rest.startswith(f"{parts.scheme}://"):
         rest = rest.replace(":/", ":///", 1)
     try:
         psycopg.conninfo.conninfo_to_dict(rest)

@@ -73,7 +73,10 @@ def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
                 )
             place.set(title=f"{name}, {window:,} tokens", yscale="log")
             place.grid(alpha=0.3)
-    places[0][-1].legend(fontsize=6)
+            if not place.has_data():  # nothing was measured there
+                place.set_axis_off()
+                place.set_title("")
+    places[0][0].legend(fontsize=6)
     for place in places[-1]:
         place.set_xlabel("evidence, verbatim or on a line")
     for row in places:

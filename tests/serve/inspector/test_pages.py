@@ -64,6 +64,7 @@ def test_a_page_says_where_it_is_and_how_it_came_there(storage):
         assert now.place == places[page.where]
         changes = [event.standing for event in story.events() if event.compaction is not None]
         assert now.place == "whole" or changes[-1] == now
+        assert now.place == "whole" or "left the window" in [event.what for event in story.events()]
 
 
 @pytest.mark.parametrize(

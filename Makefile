@@ -73,8 +73,8 @@ mutation: .venv/ready      ## small mistakes all over the core, an hour at most;
 lint: .venv/ready          ## ruff: rules and format
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-types: .venv/ready         ## mypy, strictly
-	@$(BIN)/mypy
+types: .venv/ready         ## mypy, strictly, and what it says of programs that use memci
+	@$(BIN)/mypy && $(BIN)/python -m pytest tests/user_types.py
 
 bench: .venv/ready         ## speed against the floor; figures with commit and machine
 	@$(BIN)/python -m benchmarks.speed

@@ -1,5 +1,6 @@
 """How the tests are spread over the cores, and what holds for every property: none of them watches the clock."""
 
+import gc
 import os
 
 import pytest
@@ -18,3 +19,9 @@ def pytest_xdist_auto_num_workers():
 def pytest_collection_modifyitems(items):
     """Slow tests come first: a long one that begins last would keep one core busy while the others wait."""
     items.sort(key=lambda item: "slow" not in item.keywords)
+
+
+def pytest_collection_finish():
+    """What was collected stays until the end: no collection of garbage looks at these thousands of tests again."""
+    gc.collect()
+    gc.freeze()

@@ -346,7 +346,7 @@ def test_servers_gives_slope_and_requests_per_second(monkeypatch, tmp_path):
     servers = load("servers.__main__")
     monkeypatch.setattr(servers, "HERE", tmp_path)
 
-    figures = servers.main(["--cycles", "6", "--turns", "9", "--owners", "3", "--requests", "8", "--clients", "1,2"])[
+    figures = servers.main(["--cycles", "3", "--turns", "4", "--owners", "2", "--requests", "4", "--clients", "1,2"])[
         "figures"
     ]
 

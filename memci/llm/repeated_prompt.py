@@ -37,7 +37,8 @@ def repeats(text: str, prompt: str, shown: str) -> bool:
     whole = " ".join(words)
     if whole in quotations or (len(words) > _FEW and any(f" {whole} " in f" {each} " for each in quotations)):
         return True
-    return any(each not in " ".join(_words(shown)) for each in found & runs)
+    copied = found & runs
+    return bool(copied) and not all(map(" ".join(_words(shown)).__contains__, copied))
 
 
 def _blanked(value: Any, prompt: str, shown: str) -> Any:

@@ -28,6 +28,8 @@ _FEW = 4_000
 """tokens that are enough of the recent past for an agent whose needs were seen"""
 _TASK = 0.65
 """the share of the room that they are at most where gaps part the tasks: what a long one needs stays in a small room"""
+_AFTER = 0.15
+"""the share of the room that they are at most after a gap, if hardly anything from before a gap was needed so far"""
 
 
 class CacheUse(NamedTuple):
@@ -101,7 +103,7 @@ def levels(
         trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)),
                    at least 1.1 M; else the budget
         cold     = economy: 0.4 room; balanced: 0.5 room; known, with 3 gaps and at most 10 % far uses: 0 and
-                   min(4,000, 0.5 room); at least 1.1 M - fixed - contents
+                   min(4,000, 0.15 room); at least 1.1 M - fixed - contents
 
     The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
     the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
@@ -135,7 +137,7 @@ def levels(
     cold = (0.4 if economy else 0.5) * room
     forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
     if forgets:
-        cold = 0 if economy else min(cold, _FEW)
+        cold = 0 if economy else min(_FEW, _AFTER * room)
     cold = max(cold, least - fixed - contents)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
     return Levels(int(trigger), int(floor), int(cold), f"{'economy' if economy else 'balanced'}: {needs}")

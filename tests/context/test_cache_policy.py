@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memci import CachePricing, Context, EphemeralStorage, Policy
 from memci.errors import InvalidSetting
 from memci.history.import_ import imported
+from memci.memory import NullMemory
 
 from .kit import again, call, calling, opened, result, words
 
@@ -174,13 +175,13 @@ def test_a_restart_changes_no_decision(data):
     shown = []
     for reopens in (False, True):
         storage, now = EphemeralStorage(), START
-        context = opened(storage, window=1_500, policy=policy(preset), clock=None)
+        context = opened(storage, window=1_500, policy=policy(preset), clock=None, memory=NullMemory())
         views = []
         for number, (pause, back) in enumerate(turns):
             now += timedelta(seconds=pause)
             if reopens:
                 context.close()
-                context = again(storage, clock=None)
+                context = again(storage, clock=None, memory=NullMemory())
             context.append_turn(*step(number, id=f"T{max(0, number - back):04}"), at=now)
             views.append(json.dumps(context.render()))
         context.close()

@@ -1,5 +1,7 @@
 """A context whose memory asks a model that says anything: nothing said is changed, nothing known is lost."""
 
+import os
+
 import pytest
 
 from memci import Context, SQLiteStorage
@@ -9,7 +11,8 @@ from memci.text.sanitize import width
 from memci.text.summarize import LINE_COLUMNS, TITLE_COLUMNS
 from tests.hostile_answers import HostileChat
 
-ANSWERS = 2_000
+ANSWERS = int(os.environ.get("MEMCI_EXAMPLES", "500"))
+"""how many are given; MEMCI_EXAMPLES=2000 gives more"""
 WINDOW = 3_000
 RULES = Rules(capacity=4, batch=3, promoted=2.0, accesses=1)
 """so that pages go all roads early"""
@@ -47,7 +50,7 @@ def size(context):
 
 
 @pytest.mark.slow
-def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch):
+def test_hundreds_of_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch):
     """Raw pages stay as they were, what is known never shrinks, lines keep identifiers, rejections are counted."""
     for worker in ("worker", "model_worker"):  # all is done by flushes: the same on every machine
         monkeypatch.setattr(f"memci.workers.{worker}.submit", lambda busy: None)
@@ -84,7 +87,7 @@ def test_two_thousand_bad_answers_change_and_lose_nothing(tmp_path, monkeypatch)
             "strategy",
         }
         assert sum(each.calls for each in work.spent.values()) == sum(chat.said.values())
-        assert sum(each.rejected for each in work.spent.values()) > 200
+        assert sum(each.rejected for each in work.spent.values()) > 100
         assert all(each.rejected > 0 for each in work.spent.values())
         for line in context._parts.window.common.archive.contents.lines.values():
             assert width(line.line) <= TITLE_COLUMNS + 60

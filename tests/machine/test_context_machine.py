@@ -22,7 +22,7 @@ from memci.storage import FilesystemStorage
 from tests.door import open_context
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
-LIVES = {"EphemeralMachine": 100, "SQLiteMachine": 16, "FilesystemMachine": 16}
+LIVES = {"EphemeralMachine": 30, "SQLiteMachine": 10, "FilesystemMachine": 12}
 STEPS = settings(
     stateful_step_count=30,
     deadline=None,
@@ -67,8 +67,8 @@ REACHED = (
     *(f"turns of {form}" for form in FORMATS),
 )
 """what a run must have met, in RAM, where lives are cheap: a machine that never gets there proves nothing"""
-_TRIES = 8
-"""runs in which all of it must have been met: what is rare is missed by many a run, and from the second one on each
+_TRIES = 24
+"""runs in which all of it must have been met: what is rare is missed by half of them, and from the second one on each
 is another one"""
 ON_DISK = ("compaction", "crashes", "takeovers", "flipped bytes", "flips that are told")
 

@@ -1,4 +1,7 @@
-"""The public signatures, as a strict type checker sees them: a change that breaks a user's types fails here."""
+"""The public signatures, as a strict type checker sees them: a change that breaks a user's types fails here.
+
+`make types` runs it: most of its time is mypy's, which has just looked at the same modules.
+"""
 
 import os
 import re
@@ -220,7 +223,6 @@ def checked(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
     return {name: [line for line in lines if line.partition(":")[0].endswith(name)] for name in programs}
 
 
-@pytest.mark.slow
 def test_types_of_a_user_are_what_they_were_and_refuse_what_is_wrong(tmp_path):
     """Every public call passes a strict check, with the type that is pinned, and so does the README's loop.
 

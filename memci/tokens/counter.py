@@ -10,7 +10,7 @@ expensive step of most calls: keep what a counter returns. This module knows not
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
@@ -78,7 +78,7 @@ class VocabularyCounter(_Named):
     def __init__(self, name: str, *, exact: bool = True) -> None:
         self.name = name
         self.exact = exact
-        self._encode: Callable[[str], list[int]] = self._load
+        self._encode: Callable[[str], Sequence[int]] = self._load
 
     def __call__(self, text: str, /) -> int:
         """Return the number of tokens of *text*; special tokens in it are ordinary text. O(length)."""
@@ -87,8 +87,8 @@ class VocabularyCounter(_Named):
             return sum(len(self._encode(text[start:end])) for start, end in pairwise(ends))
         return len(self._encode(text))
 
-    def _load(self, text: str) -> list[int]:
-        self._encode = vocabulary.encoding(self.name).encode_ordinary
+    def _load(self, text: str) -> Sequence[int]:
+        self._encode = vocabulary.encoder(self.name)
         return self._encode(text)
 
 

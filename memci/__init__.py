@@ -15,23 +15,23 @@ are archived and listed, and the model reads any of them again by `recall_page`,
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from .chapters.unload import NeverRecalled, Stale
-from .context.context import Context
-from .context.report import Receipt, Report
 from .errors import BudgetExceeded, InvalidMessage, MemciError, OpenToolGroup, PageNotFound, StorageError
-from .history.events import Event
-from .storage import EphemeralStorage, SQLiteStorage
 
 if TYPE_CHECKING:
     from .chapters.active import ActiveChapter
     from .chapters.chapter import Chapter, Entry, Page
     from .chapters.contents import ArchiveChapter, ContentsPage
     from .chapters.messagelist import MessageList, MessageNode
+    from .chapters.unload import NeverRecalled, Stale
     from .context.async_context import AsyncContext
+    from .context.context import Context
+    from .context.report import Receipt, Report
+    from .history.events import Event
     from .model_catalog import CachePricing
     from .segments.common import CommonSegment
     from .segments.system import SystemSegment
     from .settings import Policy
+    from .storage import EphemeralStorage, SQLiteStorage
 
 __version__ = "0.2.0"
 
@@ -73,14 +73,22 @@ _LATER: Final = {
     "Chapter": "chapters.chapter",
     "CommonSegment": "segments.common",
     "ContentsPage": "chapters.contents",
+    "Context": "context.context",
     "Entry": "chapters.chapter",
+    "EphemeralStorage": "storage",
+    "Event": "history.events",
     "MessageList": "chapters.messagelist",
     "MessageNode": "chapters.messagelist",
+    "NeverRecalled": "chapters.unload",
     "Page": "chapters.chapter",
     "Policy": "settings",
+    "Receipt": "context.report",
+    "Report": "context.report",
+    "SQLiteStorage": "storage",
+    "Stale": "chapters.unload",
     "SystemSegment": "segments.system",
 }
-"""The module of each name that is loaded when it is first asked for: asyncio and pydantic take most of the time."""
+"""The module of each name that is loaded when it is first asked for: a part of memci is loaded without the rest."""
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,7 @@ from openai.types.chat import ChatCompletion
 
 import memci
 from memci import Context, EphemeralStorage
-from memci.cli import loaded
+from memci.cli.app import NamedCommand, app
 from memci.storage import protocol
 from memci.tokens import REQUEST_TOKENS, counter_for, message_tokens, tools_tokens
 
@@ -344,8 +344,13 @@ def find_package(module: str) -> bool:
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 COMMANDS = {
-    name: {option for parameter in command.params for option in parameter.opts} | {"-h", "--help"}
-    for name, command in typer.main.get_command(loaded()).commands.items()
+    name: {
+        option
+        for parameter in (command.loaded() if isinstance(command, NamedCommand) else command).params
+        for option in parameter.opts
+    }
+    | {"-h", "--help"}
+    for name, command in typer.main.get_command(app).commands.items()
 }
 """the options of each command of memci"""
 

@@ -10,53 +10,15 @@ module knows nothing of what the commands do.
 
 import signal
 import sys
-from importlib import import_module
 from types import FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typer import Typer
 
 MISSING = "memci: the command line needs typer and rich: pip install 'memci[cli]'"
-
-COMMANDS = {
-    "demo": "demo.command",
-    "chat": "chat.command",
-    "replay": "replay.command",
-    "inspect": "inspect",
-    "show": "show",
-    "search": "memory.search",
-    "consolidate": "memory.consolidate",
-    "verify": "inspect",
-    "salvage": "salvage",
-    "doctor": "doctor",
-    "files": "files",
-    "mcp": "mcp",
-    "export": "transfer",
-    "import": "transfer",
-    "copy": "copying",
-    "rotate": "rotation",
-    "erase": "erase",
-    "serve": "serve",
-    "ui": "ui",
-}
-"""The module of each command."""
-
-
-def loaded(name: str = "") -> "Typer":
-    """Return the program with the command *name*, or with all commands if there is none of this name."""
-    from .app import app
-
-    for place in [COMMANDS[name]] if name in COMMANDS else COMMANDS.values():
-        import_module(f".{place}", __name__)
-    app.registered_commands.sort(key=lambda each: list(COMMANDS).index(each.name or ""))
-    return app
 
 
 def main() -> None:
     """Run the command that was typed."""
     try:
-        app = loaded(*sys.argv[1:2])
+        from .app import app
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"typer", "rich"}:
             raise

@@ -12,20 +12,45 @@ nothing of what the commands do.
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from typer import Argument, Option
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
-from .output import visible
+from .commands import COMMANDS, load
 
 if TYPE_CHECKING:
     from ..llm import Chat
 
+
+class NamedCommand(TyperCommand):
+    """A command of which name and first sentence are known; its module is loaded when it is run, or asked for help."""
+
+    def make_context(self, *words: Any, **settings: Any) -> Any:
+        """Return what the command itself makes of *words*."""
+        return self.loaded().make_context(*words, **settings)
+
+    def loaded(self) -> Any:
+        """Return the command itself, with its options."""
+        load(str(self.name))
+        return cast("TyperGroup", typer.main.get_command(app)).commands[str(self.name)]
+
+
+class Program(TyperGroup):
+    """All commands, in the order of `COMMANDS`; those that are not loaded yet by their names."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        loaded = self.commands
+        self.commands = {name: loaded.get(name) or NamedCommand(name, help=COMMANDS[name][1]) for name in COMMANDS}
+
+
 app = typer.Typer(
     name="memci",
+    cls=Program,
     help="A context window that never overflows and never loses a message.",
     epilog="Start with: memci demo",
     no_args_is_help=True,
@@ -85,6 +110,8 @@ def command(name: str) -> Callable[[_Options], _Options]:
             try:
                 well = options(**given)
             except MemciError as error:
+                from .output import visible
+
                 typer.echo(f"memci: {visible(' '.join(str(error).split()))}", err=True)
                 raise typer.Exit(1 if isinstance(error, BudgetExceeded) else 2) from None
             if well is False:

@@ -12,9 +12,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ..context.context import Context
 from ..errors import CorruptRecord, InvalidSetting
-from ..history.verify import problems
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
@@ -62,6 +60,8 @@ def run_inspect(
 @command("verify")
 def run_verify(store: Store, *, json: Json = False) -> bool:
     """Read everything in a store and say what is wrong with it. Changes nothing."""
+    from ..history.verify import problems
+
     output = terminal(json=json)
     found: dict[str, list[str]] = {}
     damage: list[str] = []
@@ -133,6 +133,8 @@ def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> 
 
 
 def _print_context(output: Output, storage: Storage, record: ContextRecord, *, pages: bool) -> None:
+    from ..context.context import Context
+
     erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]
     with Context.view(storage, record.id) as context:
         report = context.report()

@@ -7,18 +7,20 @@ Looking does not count as use. This module knows nothing of how a store keeps wh
 """
 
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ..context.context import Context
 from ..errors import CorruptRecord
-from ..history.reader import PageInfo
 from ..messages import text_of
 from .app import CONTEXT, Json, Store, Str, command
 from .output import terminal
 from .stores import choose_context, open_store
 from .tables import print_messages
+
+if TYPE_CHECKING:
+    from ..context.context import Context
+    from ..history.reader import PageInfo
 
 
 @command("show")
@@ -30,6 +32,8 @@ def run_show(
     json: Json = False,
 ) -> None:
     """Print a page, each message as it was appended. Changes nothing."""
+    from ..context.context import Context
+
     output = terminal(json=json)
     with open_store(store) as storage:
         name = choose_context(storage, store, context).id
@@ -43,7 +47,7 @@ def run_show(
     print_messages(output, messages)
 
 
-def titled(context: Context, page: PageInfo) -> PageInfo:
+def titled(context: "Context", page: "PageInfo") -> "PageInfo":
     """Return *page* with a title: the text of its first message, if it has no line in the contents. O(messages)."""
     title = page.title
     if title is None and page.where not in {"undone", "erased"}:

@@ -13,14 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import InvalidSetting
-from ..history.loader import settings_of
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
 from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
 from ..storage.witness import Witness
-from ..window.state import WindowState
 
 NAMED = 5
 """ids that a line names, at most"""
@@ -99,6 +97,9 @@ def choose_context(storage: Storage, path: str, context: str | None) -> ContextR
 
 def window_and_compactions(record: ContextRecord) -> dict[str, int]:
     """Return the window of a context in tokens, and how often it was compacted."""
+    from ..history.loader import settings_of
+    from ..window.state import WindowState
+
     return {"window": settings_of(record).window, "compactions": WindowState.loads(record.state).compactions}
 
 

@@ -12,6 +12,7 @@ This module knows nothing of where the values come from.
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.columns import Columns
@@ -19,10 +20,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..context.report import Report
-from ..history.reader import PageInfo
 from ..messages import Message, call_body, call_name, text_of, tool_calls
 from .output import Output, visible
+
+if TYPE_CHECKING:
+    from ..context.report import Report
+    from ..history.reader import PageInfo
 
 WIDEST = 100
 """columns of a picture of the window, at most"""
@@ -86,7 +89,7 @@ def clipped(text: str) -> Text:
     return Text(visible(" ".join(text.split())), no_wrap=True, overflow="ellipsis")
 
 
-def window_bar(report: Report, width: int) -> Text:
+def window_bar(report: "Report", width: int) -> Text:
     """Return the window as a bar of *width* columns."""
     bar = Text(no_wrap=True)
     reached = drawn = 0
@@ -98,7 +101,7 @@ def window_bar(report: Report, width: int) -> Text:
     return bar
 
 
-def legend(report: Report) -> RenderableType:
+def legend(report: "Report") -> RenderableType:
     """Return what the shades of the bar mean, with the tokens of each, in as many columns as there is room for."""
     labels = [
         Text(shade * 2, style=colour).append(f" {name} {tokens:>6,}", style="default")
@@ -107,7 +110,7 @@ def legend(report: Report) -> RenderableType:
     return Columns(labels, padding=(0, 2))
 
 
-def _parts(report: Report) -> list[tuple[str, str, str, int]]:
+def _parts(report: "Report") -> list[tuple[str, str, str, int]]:
     """Return shade, colour, name and tokens of each part of a window."""
     tokens = report.tokens
     return [
@@ -120,7 +123,7 @@ def _parts(report: Report) -> list[tuple[str, str, str, int]]:
     ]
 
 
-def report_tables(report: Report, width: int) -> RenderableType:
+def report_tables(report: "Report", width: int) -> RenderableType:
     """Return where the tokens and the pages are: a bar and two tables, side by side if *width* allows."""
     tokens = table(
         *("the request", "tokens", ""),
@@ -141,7 +144,7 @@ def report_tables(report: Report, width: int) -> RenderableType:
     return Group(window_bar(report, wide), legend(report), both, *notes)
 
 
-def pages_table(pages: Iterable[PageInfo]) -> Table:
+def pages_table(pages: Iterable["PageInfo"]) -> Table:
     """Return a line per page."""
     figures = ("page", "turn", "entries", "recalls")
     rows = (

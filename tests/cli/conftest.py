@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memci import Context, SQLiteStorage
-from memci.cli import loaded
+from memci.cli.app import app
 from memci.history.export import exported
 from memci.history.import_ import imported
 from memci.storage import FilesystemStorage
@@ -24,7 +24,7 @@ def run():
     """Runs a command and returns its result: exit_code, stdout, stderr."""
 
     def ran(*arguments, input=None):  # noqa: A002
-        result = CliRunner().invoke(loaded(), [str(each) for each in arguments], input=input, prog_name="memci")
+        result = CliRunner().invoke(app, [str(each) for each in arguments], input=input, prog_name="memci")
         assert result.exception is None or isinstance(result.exception, SystemExit), "a command never raises"
         return result
 

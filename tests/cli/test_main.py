@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 import memci
-from memci.cli.app import size
+from memci.cli.app import NamedCommand, app, size
+from memci.cli.commands import COMMANDS
 
 
 def python(code):
@@ -21,6 +23,36 @@ def test_memci_when_it_is_imported():
     result = python("import memci, sys; print(*{'memci.cli', 'typer', 'rich'} & set(sys.modules))")
 
     assert result.stdout == "\n"
+
+
+HEAVY = {"httpx", "jinja2", "memci.context.context", "memci.settings", "numpy", "openai", "starlette", "tiktoken"}
+"""modules that take long to load, by themselves or with what they import"""
+
+
+def loaded(*arguments):
+    """The modules that a program has loaded when the command of *arguments* ends."""
+    code = f"import atexit, sys; sys.argv = ['memci', *{arguments}]; atexit.register(lambda: print(*sys.modules))"
+    return set(python(f"{code}\nfrom memci.cli import main; main()").stdout.split())
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("inspect", "--help"), ("show", "--help")])
+def test_main_when_nothing_is_to_be_done(arguments):
+    """A command that only tells of itself loads nothing that takes long."""
+    assert loaded(*arguments) & HEAVY == set()
+
+
+def test_main_when_all_commands_are_listed():
+    """The list of the commands, and what a shell completes, is known without loading any of them."""
+    assert not {f"memci.cli.{module}" for module, _ in COMMANDS.values()} & loaded("--help")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_first_sentence_of_a_command_is_that_of_its_help(name):
+    """What the list says of a command is what its own help begins with; it stands in the list's order."""
+    command = typer.main.get_command(app).commands[name]
+    real = command.loaded() if isinstance(command, NamedCommand) else command
+
+    assert " ".join(real.help.split()).startswith(COMMANDS[name][1])
 
 
 def test_main_when_the_extra_is_missing():

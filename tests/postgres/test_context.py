@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memci import Context
-from memci.cli import loaded
+from memci.cli.app import app
 from memci.errors import InvalidSetting
 from memci.memory import NullMemory
 from memci.serve.door import KEY, key_beside
@@ -18,7 +18,7 @@ from memci.testing.storage.rows import everything
 @pytest.fixture
 def run():
     def ran(*arguments):
-        result = CliRunner().invoke(loaded(), [str(each) for each in arguments], prog_name="memci")
+        result = CliRunner().invoke(app, [str(each) for each in arguments], prog_name="memci")
         assert result.exception is None or isinstance(result.exception, SystemExit), "a command never raises"
         return result
 

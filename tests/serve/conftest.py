@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from memci.cli import loaded
+from memci.cli.app import app
 
 
 @pytest.fixture
@@ -11,6 +11,6 @@ def command():
     """Runs a command and returns its result: exit_code, stdout, stderr."""
 
     def ran(*arguments):
-        return CliRunner().invoke(loaded(), [str(each) for each in arguments], prog_name="memci")
+        return CliRunner().invoke(app, [str(each) for each in arguments], prog_name="memci")
 
     return ran

@@ -10,7 +10,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from memci import SQLiteStorage
-from memci.cli import loaded
+from memci.cli.app import app
 
 from .kit import PAYLOADS, agent, hostile_turn
 
@@ -21,7 +21,7 @@ CANARY = "kanarienvogel"
 
 def ran(*arguments: object) -> str:
     """Return all that a command printed."""
-    result = CliRunner().invoke(loaded(), [str(each) for each in arguments], prog_name="memci")
+    result = CliRunner().invoke(app, [str(each) for each in arguments], prog_name="memci")
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.output
 

@@ -32,7 +32,7 @@ from openai.types.chat import ChatCompletion
 
 import memci
 from memci import Context, EphemeralStorage
-from memci.cli.app import NamedCommand, app
+from memci.cli.app import app
 from memci.storage import protocol
 from memci.tokens import REQUEST_TOKENS, counter_for, message_tokens, tools_tokens
 
@@ -40,7 +40,7 @@ ROOT = Path(__file__).parent.parent
 FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 PAIR = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 PAIRS = [PAIR, *((ROOT / "docs" / path.name, path) for path in sorted(ROOT.glob("docs/zh/*.md")))]
-KINDS = {"python", "text", "pyi", "console"}
+KINDS = {"python", "text", "pyi", "console", "toml"}
 NOT_RUN = re.compile(r" \(not run: \S[^()]+\)")
 HIDDEN = re.compile(r"^(from|import) \w", re.MULTILINE)
 OPTIONAL = {"fastembed", "tokenizers", "faiss", "starlette", "httpx2"}
@@ -221,6 +221,9 @@ def test_blocks_are_of_a_known_kind(path: Path) -> None:
     notes = [block.note for block in found if block.note]
 
     assert {block.kind for block in found} <= KINDS
+    for block in found:
+        if block.kind == "toml":
+            tomllib.loads(block.text)
     assert [note for note in notes if not NOT_RUN.fullmatch(note)] == []
     assert all(block.kind == "python" for block in found if block.note)
     assert hidden == []
@@ -278,7 +281,7 @@ def test_named_tests_are_where_the_link_leads(path: Path) -> None:
 def test_names_exist(path: Path) -> None:
     """What follows `memci.`, `context.`, `Context.` or `report.` is a name of the package."""
     text = path.read_text("utf-8")
-    found = re.findall(r"\bmemci(?!\.jsonl?\b)(?:\.\w+)+", text)
+    found = re.findall(r"\bmemci(?!\.(?:jsonl?|toml)\b)(?:\.\w+)+", text)
     unknown = [name for name in found if name not in SPANS and not exists(name)]
     context = Context.open(EphemeralStorage(), id="names", window=4_000)
     for name, value in (("context", context), ("Context", Context), ("report", context.report())):
@@ -344,12 +347,7 @@ def find_package(module: str) -> bool:
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 COMMANDS = {
-    name: {
-        option
-        for parameter in (command.loaded() if isinstance(command, NamedCommand) else command).params
-        for option in parameter.opts
-    }
-    | {"-h", "--help"}
+    name: {option for parameter in command.loaded().params for option in parameter.opts} | {"-h", "--help"}
     for name, command in typer.main.get_command(app).commands.items()
 }
 """the options of each command of memci"""

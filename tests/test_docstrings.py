@@ -17,7 +17,10 @@ MODULES = sorted(
     if not module.name.endswith(("__main__", ".scripts"))
 )
 NAME = re.compile(r"(?<![\w.@/])memci(?:\.[A-Za-z_]\w*)+")
-FILES_AND_COMMANDS = {"memci.json", "memci.db"} | {"memci.session", "memci.attach"}  # of a variable in examples
+FILES_AND_COMMANDS = {"memci.json", "memci.db", "memci.toml"} | {
+    "memci.session",
+    "memci.attach",
+}  # of a variable in examples
 
 
 def loaded(name: str):

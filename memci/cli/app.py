@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
 from .commands import COMMANDS, load
+from .configuration import Setting, settings
 
 if TYPE_CHECKING:
     from ..llm import Chat
@@ -29,23 +30,44 @@ if TYPE_CHECKING:
 class NamedCommand(TyperCommand):
     """A command of which name and first sentence are known; its module is loaded when it is run, or asked for help."""
 
-    def make_context(self, *words: Any, **settings: Any) -> Any:
-        """Return what the command itself makes of *words*."""
-        return self.loaded().make_context(*words, **settings)
+    def make_context(self, *words: Any, **more: Any) -> Any:
+        """Return what the command itself makes of *words*, and of what is set elsewhere.
+
+        Raises:
+            typer.BadParameter: If an option makes no sense; one that was not typed is named with its place.
+        """
+        given: dict[str, Setting] = {}
+        try:
+            given = self.settings()
+            values = {name: each.value for name, each in given.items()}
+            return self.loaded().make_context(*words, default_map=values, **more)
+        except InvalidSetting as error:
+            raise typer.BadParameter(str(error)) from None
+        except typer.BadParameter as error:
+            name, context = getattr(error.param, "name", None), error.ctx
+            source = context.get_parameter_source(name) if context is not None and name in given else None
+            if source is None or source.name != "DEFAULT_MAP":
+                raise
+            raise typer.BadParameter(f"{given[str(name)].place}: {error.message}") from None
+
+    def settings(self) -> dict[str, Setting]:
+        """Return what is set of its options without being typed, by their names."""
+        options = [each.name for each in self.loaded().params if each.opts[0].startswith("-")]
+        return settings(str(self.name), options)
 
     def loaded(self) -> Any:
         """Return the command itself, with its options."""
         load(str(self.name))
-        return cast("TyperGroup", typer.main.get_command(app)).commands[str(self.name)]
+        return cast("Program", typer.main.get_command(app)).loaded[str(self.name)]
 
 
 class Program(TyperGroup):
-    """All commands, in the order of `COMMANDS`; those that are not loaded yet by their names."""
+    """All commands by their names, and those that are loaded."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        loaded = self.commands
-        self.commands = {name: loaded.get(name) or NamedCommand(name, help=COMMANDS[name][1]) for name in COMMANDS}
+        self.loaded = self.commands
+        self.commands = {name: NamedCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
 
 
 app = typer.Typer(

@@ -15,11 +15,12 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 
 import apsw
 from rich.text import Text
 from typer import Argument, Option
+from typer.main import get_command
 
 from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, MemciError
@@ -32,10 +33,14 @@ from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ..storage.witness import WAY_OUT
-from .app import Json, Str, command
+from .app import Json, NamedCommand, Str, app, command
+from .configuration import HERE, config_file, configured
 from .output import many, terminal
 from .stores import database, existing, open_store, witnessed
 from .tables import cell
+
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
 
 _MIB: Final = 2**20
 _LITTLE_SPACE: Final = 256 * _MIB
@@ -68,7 +73,7 @@ def run_doctor(
     output = terminal(json=json)
     if accept and store is None:
         raise InvalidSetting("--accept", "name the store that is to be taken as it is")
-    findings = list(_machine())
+    findings = [*_machine(), *_settings()]
     if store is not None:
         findings += [_accepted(store)] if accept else []
         findings += _store(store)
@@ -91,6 +96,18 @@ def _machine() -> Iterator[Finding]:
     yield _terms()
     for name in _PACKAGES:
         yield Finding(name, "ok", metadata.version(name))
+
+
+def _settings() -> Iterator[Finding]:
+    """Yield what is set in the environment and in the file, and from which of them it comes."""
+    try:
+        yield Finding("settings", "ok", str(config_file() or f"no file: {HERE}, or memci/config.toml of the user"))
+        commands = cast("TyperGroup", get_command(app)).commands
+        for name in configured():
+            for option, each in cast("dict[str, NamedCommand]", commands)[name].settings().items():
+                yield Finding(f"{name} {option}", "ok", str(each))
+    except InvalidSetting as error:
+        yield Finding("settings", "problem", str(error))
 
 
 def _library(version: str) -> Finding:

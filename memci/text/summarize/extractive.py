@@ -40,6 +40,10 @@ _GIVEN_COLUMNS = 32
 _LEAST_ANSWER = 24
 _ASIDE = 40
 _SPOKEN = 1_500
+_ANSWERED = 300
+"""characters of an answer that its title is taken from"""
+_COMMAND = 2
+"""line ends of a fenced command; what has more is a program"""
 _ACKNOWLEDGES = 3.5
 """what a page weighs at most that says nothing of its own"""
 _LEAST_HEAD = 44
@@ -54,6 +58,7 @@ _SMALLEST = 6
 _RULES = " \t\r=-_*#~"
 _TOTAL = re.compile(r"\d \w|\d[sm%]")
 _BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
 
@@ -152,12 +157,24 @@ def _content(message: Mapping[str, object]) -> tuple[str, list[str]]:
 
 
 def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
-    """Return what *role* says in *messages*, the beginning and the end of it."""
-    said = (_content(message)[0] for message in messages if message.get("role") == role)
-    text = "\n".join(each for each in said if each.strip())
-    if len(text) > 2 * _SPOKEN:
-        text = f"{text[:_SPOKEN]}\n{text[-_SPOKEN:]}"
-    return _prose(text)
+    """Return what *role* says in *messages*, without programs: the beginning and the end of it.
+
+    Of a long answer only the beginning: the rest has many rare words, and says less than the question.
+    """
+    texts = [_FENCED.sub(_command, _content(message)[0]) for message in messages if message.get("role") == role]
+    if role == "assistant":
+        texts = [
+            text if len(text) <= _ANSWERED else text[:_ANSWERED].rpartition(" ")[0] or text[:_ANSWERED]
+            for text in texts
+        ]
+    said = "\n".join(text for text in texts if text.strip())
+    if len(said) > 2 * _SPOKEN:
+        said = f"{said[:_SPOKEN]}\n{said[-_SPOKEN:]}"
+    return _prose(said)
+
+
+def _command(fenced: re.Match[str]) -> str:
+    return fenced[0] if fenced[0].count("\n") <= _COMMAND else "\n"
 
 
 def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:

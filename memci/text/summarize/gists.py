@@ -37,11 +37,11 @@ _LONGEST = 6
 
 _RUN = re.compile(
     rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)"
-    rf"|(?P<word>[#$€£¥₩]?{LETTER}+(?>(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){LETTER}+)*%?)"
+    rf"|(?P<word>(?:[$€£¥₩]|(?<!#)#)?{LETTER}+(?>(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){LETTER}+)*%?)"
     r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
 )
 """words, and the marks at which a span ends"""
-_ENDING = re.compile("(?<=..)(?:n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<!s)s|es|ed|e|y|ies|ied|ing|ly)$")
+_ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
 _ARTICLE = re.compile(rf"\b(?:{alternatives('words', 'articles')})\s+", re.IGNORECASE)
 _CHATTER = re.compile(rf"(?:\A|(?<=[.!?。！？\n]))[\s,、，]*{SMALL_TALK.pattern}", re.IGNORECASE)
 _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")

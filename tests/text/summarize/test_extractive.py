@@ -403,3 +403,32 @@ def test_id_is_the_last_to_leave_a_narrow_title():
     ]
 
     assert "mei_brown_7075" in titled([page], columns=30)[0].text
+
+
+def test_a_title_says_what_was_asked_when_the_answer_is_long_and_full_of_rare_words():
+    """What was asked stands in the title; neither the code of a long answer nor words from its middle do."""
+    asked = "How do I add a loading spinner while waiting for autocomplete results?"
+    code = "```css\n.spinner {\n  border: 4px solid #f3f3f3;\n  animation: spin 1s linear;\n}\n```"
+    answer = f"Of course! {'It tells people that results are coming. ' * 8}\n\n{code}\n" + "\n".join(
+        f"{n}. **Qix{n}zar**: veb{n}lo the krum{n}tal" for n in range(80)
+    )
+
+    title = titled([[{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]])[0].text
+
+    assert "loading spinner" in title
+    assert "autocomplete" in title
+    assert "Qix" not in title
+    assert "4px" not in title
+
+
+def test_a_short_command_between_fences_stays_in_a_title():
+    """A fence with one line is a command, not a program."""
+    said = {"role": "assistant", "content": "Let us look:\n```\npytest tests/test_fields.py\n```"}
+
+    assert "tests/test_fields.py" in titled([[{"role": "user", "content": "Does it work?"}, said]])[0].text
+
+
+@pytest.mark.parametrize("said", ["That's all. ###STOP###", "I'd. I'll. I'm. I've."])
+def test_contractions_and_marks_of_an_end_tell_nothing(said: str):
+    """A page that only ends the talk, or has only contractions, is an acknowledgement."""
+    assert not titled([[{"role": "user", "content": said}]] * 2)[0].tells

@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation clean
+.PHONY: demo test adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
@@ -58,6 +58,19 @@ docs: .venv-docs/ready     ## the site, in build/site, with search; links are ch
 	@echo "setting up .venv-docs …"
 	@$(PYTHON) -m venv .venv-docs
 	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[serve]' --requirement $<
+	@touch $@
+
+release: .venv-release/ready   ## wheel, source archive and bill of materials in dist/, tried on each Python that is found
+	@.venv-release/bin/python tools/release $(PYTHONS)
+
+lock: .venv-release/ready  ## what make sets up for developers, pinned with hashes: requirements-dev.lock
+	@CUSTOM_COMPILE_COMMAND="make lock" .venv-release/bin/pip-compile --quiet --upgrade --extra dev --generate-hashes --strip-extras --unsafe-package memci --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements-dev.lock pyproject.toml
+	@sed -i '/^# WARNING: The following packages were not pinned/,$$d' requirements-dev.lock  # it speaks of memci itself
+
+.venv-release/ready: tools/release/requirements.txt
+	@echo "setting up .venv-release …"
+	@$(PYTHON) -m venv .venv-release
+	@.venv-release/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
 faults: .venv/ready        ## break things on purpose, for two minutes at most
@@ -137,4 +150,4 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-adapters .venv-docs .venv-embeddings .venv-postgres .venv-local-model .venv-peers .venv-ui .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-adapters .venv-docs .venv-embeddings .venv-postgres .venv-local-model .venv-peers .venv-release .venv-ui .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -353,6 +353,16 @@ COMMANDS = {
 """the options of each command of memci"""
 
 
+def test_the_lock_file_names_packages_only() -> None:
+    """Every line is a version or a hash: no address, and no folder of the machine that made it."""
+    lines = (ROOT / "requirements-dev.lock").read_text("utf-8").splitlines()
+    found = [line for line in lines if line and not line.lstrip().startswith("#")]
+
+    assert [
+        line for line in found if not re.match(r"[\w.-]+(?:\[[\w,-]+\])?==|    --hash=sha256:[0-9a-f]{64}", line)
+    ] == []
+
+
 def test_the_drawings_of_design_show_what_is_there() -> None:
     """Every folder and every module of a package is drawn, and a call goes through modules that exist."""
     text = (ROOT / "docs/design.md").read_text("utf-8")

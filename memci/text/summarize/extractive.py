@@ -37,6 +37,7 @@ _SEEN = 4_000
 _HEAD_COLUMNS = 76
 _ACTS_COLUMNS = 80
 _GIVEN_COLUMNS = 32
+_COMMAND_COLUMNS = 52
 _LEAST_ANSWER = 24
 _ASIDE = 40
 _SPOKEN = 1_500
@@ -203,8 +204,9 @@ def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
 
 
 def _given(given: object) -> str:
-    said = values(_named_arguments(given) or {}, _GIVEN_COLUMNS)
-    return f" {said}" if said else ""
+    named = _named_arguments(given) or {}
+    said = values(named, _GIVEN_COLUMNS) or next((each for each in named.values() if isinstance(each, str)), "")
+    return f" {one_line(said, _COMMAND_COLUMNS)}" if said.strip() else ""
 
 
 def _came_back(message: Mapping[str, object], columns: int, given: object) -> str:

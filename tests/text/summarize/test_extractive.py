@@ -432,3 +432,12 @@ def test_a_short_command_between_fences_stays_in_a_title():
 def test_contractions_and_marks_of_an_end_tell_nothing(said: str):
     """A page that only ends the talk, or has only contractions, is an acknowledgement."""
     assert not titled([[{"role": "user", "content": said}]] * 2)[0].tells
+
+
+def test_the_beginning_of_a_long_command_stands_in_a_title():
+    """A call whose only argument is wider than its place is not shown without it."""
+    command = "curl -X POST -d 'name=test&age=123' http://web.example.org:8000/cgi-bin/forms.pl"
+    call = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": json.dumps({"command": command})}}
+    page = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "", "tool_calls": [call]}]
+
+    assert titled([page])[0].text.startswith("bash curl -X POST -d 'name=test")

@@ -20,6 +20,8 @@ from ..storage.opening import is_url
 from .app import WINDOW, Int, NewStore, Str, command, tokens
 from .listening import address, listening
 
+_IDLE = 75
+"""seconds that a connection may be idle: longer than clients keep theirs, so that no request meets one that closes"""
 _MISSING = "the gateway needs httpx2, starlette and uvicorn: pip install 'memci[serve]'"
 
 
@@ -70,6 +72,7 @@ def run_serve(
             fd=place.fileno(),
             workers=workers,
             log_level="warning",
+            timeout_keep_alive=_IDLE,
             access_log=False,
             server_header=False,
             date_header=False,

@@ -48,13 +48,20 @@ def validated(kind: type[_T], body: str) -> _T:
 
 
 def packed(vector: Vector | None) -> bytes | None:
-    """Return a vector as bytes."""
+    """Return a vector as bytes, four for each number."""
     return None if vector is None else np.ascontiguousarray(vector, np.float32).tobytes()
 
 
+def halved(vector: Vector) -> bytes:
+    """Return a vector of unit length as bytes, two for each number and one more, rounded to about three digits."""
+    return vector.astype(np.float16).tobytes() + b"h"
+
+
 def unpacked(row: bytes | None) -> Vector | None:
-    """Return the vector that `packed` wrote."""
-    return None if row is None else np.frombuffer(row, np.float32)
+    """Return the vector that `packed` or `halved` wrote."""
+    if row is None:
+        return None
+    return np.frombuffer(row[:-1], np.float16).astype(np.float32) if len(row) % 2 else np.frombuffer(row, np.float32)
 
 
 class ItemTable(OwnerTable):

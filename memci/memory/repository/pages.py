@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..backend import PageRecord
-from .items import Vector, packed, unpacked
+from .items import Vector, halved, unpacked
 from .store import OwnerTable
 
 OBSERVED, SHORT, MID, EVICTED = range(4)
@@ -164,7 +164,7 @@ class PageTable(OwnerTable):
             *(MID, *self._described(title, keywords), page),
         )
         if vector is not None:
-            self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, self._seal(packed(vector), "vector"))
+            self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, self._seal(halved(vector), "vector"))
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
         """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""

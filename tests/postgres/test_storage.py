@@ -63,11 +63,33 @@ class TestPostgresStorage(DurableStorageConformance):
 
 
 class TestPostgresStorageBehindAPooler(TestPostgresStorage):
+    """Each transaction in another session: a real pooler, with a few sessions for all connections."""
+
+    @pytest.fixture
+    def reopen(self, pooled_url):
+        return lambda: PostgresStorage(pooled_url)
+
+
+class TestPostgresStorageWithOneConnection(TestPostgresStorage):
     """Without prepared statements, and with one connection for all threads."""
 
     @pytest.fixture
     def reopen(self, postgres_url):
         return lambda: PostgresStorage(postgres_url, prepare=False, pool_size=1)
+
+
+def test_a_pooler_is_recognised(pooled_url, postgres_url):
+    """Behind it nothing is prepared and no setting is left in a session that others get."""
+    with closing(PostgresStorage(pooled_url)) as pooled, closing(PostgresStorage(postgres_url)) as direct:
+        append(pooled, "a", b"1")
+        append(direct, "a", b"1")
+        assert (pooled.database.pooled, direct.database.pooled) == (True, False)
+        for number in range(20):
+            append(pooled, "a", b"%d" % number)
+        settings = {pooled.database.read_rows("SELECT current_setting('statement_timeout')")[0][0] for _ in range(20)}
+        prepared = sum(pooled.database.read_rows("SELECT count(*) FROM pg_prepared_statements")[0][0] for _ in range(9))
+
+    assert (settings, prepared) == ({"0"}, 0)
 
 
 class TestEncryptedPostgresStorage(DurableStorageConformance):

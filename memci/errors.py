@@ -3,6 +3,7 @@
     MemciError
     ├── InvalidMessage      ValueError     a message that no provider accepts, or that is not exact JSON
     ├── InvalidSetting      ValueError     an argument or a setting that makes no sense
+    │   └── SeveralOwners                  several owners have a context of this id: say whose
     ├── LimitExceeded       ValueError     a message or a batch that is too large to store
     │   └── QuotaExceeded                  the contexts of an owner would hold more than their quota
     ├── OpenToolGroup       ValueError     a tool call has no result yet
@@ -80,6 +81,16 @@ class InvalidSetting(MemciError, ValueError):
         super().__init__(f"{name}: {reason}")
         self.name = name
         self.reason = reason
+
+
+class SeveralOwners(InvalidSetting):
+    """Several owners have a context *id*, and none was named; *owners* holds them, or the first of them."""
+
+    def __init__(self, id: str, owners: Sequence[str]) -> None:  # noqa: A002
+        named = ", ".join(repr(each)[:60] for each in owners)
+        super().__init__("owner", f"several have a context {id!r:.60}: pass owner=, one of {named}")
+        self.id = id
+        self.owners = tuple(owners)
 
 
 class LimitExceeded(MemciError, ValueError):

@@ -24,6 +24,7 @@ from ..errors import Diverged, InvalidSetting
 from ..formats.envelope import function_call
 from ..history.erase import erase
 from ..messages import text_of
+from ..storage.names import find
 from ..storage.opening import open_store
 from ..tools import recall_page, search_memory
 from .items import Item
@@ -187,8 +188,17 @@ class Conversations(Generic[M]):
 
     def _versions(self, name: str) -> list[str]:
         """Return the ids of the contexts of the conversation *name*, oldest first: its own, and those of its forks."""
-        forks = (f"{name}~{number}" for number in count(1))
-        return [name, *takewhile(lambda each: self._store.load(each) is not None, forks)]
+        owner = self._owner_of(name)
+
+        def stored(id: str) -> str | None:  # noqa: A002
+            key, found = (id, self._store.load(id)) if owner is None else find(self._store, id, owner)
+            return key if found is not None and owner in {None, found[0].owner} else None
+
+        forks = (stored(f"{name}~{number}") for number in count(1))
+        return [stored(name) or name, *(each for each in takewhile(bool, forks) if each)]
+
+    def _owner_of(self, name: str) -> str | None:
+        return self._owner(name) if callable(self._owner) else self._owner
 
     def _opened(self, name: str, version: str, *, system: str | None = None) -> Context:
         """Return the context *version* of the conversation *name*, opened with *system*."""
@@ -198,10 +208,14 @@ class Conversations(Generic[M]):
             context.close()
             context = None
         if context is None:
-            owner = self._owner(name) if callable(self._owner) else self._owner
-            context = Context.open(
-                self._store, version, system=system, owner=owner, format=self._format, **self._settings
-            )
+            owner = self._owner_of(name)
+            settings: dict[str, Any] = {
+                "system": system,
+                "owner": owner,
+                "new": owner is not None,
+                "format": self._format,
+            }
+            context = Context.open(self._store, version, **settings, **self._settings)
         with self._lock:
             self._open[name] = context
             unused = [each for each in self._open if each not in self._locks]

@@ -61,11 +61,11 @@ def run_erase(
         if scrub:
             receipt = finish_erasures(storage)
         elif page is not None:
-            found = choose_context(storage, store, context).id
+            found = choose_context(storage, store, context)
             if not yes:
                 _show_messages(output, storage, found, page, entry)
                 _ask()
-            with Context.open(storage, id=found) as opened:
+            with Context.open(storage, found.id, owner=found.owner) as opened:
                 receipt = opened.erase(page, entry)
         else:
             records = _records(storage, store, context, owner)
@@ -92,16 +92,16 @@ def _records(storage: Storage, path: str, context: str | None, owner: str | None
     return [record for record in records if record.owner == name]
 
 
-def _show_messages(output: Output, storage: Storage, context: str, page: int, entry: int | None) -> None:
-    with Context.view(storage, context) as seen:
+def _show_messages(output: Output, storage: Storage, context: ContextRecord, page: int, entry: int | None) -> None:
+    with Context.view(storage, context.id, owner=context.owner) as seen:
         messages = seen.recall_page(page, entry)
     output.line(
-        f"page #{page} of {context}: {many(len(messages), 'message')} would be erased, and what quotes them:", "bold"
+        f"page #{page} of {context.id}: {many(len(messages), 'message')} would be erased, and what quotes them:", "bold"
     )
     for message in messages:
         text = " ".join(text_of(message).split()) or ", ".join(call_name(call) for call in tool_calls(message))
         output.line(f"  {message['role']}: {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''}")
-    if storage.forks(context) or ((found := storage.load(context)) and found[0].parent):
+    if storage.forks(context.id) or context.parent:
         output.line("it is erased from every fork that shares it, too")
 
 

@@ -136,7 +136,7 @@ def _print_context(output: Output, storage: Storage, record: ContextRecord, *, p
     from ..context.context import Context
 
     erased = [row.index for row in storage.pages(record.id, state=PageState.ERASED)]
-    with Context.view(storage, record.id) as context:
+    with Context.view(storage, record.id, owner=record.owner) as context:
         report = context.report()
         listed = [titled(context, page) for page in context.pages()] if pages else None
         shown = [text_of(message) for message in context.render(strict=False)]

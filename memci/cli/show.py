@@ -36,8 +36,9 @@ def run_show(
 
     output = terminal(json=json)
     with open_store(store) as storage:
-        name = choose_context(storage, store, context).id
-        with Context.view(storage, name) as seen:
+        record = choose_context(storage, store, context)
+        name = record.id
+        with Context.view(storage, name, owner=record.owner) as seen:
             messages = seen.recall_page(page)
             info = titled(seen, next(each for each in seen.pages() if each.index == page))
     if output.json:

@@ -19,10 +19,10 @@ from ..context.context import Context
 from ..errors import InvalidSetting, StorageFull
 from ..history.export import exported
 from ..history.import_ import committed, transitions
-from ..history.loader import check_free
 from ..history.plain_chat import PlainChat, exported_chat, read_chat
 from ..storage import Storage
 from ..storage.audit import audit
+from ..storage.names import new
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, tokens
 from .output import Output, many, terminal
 from .source import Source
@@ -93,22 +93,21 @@ def run_import(
         lines = _lines_of_chat(source, id, window, model).__iter__
     elif window is not None or model is not None:
         raise InvalidSetting("--window", "an export of memci has its settings: --window and --model are for chats")
-    found = [(each.record.id, each.record.head) for each in transitions(lines(), key=secret)]
+    found = [(each.record.id, each.record.head, each.record.owner) for each in transitions(lines(), key=secret)]
     if id is not None and len(found) > 1:
         raise InvalidSetting("--id", f"{source.name} has {len(found):,} contexts: leave --id out")
-    names = [name if id is None else id for name, _ in found]
+    names = [name if id is None else id for name, *_ in found]
     if len(set(names)) < len(names):
         raise InvalidSetting("file", "it has two contexts of one name: import each by itself, with --id")
     with open_store(store, write=True, make=True) as storage:
-        for name in names:
-            check_free(storage, name)
-        for each in transitions(lines(), key=secret):
-            committed(storage, each, id=id)
+        for name, (_, _, owner) in zip(names, found, strict=True):
+            new(storage, name, owner)
+        names = [committed(storage, each, id=id) for each in transitions(lines(), key=secret)]
     if output.json:
-        contexts = [{"id": name, "messages": messages} for name, (_, messages) in zip(names, found, strict=True)]
+        contexts = [{"id": name, "messages": messages} for name, (_, messages, _) in zip(names, found, strict=True)]
         output.print_json({"store": store, "contexts": contexts})
         return
-    for name, (_, messages) in zip(names, found, strict=True):
+    for name, (_, messages, _) in zip(names, found, strict=True):
         output.line(f"{name}: {many(messages, 'message')} imported")
 
 

@@ -37,7 +37,7 @@ from ..history.erase import ErasureReceipt, erased, memory_scrubbed
 from ..history.events import Event
 from ..history.fork import forked
 from ..history.listing import ContextInfo, listed
-from ..history.loader import OpenRequest, loaded
+from ..history.loader import OpenRequest, loaded, located
 from ..history.page_reader import page_text
 from ..history.reader import PageInfo, Reader
 from ..history.verify import problems
@@ -108,6 +108,7 @@ class Context:
         memory: MemoryBackend | None = None,
         chat: ChatModel | None = None,
         owner: str | None = None,
+        new: bool = False,
         change_owner: bool = False,
         counter: Callable[[str], int] | None = None,
         format: str | None = None,  # noqa: A002 -- the name that is used everywhere
@@ -125,7 +126,7 @@ class Context:
         Args:
             store: A path (one SQLite file for many contexts, or a folder), the URL of a Postgres database, or a store,
                 which stays open when the context closes.
-            id: The context's name in the store.
+            id: The context's name. Each owner has names of its own.
             system: The system prompt.
             model: The model's name: it selects the vocabulary, the rules for images and tools, and the window.
             window: The model's context length in tokens. A new context needs it, unless *model* is a known one.
@@ -136,7 +137,9 @@ class Context:
             chat: A model (`memci.llm.Chat`) that improves, in the background, what the default memory knows: lines of
                 the Contents Page, topics, facts, the profile. No call of the context waits for it. Default: none, and
                 everything is extracted by rule. Give a memory of your own its model when you make it.
-            owner: Whose memory it is; default: the id. Opening a context of another owner is refused.
+            owner: Whose memory it is, and whose context of this id is meant; default: whoever has one, and for a new
+                context the id. If only another owner has a context of this id, it is refused.
+            new: Whether *owner* gets a context of its own then. It is stored as "id∷owner", which also opens it.
             change_owner: Whether *owner* takes the place of another one, at once. What that one's memory knows of
                 the context stays until it is erased.
             counter: Counts the tokens of a text, in place of the vocabulary; pass it at every open.
@@ -150,13 +153,23 @@ class Context:
             nonce: 8 hex digits for the frames of a new context; for tests that compare bytes.
 
         Raises:
-            InvalidSetting: If an argument makes no sense; it says which and why.
+            InvalidSetting: If an argument makes no sense; it says which and why. `SeveralOwners` if no *owner* is given
+                and several have a context of this id.
             BudgetExceeded: If system, tools and a quarter for the open page do not fit the window.
             StorageBusy: If another handle held the lock for *wait* seconds.
             StorageError: If the store can't be opened or read.
         """
         given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format}
-        more = {"owner": owner, "change_owner": change_owner, "system": system, "counter": counter, "nonce": nonce}
+        if new and (owner is None or change_owner):
+            raise InvalidSetting("new", "it is for an owner who is named, and not with change_owner")
+        more = {
+            "owner": owner,
+            "new": new,
+            "change_owner": change_owner,
+            "system": system,
+            "counter": counter,
+            "nonce": nonce,
+        }
         if format is not None:
             formats.check(format)
         request = _request(id, given, policy, memory, **more)
@@ -179,6 +192,7 @@ class Context:
         reply: int | None = None,
         policy: Policy | None = None,
         memory: MemoryBackend | None = None,
+        owner: str | None = None,
         counter: Callable[[str], int] | None = None,
     ) -> Self:
         """Open the context *id* in *store* for reading only: nothing is ever written. O(messages in the window).
@@ -192,7 +206,7 @@ class Context:
             StorageError: If the store can't be opened or read.
         """
         given: dict[str, object] = {"model": model, "window": window, "reply": reply}
-        more = {"system": system, "counter": counter, "read_only": True, "recount": at is not None}
+        more = {"owner": owner, "system": system, "counter": counter, "read_only": True, "recount": at is not None}
         request = _request(id, given, policy, memory, **more)
         return cls(store, request, policy, memory=memory, at=at)
 
@@ -306,10 +320,12 @@ class Context:
             if memory is None:
                 check_memory(self._storage)
             if wait and not request.read_only:  # a reader needs no lock
-                self._held = hold(self._storage, request.id, wait)
+                self._held = hold(self._storage, located(self._storage, request)[0], wait)
             if at is not None:
-                self._storage = AsOf(self._storage, request.id, at)
+                self._request = request._replace(id=located(self._storage, request)[0], exact=True)
+                self._storage = AsOf(self._storage, self._request.id, at)
             self._read()
+            self._request = self._request._replace(id=self.id, exact=True)
             if request.change_owner:
                 self._parts.writer.store_opened()
         except BaseException:
@@ -319,8 +335,10 @@ class Context:
     def _read(self, meter: CacheMeter | None = None) -> None:
         """Take the context as its store has it, all at once; *meter* goes on counting, if there is one."""
         window, reader, unwritten = loaded(self._storage, self._request)
-        while self._held is not None and not self._held.is_kept():  # another holder has taken over: wait again
-            self._held = hold(self._storage, self._request.id, self._wait)
+        # another holder has taken over, or the name that was free has gone to another owner: wait again
+        while self._held is not None and not (self._held.context == window.record.id and self._held.is_kept()):
+            self._held.release()
+            self._held = hold(self._storage, window.record.id, self._wait)
             window, reader, unwritten = loaded(self._storage, self._request)
         client, read_only = self._client, self._request.read_only
         writer = Writer(
@@ -830,7 +848,8 @@ class Context:
         """Make the context *id*, which shares the past of this one, and return it; each goes its own way then.
 
         No message is copied, only a small row per page: O(pages). It lives in the same store, and has the settings,
-        counter and rules of this one. What is erased in one is erased in both.
+        counter and rules of this one. What is erased in one is erased in both. For another owner all messages are
+        copied, and what is erased in one stays in the other: O(messages), all of them in memory.
 
         Args:
             id: Its name.
@@ -838,23 +857,23 @@ class Context:
             owner: Whose memory it is; default: this one's owner.
 
         Raises:
-            InvalidSetting: If there is a context of this name, or no such turn.
+            InvalidSetting: If the owner has a context of this name, or there is no such turn.
             WriteConflict: If another writer has changed this context: `refresh` first.
         """
         with self._usable():
             then = self._request._replace(read_only=True, given={}, system=None, recount=True)
-            request = then._replace(id=id, owner=owner, nonce=None, read_only=False, recount=False)
             writable = self._storage
             if isinstance(writable, AsOf):
                 writable = writable.storage
             if at is not None or isinstance(self._storage, AsOf):
                 seen = self._storage if at is None else AsOf(writable, self.id, at)
-                forked(seen, writable, loaded(seen, then).window, id, owner)
+                name = forked(seen, writable, loaded(seen, then).window, id, owner)
             else:
                 self._parts.writer.check_revision()
-                forked(self._storage, writable, self._parts.window, id, owner)
+                name = forked(self._storage, writable, self._parts.window, id, owner)
             store = self._store if self._owns_store else writable
             memory = self._given_memory if owner is None else None
+            request = then._replace(id=name, owner=owner, nonce=None, read_only=False, recount=False)
             return type(self)(store, request, self._policy, memory=memory, chat=self._chat, clock=self._clock)
 
     def erase(self, page: int, entry: int | None = None) -> ErasureReceipt:

@@ -3,38 +3,47 @@
     alice    ● ● ● ● ● ● ●                  its entries stay where they are
     alice-2  └─shared─┘ ○ ○                 entries after the fork, rows of all pages, and the window are its own
 
-No message is copied. This module knows nothing of how the window was made.
+No message is copied, unless the fork belongs to another owner: what one owner erases stays with the other one, whose
+rows have the other one's key. This module knows nothing of how the window was made.
 """
 
 from dataclasses import replace
 
 from ..errors import WriteConflict
 from ..storage import Storage
+from ..storage.names import new, taken
 from ..storage.protocol import Transition
 from ..window import snapshot as snapshots
 from ..window.window import Window
-from .loader import check_free, check_name, taken
 
 
-def forked(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> None:  # noqa: A002
-    """Store the context *id* in *target*, which continues from *window* (see `Context.fork`). O(pages).
+def forked(source: Storage, target: Storage, window: Window, id: str, owner: str | None) -> str:  # noqa: A002
+    """Store the context *id* in *target*, which continues from *window*, and return what it is stored as.
+
+    See `Context.fork`. O(pages), and O(messages) for another owner.
 
     *source* has the pages: the store that the window was read from, perhaps as of an earlier turn.
     """
-    check_free(target, id)
-    if owner is not None:
-        check_name("owner", owner)
     was, contents = window.record, window.contents
+    owner = was.owner if owner is None else owner
+    name, shared = new(target, id, owner), owner == was.owner
     state = replace(window.state, since=was.head, outbox=())
     record = was._replace(
-        id=id, owner=owner or was.owner, state=state.dumps(), revision=1, parent=was.id, base=was.head
+        id=name,
+        owner=owner,
+        state=state.dumps(),
+        revision=1,
+        parent=was.id if shared else None,
+        base=was.head if shared else 0,
     )
+    entries = () if shared else tuple(source.entries(was.id, 0, was.head, as_appended=True))
     pages = tuple(window.rows.get(row.index, row) for row in source.pages(was.id, last=was.next_page - 1))
     awaited = (row for row in pages if row.index in window.state.pins and row.index not in window.rows)
     back = (row for page in awaited for span in page.spans(was.head) for row in source.entries(was.id, *span))
     views = (*window.views, *((row.seq, row.tokens, row.clip) for row in back))  # as they stand when they come back
     compaction = snapshots.dumps(contents, record, window.rows.values())
     try:
-        target.commit(Transition(0, record, pages=pages, views=views, compaction=compaction))
+        target.commit(Transition(0, record, entries, pages, views=views, compaction=compaction))
     except WriteConflict:
         raise taken(id) from None
+    return name

@@ -21,6 +21,7 @@ from ..messages import check
 from ..storage import EphemeralStorage, Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, MAX_BYTES, ORJSON, decode, digest
+from ..storage.names import new, taken
 from ..storage.protocol import CallRow, CompactionRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..storage.validation import check_text
 from ..window import snapshot as snapshots
@@ -46,7 +47,7 @@ from .export_format import (
     stored_text,
     stripped,
 )
-from .loader import OpenRequest, check_free, loaded, taken
+from .loader import OpenRequest, loaded
 from .verify import page_problem, problems
 
 _ORDER = tuple(MODELS)
@@ -81,8 +82,8 @@ def imported(
 
 def committed(storage: Storage, transition: Transition, *, id: str | None = None) -> str:  # noqa: A002
     """Store a transition that `transitions` yielded under the name *id*, and return the name. O(rows)."""
-    record = transition.record if id is None else transition.record._replace(id=id)
-    check_free(storage, record.id)
+    record = transition.record
+    record = record._replace(id=new(storage, record.id if id is None else id, record.owner))
     audit(storage, "import", context=record.id, owner=record.owner, messages=record.head)
     try:
         storage.commit(transition._replace(record=record))

@@ -26,8 +26,8 @@ from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import seconds
+from ..storage.names import MARK, Stored, beside, check_name, find
 from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
-from ..storage.validation import check_text
 from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
@@ -64,6 +64,10 @@ class OpenRequest(NamedTuple):
     """whether there is a memory, which the model may search"""
     change_owner: bool = False
     """whether *owner* may take the place of another one"""
+    new: bool = False
+    """whether *owner* gets a context of its own if another one has this id"""
+    exact: bool = False
+    """whether *id* is what the context is stored as"""
     recount: bool = False
     """whether to count the tokens of the window again, because those in the store may be of another counter"""
 
@@ -94,15 +98,12 @@ def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     """Return the context of *request*; a new one is stored first. O(messages in the window + listed pages).
 
     Raises:
-        InvalidSetting: If an argument makes no sense, or a context to read does not exist.
+        InvalidSetting: If an argument makes no sense, or a context to read does not exist; `SeveralOwners` among them.
         BudgetExceeded: If a new context, or new settings, leave no room for system, tools and a quarter for the open
             page. With the stored settings a context always opens: rendering says what does not fit.
         StorageBusy: If other writers changed the context each time it was read.
         StorageError: If the store can't be read.
     """
-    check_name("id", request.id)
-    if request.owner is not None:
-        check_name("owner", request.owner)
     nonce = request.nonce
     if nonce is not None and not (isinstance(nonce, str) and re.fullmatch("[0-9a-f]{8}", nonce)):
         raise InvalidSetting("nonce", f"expected 8 hex digits, got {brief(nonce)}")
@@ -113,23 +114,34 @@ def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
     raise StorageBusy(f"context {request.id!r:.60} changes faster than it can be loaded")
 
 
-def check_name(name: str, value: object) -> None:
-    """Raise InvalidSetting unless *value* can name a context or an owner. O(characters)."""
-    if not isinstance(value, str) or not value:
-        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {brief(value)}")
-    check_text(name, value)
+def located(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]:
+    """Return what the context of *request* is stored as, and the context; with None, it would be a new one. O(1).
 
-
-def check_free(storage: Storage, id: str) -> None:  # noqa: A002
-    """Raise InvalidSetting unless *id* can name a new context in *storage*. O(1)."""
-    check_name("id", id)
-    if storage.revision(id):
-        raise taken(id)
-
-
-def taken(id: str) -> InvalidSetting:  # noqa: A002
-    """Return the error for a new context *id* where there is one already."""
-    return InvalidSetting("id", f"there is a context {id!r:.60} already: take another id, or erase that one first")
+    Raises:
+        InvalidSetting: If an argument makes no sense, or *request* asks for an owner who has no such context while
+            another one has; `SeveralOwners` if it asks for none and several have.
+    """
+    check_name("id", request.id)
+    if request.owner is not None:
+        check_name("owner", request.owner)
+    exact = request.exact
+    name, found = (request.id, storage.load(request.id)) if exact else find(storage, request.id, request.owner)
+    if found is None:
+        if MARK in request.id and not (exact or request.read_only):
+            raise InvalidSetting("id", f"{MARK!r} is kept for ids that several owners have: take another id")
+        return name, None
+    if request.owner in {None, found[0].owner} or request.change_owner:
+        return name, found
+    if request.new and not (exact or MARK in request.id):
+        own = beside(request.id, request.owner)
+        made = storage.load(own)  # by another one meanwhile
+        if made is None or made[0].owner == request.owner:
+            return own, made
+    instead = "leave owner out, or pass change_owner=True"
+    raise InvalidSetting(
+        "owner",
+        f"context {request.id!r:.60} belongs to {found[0].owner!r:.60}: {instead}, or new=True for one of its own",
+    )
 
 
 def settings_of(record: ContextRecord) -> Settings:
@@ -144,13 +156,13 @@ def settings_of(record: ContextRecord) -> Settings:
 
 
 def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
-    found = storage.load(request.id)
+    name, found = located(storage, request)
     if found is None and request.read_only:
         raise InvalidSetting("id", f"there is no context {request.id!r:.60} in this store, and reading creates none")
     settings, system, count, text = _chosen(request, found[0].read_settings() if found else {})
     if found is None:
         state = WindowState(request.nonce or secrets.token_hex(4))
-        record = ContextRecord(request.id, request.owner or request.id, text, state.dumps())
+        record = ContextRecord(name, request.owner or name, text, state.dumps())
     else:
         record = found[0]._replace(settings=text, owner=_owner(storage, request, found[0]))
         state = WindowState.loads(record.state)
@@ -163,7 +175,7 @@ def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
         count=count,
         first_notice="notice" not in json.loads(text),
     )
-    reader = Reader(storage, request.id)
+    reader = Reader(storage, name)
     if found is None:
         _check_settings_fit(window)
         storage.commit(Transition(head=0, record=record))
@@ -177,13 +189,8 @@ def _loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
 
 def _owner(storage: Storage, request: OpenRequest, record: ContextRecord) -> str:
     """Return the owner that holds from now on: that of *record*, unless the *request* asks for another one."""
-    if request.owner in {None, record.owner}:
+    if request.owner in {None, record.owner} or not request.change_owner:
         return record.owner
-    if not request.change_owner:
-        raise InvalidSetting(
-            "owner",
-            f"context {record.id!r:.60} belongs to {record.owner!r:.60}: leave owner out, or pass change_owner=True",
-        )
     audit(storage, "owner", context=record.id, owner=request.owner, before=record.owner)
     return request.owner or record.owner
 

@@ -22,6 +22,7 @@ from ..errors import CommitUnknown, HandlePoisoned, InvalidSetting, WriteConflic
 from ..history.listing import listed
 from ..memory.backend import FoundPage
 from ..storage import Storage
+from ..storage.names import MARK, find
 from ..storage.protocol import ContextRecord
 from ..tools.recall_page import quotable
 from .stored_pages import PageEntry, StoredPages
@@ -148,8 +149,9 @@ class StoreTools:
         *window_is_shown* says that the caller sees the window of this context: then what stands in it is left out.
         """
         with self._usable() as storage:
-            name = self._record(storage, context).id
-            with Context.view(storage, name) if self.read_only else Context.open(storage, name) as opened:
+            record = self._record(storage, context)
+            opening = Context.view if self.read_only else Context.open
+            with opening(storage, record.id, owner=record.owner) as opened:
                 found = opened.search_memory(query, k=k, budget=TOKENS, since=since, until=until, seen=window_is_shown)
             pages = [each for each in found.pages if self._sees(storage, each.context)]
             facts = [each for each in (*found.user_facts, *found.assistant_facts) if self._sees(storage, each.context)]
@@ -164,13 +166,15 @@ class StoreTools:
         """
         with self._usable() as storage:
             name = context or self._context
-            if name is None or self._window is None or storage.revision(name):
-                name = self._record(storage, name).id
-                opened = Context.open(storage, name)
+            if name is None or self._window is None or self._found(storage, name) is not None:
+                record = self._record(storage, name)
+                opened = Context.open(storage, record.id, owner=record.owner)
             elif self._context in {None, name}:
-                opened = Context.open(storage, name, window=self._window, owner=self._owner)
+                own = self._owner is not None
+                opened = Context.open(storage, name, window=self._window, owner=self._owner, new=own)
             else:
                 raise _unknown(name)
+            name = opened.id
             with opened:
                 for attempt in range(ATTEMPTS):
                     try:
@@ -224,14 +228,20 @@ class StoreTools:
                 many = "there are several: list_contexts names them" if seen else "there is none yet"
                 raise InvalidSetting("context", f"say which one; {many}")
             name = seen[0].id
-        found = storage.load(name)
-        if found is None or not self._sees(storage, name):
+        record = self._found(storage, name)
+        if record is None:
             raise _unknown(name)
-        return found[0]
+        return record
+
+    def _found(self, storage: Storage, name: str) -> ContextRecord | None:
+        """Return the record of the context *name*, None if there is none or it may not be seen."""
+        found = storage.load(name) if self._owner is None else find(storage, name, self._owner)[1]
+        return found[0] if found is not None and self._sees(storage, found[0].id) else None
 
     def _sees(self, storage: Storage, name: str) -> bool:
         """Return whether the context *name* may be seen."""
-        if self._context not in {None, name}:
+        own = name if self._owner is None else name.partition(MARK)[0]
+        if self._context not in {None, name, own}:
             return False
         found = storage.load(name) if self._owner is not None else None
         return self._owner is None or (found is not None and found[0].owner == self._owner)

@@ -45,6 +45,7 @@ class HeldLock:
 
     def __init__(self, storage: Storage, ticket: Ticket) -> None:
         self._storage = storage
+        self.context = ticket.context
         self._ticket: Ticket | None = ticket
         self._since = time.time()
         self._mutex = Lock()

@@ -272,8 +272,8 @@ def test_answers_of_searches_in_other_conversations_are_erased_too(storage):
     assert canary(foreign)
 
 
-def test_forks_of_other_owners_lose_answers_of_searches_too(storage):
-    """A fork for another owner shares an answer that quotes the erased: its messages and its contents lose it, too."""
+def test_forks_lose_answers_of_searches_too(storage):
+    """A fork shares an answer that quotes the erased: both lose it, another owner's copy does not."""
     context = opened(storage, id="first", owner="ann", window=20_000)
     context.append_turn("My password is canary1, and I live in Oslo.", {"role": "assistant", "content": "Noted."})
     context.append_turn(*turn(2))
@@ -282,15 +282,18 @@ def test_forks_of_other_owners_lose_answers_of_searches_too(storage):
     searched(second, "password", "s1")
     second.append_turn(*turn(3))
     second.archive(keep=0)
-    fork = second.fork("fork", owner="bob")
+    fork = second.fork("fork")
     assert "canary1" in shown(fork)
     fork.close()
+    copy = second.fork("copy", owner="bob")
     second.close()
 
     context.erase(1)
 
-    for name, owner in (("second", "ann"), ("fork", "bob")):
-        each = opened(storage, id=name, owner=owner)
+    assert canary(copy)
+    well(copy)
+    for name in ("second", "fork"):
+        each = opened(storage, id=name, owner="ann")
         assert not canary(each)
         well(each)
 
@@ -306,15 +309,15 @@ def test_answers_of_searches_go_with_a_whole_conversation(storage):
     number = searched(second, "password", "s1")
     assert "another conversation" in json.dumps(second.recall_page(number))
     second.append_turn(*turn(3))
-    fork = second.fork("fork", owner="bob")
+    fork = second.fork("fork")
     fork.close()
     second.close()
 
     receipt = erase(storage, context="first")
 
     assert (receipt.contexts, receipt.memory) == (1, "done")
-    for name, owner in (("second", "ann"), ("fork", "bob")):
-        each = opened(storage, id=name, owner=owner)
+    for name in ("second", "fork"):
+        each = opened(storage, id=name, owner="ann")
         assert not canary(each)
         assert "[erased]" in json.dumps(list(each.messages()))
         well(each)

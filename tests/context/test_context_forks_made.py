@@ -32,7 +32,7 @@ def shown(context):
 @pytest.mark.parametrize("name", ["alice", "taken"])
 def test_fork_under_a_name_that_exists_is_refused(name, storage):
     """No context is written over, neither itself nor another one."""
-    opened(storage, id="taken").append_turn("mine")
+    opened(storage, id="taken", owner="alice").append_turn("mine")
     context = talked(2, storage=storage)
     before = [shown(again(storage, id=each)) for each in ("alice", "taken")]
 

@@ -44,7 +44,7 @@ class Talk:
 
     def view(self) -> Context:
         """Return the context for reading only: nothing counts as use."""
-        return Context.view(self.storage, self.context.id)
+        return Context.view(self.storage, self.context.id, owner=self.context.owner)
 
 
 def is_command(text: str) -> bool:

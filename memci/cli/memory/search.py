@@ -71,7 +71,7 @@ def run_search(
         if context is None:
             found = memory.search(query, k=k, since=first, until=last)
         else:
-            opened = stack.enter_context(Context.view(storage, context, memory=memory))
+            opened = stack.enter_context(Context.view(storage, context, memory=memory, owner=name))
             found = opened.search_memory(query, k=k, since=first, until=last)
         found = replace(found, pending=waiting_pages(storage, memory))
     if output.json:

@@ -42,7 +42,7 @@ class InspectedContext:
 
     def __init__(self, storage: Storage, id: str) -> None:  # noqa: A002 -- the name that is used everywhere
         self.storage = storage
-        self.window, self.reader, _ = loaded(storage, OpenRequest(id, read_only=True, searchable=True))
+        self.window, self.reader, _ = loaded(storage, OpenRequest(id, read_only=True, searchable=True, exact=True))
         self.record = self.window.record
         self.id, self.owner = self.record.id, self.record.owner
         self.last_page = self.record.next_page - 1

@@ -17,6 +17,7 @@ from ...context.context import Context
 from ...errors import BudgetExceeded, InvalidSetting
 from ...formats.breakpoints import ANTHROPIC, CHAT, RESPONSES
 from ...storage import Storage
+from ...storage.protocol import ContextRecord
 
 _MARKS: Final = frozenset({ANTHROPIC.key, CHAT.key, RESPONSES.key})
 _LISTS: Final = ("messages", "input", "contents")
@@ -71,20 +72,20 @@ class PastRequest(NamedTuple):
         return self.tokens[0] / (sum(self.tokens) or 1)
 
 
-def past_request(storage: Storage, id: str, turn: int, format: str | None) -> PastRequest:  # noqa: A002
-    """Return the request of context *id* as of the close of *turn*. O(messages in the window).
+def past_request(storage: Storage, record: ContextRecord, turn: int, format: str | None) -> PastRequest:  # noqa: A002
+    """Return the request of the context of *record* as of the close of *turn*. O(messages in the window).
 
     Raises:
         InvalidSetting: If there is no such context, turn or format, or that turn is not known any more.
         BudgetExceeded: If what stands there fits no request.
     """
-    with Context.view(storage, id, at=turn) as context:
+    with Context.view(storage, record.id, at=turn, owner=record.owner) as context:
         form = format or context.format
         parts = _parts(context.request(strict=False, format=form))
         before: list[RequestPart] = []
         try:
             if turn:
-                with Context.view(storage, id, at=turn - 1) as earlier:
+                with Context.view(storage, record.id, at=turn - 1, owner=record.owner) as earlier:
                     before = _parts(earlier.request(strict=False, format=form))
         except (InvalidSetting, BudgetExceeded):
             before = []  # it is the first turn that is known

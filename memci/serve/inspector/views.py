@@ -95,7 +95,7 @@ class Views:
             {"system": size.system, "contents": size.contents, "active": size.active, "open": size.open}
             for size in sizes
         ]
-        report = self.report(context.id)
+        report = self.report(context.record)
         return View(
             "window.html",
             {
@@ -119,7 +119,7 @@ class Views:
         form = query.get("format") if query.get("format") in FORMATS else None
         problem, found = "", None
         try:
-            found = past_request(self._storage, context.id, turn, form)
+            found = past_request(self._storage, context.record, turn, form)
         except (BudgetExceeded, InvalidSetting) as error:
             problem = str(error)
         form = found.format if found is not None else (form or FORMATS[0])
@@ -202,7 +202,7 @@ class Views:
              "fresh": max(0, call.input - call.cached_read - call.cached_written)}
             for call in calls
         ]  # fmt: skip
-        report = self.report(context.id)
+        report = self.report(context.record)
         pairs = list(zip(calls, columns(parts, top), strict=True))
         return View("costs.html", {**self._shared(context, "costs"), "calls": pairs, "top": top, "report": report})
 
@@ -243,10 +243,10 @@ class Views:
         tickets = list(self._storage.tickets())
         return View("health.html", {"tickets": tickets, "work": work, "log": lines, "damage": damage})
 
-    def report(self, id: str) -> Report | None:  # noqa: A002
-        """Return the report of context *id*, None if it can't be read."""
+    def report(self, record: ContextRecord) -> Report | None:
+        """Return the report of the context of *record*, None if it can't be read."""
         try:
-            with Context.view(self._storage, id) as context:
+            with Context.view(self._storage, record.id, owner=record.owner) as context:
                 return context.report()
         except MemciError:
             return None

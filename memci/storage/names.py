@@ -1,0 +1,93 @@
+"""Names: which context of a store is meant by an id and an owner. Each owner has ids of its own.
+
+    stored as     id       owner
+    "trip"        trip     ada       the first one of this id
+    "trip∷bob"    trip     bob       another owner's, who wanted it although there was one
+
+What a store calls an id is the first column: unique in the store, shown in lists, and an id that opens the context as
+well. So nothing but opening, forking and importing needs to know of this. This module knows nothing of windows.
+"""
+
+from ..errors import InvalidSetting, SeveralOwners
+from . import Storage
+from .protocol import ContextRecord
+from .validation import check_text
+
+MARK = "∷"
+"""stands between id and owner; new ids can't have it"""
+_NAMED = 8
+"""how many owners an error names"""
+
+Stored = tuple[ContextRecord, str | None]
+"""a record and the last compaction"""
+
+
+def check_name(name: str, value: object) -> None:
+    """Raise InvalidSetting unless *value* can name a context or an owner. O(characters)."""
+    if not isinstance(value, str) or not value:
+        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
+    check_text(name, value)
+
+
+def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | None]:  # noqa: A002
+    """Return what the context that is meant is stored as, and the context; with None, it would be a new one. O(1).
+
+    Without an *owner*, the context of this id is meant, whosever it is. With one who has none of this id while another
+    owner has, the context of the other one is returned: its record tells.
+
+    Raises:
+        SeveralOwners: If no owner is given and several have a context of this id.
+    """
+    stored = storage.load(id)
+    if MARK in id or (stored is not None and stored[0].owner == owner):
+        return id, stored
+    if owner is None:
+        others = _others(storage, id, _NAMED)
+        owners = [each.owner for each in ([stored[0]] if stored else []) + others]
+        if len(owners) > 1:
+            raise SeveralOwners(id, owners)
+        return (others[0].id, storage.load(others[0].id)) if others else (id, stored)
+    own = beside(id, owner)
+    found = storage.load(own)
+    if found is not None:
+        return own, found
+    if stored is None and (others := _others(storage, id, 1)):
+        return others[0].id, storage.load(others[0].id)
+    return id, stored
+
+
+def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
+    """Return what a new context *id* of *owner* is stored as. O(1).
+
+    Raises:
+        InvalidSetting: If *id* can't be a name, or *owner* has a context of this id.
+    """
+    check_name("id", id)
+    check_name("owner", owner)
+    stored = storage.load(id)
+    if MARK in id:
+        free, own = stored is None, id
+    elif stored is None and not _others(storage, id, 1):
+        free, own = True, id
+    else:
+        own = beside(id, owner)
+        free = (stored is None or stored[0].owner != owner) and not storage.revision(own)
+    if not free:
+        raise taken(id)
+    return own
+
+
+def taken(id: str) -> InvalidSetting:  # noqa: A002
+    """Return the error for a new context *id* where there is one already."""
+    return InvalidSetting("id", f"there is a context {id!r:.60} already: take another id, or erase that one first")
+
+
+def beside(id: str, owner: str) -> str:  # noqa: A002
+    """Return what the context *id* of *owner* is stored as where another owner has the id."""
+    return f"{id}{MARK}{owner}"
+
+
+def _others(storage: Storage, id: str, limit: int) -> list[ContextRecord]:  # noqa: A002
+    """Return the first contexts of *id* that are stored with their owner."""
+    start = f"{id}{MARK}"
+    return [each for each in storage.contexts(after=start, limit=limit) if each.id.startswith(start)]

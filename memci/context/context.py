@@ -137,8 +137,8 @@ class Context:
             chat: A model (`memci.llm.Chat`) that improves, in the background, what the default memory knows: lines of
                 the Contents Page, topics, facts, the profile. No call of the context waits for it. Default: none, and
                 everything is extracted by rule. Give a memory of your own its model when you make it.
-            owner: Whose memory it is, and whose context of this id is meant; default: whoever has one, and for a new
-                context the id. If only another owner has a context of this id, it is refused.
+            owner: Whose memory it is, and whose context of this id is meant; default: the one who has it, and for
+                a new context the id. If only another owner has a context of this id, it is refused.
             new: Whether *owner* gets a context of its own then. It is stored as "id∷owner", which also opens it.
             change_owner: Whether *owner* takes the place of another one, at once. What that one's memory knows of
                 the context stays until it is erased.

@@ -73,7 +73,7 @@ class _Named:
 class VocabularyCounter(_Named):
     """Counts with one of the vocabularies that memci carries."""
 
-    __slots__ = ("_encode",)
+    __slots__ = ("_encode", "_quick")
 
     def __init__(self, name: str, *, exact: bool = True) -> None:
         self.name = name
@@ -88,8 +88,20 @@ class VocabularyCounter(_Named):
         return len(self._encode(text))
 
     def _load(self, text: str) -> Sequence[int]:
-        self._encode = vocabulary.encoder(self.name)
+        quick = vocabulary.quick(self.name)
+        if quick is None:
+            self._encode = vocabulary.encoding(self.name).encode_ordinary
+        else:
+            self._quick, self._encode = quick, self._quickly
         return self._encode(text)
+
+    def _quickly(self, text: str) -> Sequence[int]:
+        try:
+            return self._quick(text)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # noqa: BLE001 -- a lone surrogate, a panic in Rust: tiktoken takes what it can't
+            return vocabulary.encoding(self.name).encode_ordinary(text)
 
 
 class ScaledCounter(_Named):

@@ -73,33 +73,17 @@ _TOKENS = {
 }
 
 
-def encoder(name: str) -> Callable[[str], Sequence[int]]:
-    """Return what encodes a text with *name*, as "o200k_base": the fastest that is installed and gives the same tokens.
+def quick(name: str) -> Callable[[str], Sequence[int]] | None:
+    """Return splintr's encoder for *name*, as "o200k_base"; None if it is not installed or gives other tokens.
 
-    The first call for a vocabulary takes up to a second. What it returns raises nothing for any text.
-
-    Raises:
-        StorageError: If the file of the vocabulary is missing or damaged.
+    The first call for a vocabulary takes a quarter of a second. What it returns may raise whatever a library raises.
     """
     with _LOADING:
-        quick = _quick(name.partition("_")[0])
-    if quick is None:
-        return encoding(name).encode_ordinary
-
-    def encode(text: str) -> Sequence[int]:
-        try:
-            return quick(text)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException:  # noqa: BLE001 -- a lone surrogate, a panic in Rust: tiktoken takes what it can't
-            return encoding(name).encode_ordinary(text)
-
-    return encode
+        return _quick(name.partition("_")[0])
 
 
 @cache
 def _quick(vocabulary: str) -> Callable[[str], Sequence[int]] | None:
-    """Return splintr's encoder, None if it is not installed or gives other tokens than it should."""
     try:
         from splintr import Tokenizer
 

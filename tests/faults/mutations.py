@@ -308,8 +308,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a fork shares no later messages",
         "memci/history/fork.py",
-        "parent=was.id, base=was.head",
-        "parent=was.id, base=was.head - 1 if was.head else 0",
+        "base=was.head if shared else 0",
+        "base=max(0, was.head - 1) if shared else 0",
         "tests/context/test_context_forks.py",
     ),
     # -- erasure

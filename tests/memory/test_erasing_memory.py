@@ -193,11 +193,10 @@ def test_no_byte_of_an_erased_owner_is_left(storage, tells):
     assert other.search_memory(OTHER).pages
 
 
-@pytest.mark.parametrize("owner", [None, "bob"], ids=["same owner", "another owner"])
-def test_page_erased_in_one_context_is_forgotten_by_the_memory_of_its_forks(storage, tells, owner):
+def test_page_erased_in_one_context_is_forgotten_by_the_memory_of_its_forks(storage, tells):
     """What a fork shares is forgotten by the fork's memory when it is erased in the parent; "done" means all of it."""
     context, _ = lived(storage)
-    fork = context.fork("bob", owner=owner)
+    fork = context.fork("bob")
     talk(fork, range(40, 50))
     fork.flush()
     fork.close()

@@ -93,7 +93,10 @@ def test_contents_lists_the_newest_pages_and_leads_to_all(tools_of):
 
 @pytest.mark.parametrize("scope", [{"owner": "ada"}, {"context": "alice"}, {"owner": "ada", "context": "alice"}])
 def test_what_is_out_of_scope_is_as_if_it_were_not_there(tools_of, scope):
-    """Another owner's context is not listed, read, found or appended to, and the error is that of a missing one."""
+    """Another owner's context is not listed, read, found or appended to, and the error is that of a missing one.
+
+    An append makes a missing one, unless only one context is in scope: so it does here, beside the other owner's.
+    """
     tools = tools_of(window=2_000, **scope)
 
     assert [each.context for each in tools.list_contexts().contexts] == ["alice"]
@@ -103,13 +106,19 @@ def test_what_is_out_of_scope_is_as_if_it_were_not_there(tools_of, scope):
         lambda: tools.recall_page(1, "bob"),
         lambda: tools.contents("bob"),
         lambda: tools.search_memory("green", "bob"),
-        lambda: tools.append_turn(["Hi."], "1", "bob"),
         lambda: tools.page_text("bob", 1),
     ):
         with pytest.raises(InvalidSetting, match=r"no context 'bob' here"):
             call()
     with pytest.raises(InvalidSetting, match="several"):
         tools_of().recall_page(1)
+    if "context" in scope:
+        with pytest.raises(InvalidSetting, match=r"no context 'bob' here"):
+            tools.append_turn(["Hi."], "1", "bob")
+    else:
+        assert tools.append_turn(["Hi."], "1", "bob").context == "bob∷ada"
+        assert tools.recall_page(1, "bob").context == "bob∷ada"
+        assert [each.context for each in tools_of().list_contexts().contexts] == ["alice", "bob", "bob∷ada"]
 
 
 def test_contexts_are_listed_by_pages(tools_of):

@@ -147,8 +147,8 @@ class Conversations(Generic[M]):
             if (context := self._open.pop(name, None)) is not None:
                 context.close()
             for version in reversed(self._versions(name)):
-                if self._store.load(version) is not None:
-                    erase(self._store, context=version)
+                if (found := self._store.load(version)) is not None:
+                    erase(self._store, context=version, owner=found[0].owner)
 
     def close(self) -> None:
         """Close all contexts, and the store if it was given as a path."""

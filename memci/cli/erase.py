@@ -75,7 +75,8 @@ def run_erase(
                     counts = f"{many(each.head, 'message')} on {many(each.next_page - 1, 'page')}"
                     output.line(f"  {each.id} of {each.owner}: {counts}")
                 _ask()
-            receipt = erase(storage, context=context, owner=owner)
+            [name, whose] = [None, owner] if context is None else [records[0].id, records[0].owner]
+            receipt = erase(storage, context=name, owner=whose)
     _print_receipt(output, store, receipt)
     return _is_done(receipt)
 

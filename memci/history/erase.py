@@ -21,6 +21,7 @@ from ..messages import Message
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
+from ..storage.names import find
 from ..storage.protocol import (
     ContextRecord,
     EntryRow,
@@ -63,23 +64,28 @@ class ErasureReceipt:
 
 
 def erase(store: Storage, *, context: str | None = None, owner: str | None = None) -> ErasureReceipt:
-    """Erase the whole *context*, or all contexts of *owner*, from *store*.
+    """Erase the whole *context*, that of *owner* if both are named, or all contexts of *owner*, from *store*.
 
     O(entries of the owners' contexts and of their forks).
 
     Raises:
-        InvalidSetting: If neither or both are named; if there is no such context or owner; or if a fork that is not
-            erased with it shares its messages: the error names the fork.
+        InvalidSetting: If neither is named; if there is no such context or owner; or if a fork that is not erased with
+            it shares its messages: the error names the fork. `SeveralOwners` if several have the context.
         StorageError: If it could not be done; nothing has changed.
     """
-    if (context is None) == (owner is None):
-        raise InvalidSetting("context", "name a context or an owner, one of them")
+    if context is None and owner is None:
+        raise InvalidSetting("context", "name a context or an owner")
+    if context is not None:
+        stored, found = find(store, context, owner)
+        if found is None or owner not in {None, found[0].owner}:
+            whose = "" if owner is None else f" of {owner!r:.60}"
+            raise InvalidSetting("context", f"there is no context {context!r:.60}{whose} in this store")
+        context = stored
     records = kin(store, store.contexts(owner=owner)) if context is None else _kin_of(store, context)
-    gone = [record.id for record in records if (record.id == context if owner is None else record.owner == owner)]
+    gone = [record.id for record in records if (record.id == context if context is not None else record.owner == owner)]
     if not gone:
-        name, value = ("context", context) if context is not None else ("owner", owner)
-        raise InvalidSetting(name, f"there is no {name} {value!r:.60} in this store")
-    audit(store, "erase", context=context, owner=owner, contexts=len(gone))
+        raise InvalidSetting("owner", f"there is no owner {owner!r:.60} in this store")
+    audit(store, "erase", context=context, owner=None if context else owner, contexts=len(gone))
     left = [record for record in records if record.id not in gone]
     emptied = _Emptied((), (), {})
     if {record.parent for record in left}.isdisjoint(gone):

@@ -130,8 +130,10 @@ def located(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]
         if MARK in request.id and not (exact or request.read_only):
             raise InvalidSetting("id", f"{MARK!r} is kept for ids that several owners have: take another id")
         return name, None
-    if request.owner in {None, found[0].owner} or request.change_owner:
+    if request.owner in {None, found[0].owner}:
         return name, found
+    if request.change_owner:  # of the only one that has the id
+        return (name, found) if exact else find(storage, request.id, None)
     if request.new and not (exact or MARK in request.id):
         own = beside(request.id, request.owner)
         made = storage.load(own)  # by another one meanwhile

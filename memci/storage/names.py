@@ -42,7 +42,7 @@ def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | No
     if MARK in id or (stored is not None and stored[0].owner == owner):
         return id, stored
     if owner is None:
-        others = _others(storage, id, _NAMED)
+        others = _others(storage, id)
         owners = [each.owner for each in ([stored[0]] if stored else []) + others]
         if len(owners) > 1:
             raise SeveralOwners(id, owners)
@@ -51,7 +51,7 @@ def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | No
     found = storage.load(own)
     if found is not None:
         return own, found
-    if stored is None and (others := _others(storage, id, 1)):
+    if stored is None and (others := _others(storage, id)):
         return others[0].id, storage.load(others[0].id)
     return id, stored
 
@@ -67,7 +67,7 @@ def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
     stored = storage.load(id)
     if MARK in id:
         free, own = stored is None, id
-    elif stored is None and not _others(storage, id, 1):
+    elif stored is None and not _others(storage, id):
         free, own = True, id
     else:
         own = beside(id, owner)
@@ -87,7 +87,7 @@ def beside(id: str, owner: str) -> str:  # noqa: A002
     return f"{id}{MARK}{owner}"
 
 
-def _others(storage: Storage, id: str, limit: int) -> list[ContextRecord]:  # noqa: A002
-    """Return the first contexts of *id* that are stored with their owner."""
-    start = f"{id}{MARK}"
-    return [each for each in storage.contexts(after=start, limit=limit) if each.id.startswith(start)]
+def _others(storage: Storage, id: str) -> list[ContextRecord]:  # noqa: A002
+    """Return the first contexts of *id* that are stored with their owner; an old id that only looks so is none."""
+    near = storage.contexts(after=f"{id}{MARK}", limit=_NAMED)
+    return [each for each in near if each.id == beside(id, each.owner)]

@@ -80,7 +80,7 @@ def test_parent_of_a_fork_that_stays_is_not_erased(storage):
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"context": "alice", "owner": "alice"}, {"context": "nobody"}, {"owner": "nobody"}]
+    "given", [{}, {"context": "alice", "owner": "bob"}, {"context": "nobody"}, {"owner": "nobody"}]
 )
 def test_erasing_nobody_is_refused(given, storage):
     """Who names nothing, both, or what there is not is told so."""

@@ -64,7 +64,13 @@ def test_without_an_owner_one_is_found_and_several_are_an_error(storage):
     with pytest.raises(SeveralOwners):
         Context.view(storage, "trip")
 
-    erase(storage, owner="ada")
+    with pytest.raises(SeveralOwners):
+        erase(storage, context="trip")
+    with pytest.raises(SeveralOwners):
+        again(storage, id="trip", owner="carol", change_owner=True)
+    with pytest.raises(InvalidSetting, match="no context 'trip' of 'carol'"):
+        erase(storage, context="trip", owner="carol")
+    erase(storage, context="trip", owner="ada")
     with again(storage, id="trip") as context:
         assert (context.id, told(context)) == ("trip∷bob", "of bob")
     with opened(storage, id="tri") as context:

@@ -8,7 +8,7 @@ What a store calls an id is the first column: unique in the store, shown in list
 well. So nothing but opening, forking and importing needs to know of this. This module knows nothing of windows.
 """
 
-from ..errors import InvalidSetting, SeveralOwners
+from ..errors import InvalidSetting, SeveralOwners, brief
 from . import Storage
 from .protocol import ContextRecord
 from .validation import check_text
@@ -25,7 +25,7 @@ Stored = tuple[ContextRecord, str | None]
 def check_name(name: str, value: object) -> None:
     """Raise InvalidSetting unless *value* can name a context or an owner. O(characters)."""
     if not isinstance(value, str) or not value:
-        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {value!r:.60}")
+        raise InvalidSetting(name, f"expected a name (a str that is not empty), got {brief(value)}")
     check_text(name, value)
 
 

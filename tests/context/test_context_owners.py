@@ -100,6 +100,20 @@ def test_another_owner_is_refused_unless_it_is_to_be_new(storage):
         opened(storage, id="trip", owner="ada")
 
 
+class Unwritable:
+    """A value that can't even be shown."""
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("given", [{"id": Unwritable()}, {"owner": Unwritable()}])
+def test_what_can_not_even_be_shown_is_refused_by_name(storage, given):
+    """The error of a name that is none is the library's own, whatever was passed."""
+    with pytest.raises(InvalidSetting, match=next(iter(given))):
+        opened(storage, **given)
+
+
 def test_a_context_that_went_to_another_owner_is_not_given_to_the_first(storage):
     """It keeps its name in the store; who had it can't make another one of this name, and is told."""
     for context in two(storage):

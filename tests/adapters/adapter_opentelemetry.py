@@ -160,6 +160,7 @@ def calls_of_a_turn():
 
 def test_it_costs_nothing_until_it_is_on_and_nothing_after():
     """Not one function call more: the methods are the context's own again."""
+    calls_of_a_turn()  # what a process does once
     before = calls_of_a_turn()
     seen = Seen()
     on = calls_of_a_turn()

@@ -347,7 +347,8 @@ def find_package(module: str) -> bool:
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 COMMANDS = {
-    name: {option for parameter in command.loaded().params for option in parameter.opts} | {"-h", "--help"}
+    name: {option for parameter in command.loaded().params for option in [*parameter.opts, *parameter.secondary_opts]}
+    | {"-h", "--help"}
     for name, command in typer.main.get_command(app).commands.items()
 }
 """the options of each command of memci"""

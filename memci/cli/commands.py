@@ -16,7 +16,10 @@ COMMANDS = {
     "chat": ("chat.command", "Talk with a model that has a memory."),
     "replay": ("replay.command", "Replay a recorded conversation through a context, and see what its window does."),
     "inspect": ("inspect", "List the contexts in a store, or show one of them, or its memory."),
-    "show": ("show", "Print a page, each message as it was appended."),
+    "show": (
+        "show",
+        "Print a page, each message as it was appended, or write a conversation as one file of HTML.",
+    ),
     "search": ("memory.search", "Search the memory: pages, facts, concepts."),
     "consolidate": ("memory.consolidate", "Feed memories the pages that wait for them, and let them do what is due."),
     "verify": ("inspect", "Read everything in a store and say what is wrong with it."),

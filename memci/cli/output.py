@@ -9,17 +9,21 @@ nothing of what is printed.
 
 import codecs
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
+
+from ..errors import InvalidSetting, StorageFull
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -82,6 +86,28 @@ def visible(text: str) -> str:
     """Return *text* with escapes for characters that control a terminal or can't be written. O(characters)."""
     shown = _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     return shown.encode("utf-8", "backslashreplace").decode()
+
+
+@contextmanager
+def new_file(target: str) -> Iterator[BinaryIO]:
+    """Yield the new file *target*, which only its owner may read; it is removed if writing it fails."""
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    except FileExistsError:
+        raise InvalidSetting(target, "is there already, and was left as it is: name a new file") from None
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(target, f"can't be made: {error}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException as error:
+        with suppress(OSError):
+            Path(target).unlink()
+        if isinstance(error, OSError) and not hasattr(error, "retryable"):
+            raise StorageFull(f"{target!r} can't be written: {error}") from error
+        raise
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:

@@ -1,7 +1,9 @@
-"""What `memci show` prints: one page, each message as it was appended.
+"""What `memci show` prints or writes: one page, each message as it was appended; or a conversation as a file of HTML.
 
     $ memci show agent.db --context alice --page 12
     alice #12, archived: What does the flight on day 12 cost?
+    $ memci show agent.db --context alice -o alice.html
+    alice.html: alice, 96 pages, 812,004 bytes
 
 Looking does not count as use. This module knows nothing of how a store keeps what is printed.
 """
@@ -11,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ..errors import CorruptRecord
+from ..errors import CorruptRecord, InvalidSetting
 from ..messages import text_of
-from .app import CONTEXT, Json, Store, Str, command
-from .output import terminal
+from ..storage import Storage
+from ..storage.protocol import ContextRecord
+from .app import CONTEXT, Int, Json, Store, Str, command
+from .output import Output, many, new_file, terminal
 from .stores import choose_context, open_store
 from .tables import print_messages
 
@@ -27,25 +31,57 @@ if TYPE_CHECKING:
 def run_show(
     store: Store,
     *,
-    page: Annotated[int, Option("--page", "-p", metavar="N", help="The number of the page.")],
+    page: Annotated[Int, Option("--page", "-p", metavar="N", help="Print the page of this number.")] = None,
+    target: Annotated[Str, Option("-o", "--output", metavar="FILE", help="Write a new file of HTML.")] = None,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Of this context; default: the only one.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's context.")] = None,
+    turn: Annotated[Int, Option(min=0, metavar="N", help="With -o: the request as of it; default: the last.")] = None,
+    memory: Annotated[bool, Option(help="With -o: what the memory holds, which is its owner's, as well.")] = True,
     json: Json = False,
 ) -> None:
-    """Print a page, each message as it was appended. Changes nothing."""
+    """Print a page, each message as it was appended, or write a conversation as one file of HTML. Changes nothing."""
+    output = terminal(json=json)
+    if (page is None) == (target is None):
+        raise InvalidSetting("show", "say which page to print, by --page N, or which file to write, by -o FILE")
+    with open_store(store) as storage:
+        record = choose_context(storage, store, context, owner=owner)
+        if target is not None:
+            _write(output, storage, record, target, turn=turn, memory=memory)
+        elif page is not None:
+            _print(output, storage, record, page)
+
+
+def _print(output: Output, storage: Storage, record: ContextRecord, page: int) -> None:
     from ..context.context import Context
 
-    output = terminal(json=json)
-    with open_store(store) as storage:
-        record = choose_context(storage, store, context)
-        name = record.id
-        with Context.view(storage, name, owner=record.owner) as seen:
-            messages = seen.recall_page(page)
-            info = titled(seen, next(each for each in seen.pages() if each.index == page))
+    with Context.view(storage, record.id, owner=record.owner) as seen:
+        messages = seen.recall_page(page)
+        info = titled(seen, next(each for each in seen.pages() if each.index == page))
     if output.json:
-        output.print_json({"context": name, "page": asdict(info), "messages": messages})
+        output.print_json({"context": record.id, "page": asdict(info), "messages": messages})
         return
-    output.line(f"{name} #{page}, {info.where}: {info.title or 'no text'}\n", "bold")
+    output.line(f"{record.id} #{page}, {info.where}: {info.title or 'no text'}\n", "bold")
     print_messages(output, messages)
+
+
+def _write(
+    output: Output, storage: Storage, record: ContextRecord, target: str, *, turn: int | None, memory: bool
+) -> None:
+    try:
+        from ..serve.inspector.standalone import standalone
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"jinja2", "markupsafe"}:
+            raise
+        raise InvalidSetting("-o", "a file of HTML needs jinja2: pip install 'memci[ui]'") from None
+    with new_file(target) as stream:
+        made = standalone(storage, record.id, turn=turn, memory=memory)
+        stream.write(made.html)
+    if output.json:
+        figures = {"pages": made.pages, "left_out": made.left_out, "bytes": len(made.html)}
+        output.print_json({"file": target, "context": record.id, **figures})
+        return
+    older = f" ({made.left_out:,} older ones are left out)" if made.left_out else ""
+    output.line(f"{target}: {record.id}, {many(made.pages, 'page')}{older}, {len(made.html):,} bytes")
 
 
 def titled(context: "Context", page: "PageInfo") -> "PageInfo":

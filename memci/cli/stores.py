@@ -15,6 +15,7 @@ from pathlib import Path
 from ..errors import InvalidSetting
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
+from ..storage.names import find
 from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
@@ -82,17 +83,18 @@ def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, 
     raise InvalidSetting(option, f"{store} has no {what} {wanted!r:.60}; it has {names}")
 
 
-def choose_context(storage: Storage, path: str, context: str | None) -> ContextRecord:
+def choose_context(storage: Storage, path: str, context: str | None, owner: str | None = None) -> ContextRecord:
     """Return the record of *context*, or of the only context if that is None. O(1), or O(contexts) if there is none.
 
     Raises:
-        InvalidSetting: If the store does not have it, or has several.
+        InvalidSetting: If the store does not have it, has it of another *owner*, or has several.
     """
-    found = None if context is None else storage.load(context)
-    if found is not None:
+    found = None if context is None else find(storage, context, owner)[1]
+    if found is not None and owner in {None, found[0].owner}:
         return found[0]
-    records = {record.id: record for record in storage.contexts()}
-    return records[choose("--context", context, list(records), what="context", path=path)]
+    records = {record.id: record for record in storage.contexts(owner=owner)}
+    what = "context" if owner is None else f"context of {owner!r:.60}"
+    return records[choose("--context", context, list(records), what=what, path=path)]
 
 
 def window_and_compactions(record: ContextRecord) -> dict[str, int]:

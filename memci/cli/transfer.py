@@ -6,9 +6,7 @@
 A file is read twice: first to check all of it, then to store it. This module knows nothing of the format of a line.
 """
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -16,7 +14,7 @@ import typer
 from typer import Argument, Option
 
 from ..context.context import Context
-from ..errors import InvalidSetting, StorageFull
+from ..errors import InvalidSetting
 from ..history.export import exported
 from ..history.import_ import committed, transitions
 from ..history.plain_chat import PlainChat, exported_chat, read_chat
@@ -24,7 +22,7 @@ from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import new
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, tokens
-from .output import Output, many, terminal
+from .output import Output, many, new_file, terminal
 from .source import Source
 from .stores import NAMED, choose_context, open_store
 
@@ -64,7 +62,7 @@ def write_export(
     output: Output, storage: Storage, ids: Sequence[str], target: str, *, chat: bool = False, key: bytes | None = None
 ) -> None:
     """Write the contexts *ids* to the new file *target*, and print a line about it. O(messages)."""
-    with _new_file(target) as stream:
+    with new_file(target) as stream:
         lines = _write(stream, storage, ids, chat=chat, key=key)
     size = Path(target).stat().st_size
     if output.json:
@@ -127,28 +125,6 @@ def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool
             stream.write(line.encode() + b"\n")
             lines += 1
     return lines
-
-
-@contextmanager
-def _new_file(target: str) -> Iterator[BinaryIO]:
-    """Yield the new file *target*, which only its owner may read; it is removed if writing it fails."""
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-    except FileExistsError:
-        raise InvalidSetting(target, "is there already, and was left as it is: name a new file") from None
-    except (OSError, ValueError) as error:
-        raise InvalidSetting(target, f"can't be made: {error}") from None
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException as error:
-        with suppress(OSError):
-            Path(target).unlink()
-        if isinstance(error, OSError) and not hasattr(error, "retryable"):
-            raise StorageFull(f"{target!r} can't be written: {error}") from error
-        raise
 
 
 def _lines_of_chat(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002

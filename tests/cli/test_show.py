@@ -27,6 +27,33 @@ def test_show_when_there_is_no_such_page(run, store):
     assert "9" in result.stderr
 
 
+def test_show_when_a_file_is_written(run, told, store, tmp_path):
+    """It is a new file for its owner alone, of one context, chosen by its owner as well."""
+    target = tmp_path / "alice.html"
+
+    figures = told("show", store, "--owner", "ada", "-o", target)
+
+    assert figures == {
+        "file": str(target),
+        "context": "alice",
+        "pages": 60,
+        "left_out": 0,
+        "bytes": len(target.read_bytes()),
+    }
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert "Remember marker-2, please." in target.read_text()
+    again = run("show", store, "--context", "bob", "-o", target)
+    assert (again.exit_code, "is there already" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "options", [["-c", "bob"], ["-c", "bob", "-p", 1, "-o", "x"], ["-c", "alice", "--owner", "bob", "-p", 1]]
+)
+def test_show_when_it_is_not_clear_what(run, store, options):
+    """A page or a file, of a context that the owner has."""
+    assert run("show", store, *options).exit_code == 2
+
+
 def test_pages_have_titles_in_a_list(told, store):
     """Those that have no line in the contents are named by their first message."""
     pages = told("inspect", store, "--context", "alice", "--pages")["pages"]

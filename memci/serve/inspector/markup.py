@@ -7,12 +7,13 @@ Whatever comes from a store is text of others. This module knows nothing of what
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, DictLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ...text.language.terms import query_terms, terms
@@ -80,6 +81,15 @@ def template(name: str, **values: Any) -> str:
     return text
 
 
+def offline(link: Callable[..., str], most: int) -> Environment:
+    """Return templates for a file without a server: the middle of each page alone, and up to *most* characters."""
+    middle = DictLoader({"base.html": "{% block main %}{% endblock %}"})
+    made = _ENVIRONMENT.overlay(loader=ChoiceLoader([middle, _LOADER]))
+    made.globals = {**made.globals, "link": link, "live": False}
+    made.filters = {**made.filters, "exact": lambda text, most=most: exact(text, most)}
+    return made
+
+
 def asset(name: str) -> str:
     """Return the text of a file in the folder `static`."""
     return (FOLDER / "static" / name).read_text("utf-8")
@@ -94,8 +104,9 @@ def _marked_hidden(text: str) -> Markup:
     return parts + escape(text[last:])
 
 
+_LOADER: Final = FileSystemLoader(FOLDER / "templates")
 _ENVIRONMENT: Final = Environment(
-    loader=FileSystemLoader(FOLDER / "templates"),
+    loader=_LOADER,
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -109,4 +120,4 @@ _ENVIRONMENT.filters |= {
     "day": day,
     "n": lambda value: f"{value:,}",
 }
-_ENVIRONMENT.globals |= {"link": link}
+_ENVIRONMENT.globals |= {"link": link, "live": True, "anchor": ""}

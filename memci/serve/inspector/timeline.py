@@ -9,6 +9,7 @@ of how it is drawn.
 """
 
 from bisect import bisect_right
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from ...history.reader import GONE
@@ -57,7 +58,7 @@ def window_sizes(context: InspectedContext, first: int, last: int) -> list[Windo
     opened = [row for row in rows if row.continues is None and row.state not in GONE]
     costs = MessageCosts(context)
     sizes = []
-    for row, following in zip(opened, [*opened[1:], None], strict=True):
+    for row, following in zip_longest(opened, opened[1:]):
         if row.index < start or row.index >= stop or (following is not None and following.turn == row.turn):
             continue
         head = context.record.head if following is None else following.first

@@ -62,10 +62,10 @@ class ListedConversation(NamedTuple):
 
 
 class Views:
-    """The pages of one store. Thread-safe."""
+    """The pages of one store, or of its context *only* as it was when that was made. Thread-safe."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, storage: Storage, *, only: InspectedContext | None = None, turns: int = TURNS) -> None:
+        self._storage, self._only, self._turns = storage, only, turns
         self._one_memory = Lock()
 
     def conversations(self, query: Query) -> View:
@@ -87,7 +87,7 @@ class Views:
         """Return one conversation: its window over time, and where its tokens are now."""
         context = self._context(query)
         last = _number(query, "last", context.last_turn, most=context.last_turn)
-        first = max(0, last - TURNS + 1)
+        first = max(0, last - self._turns + 1)
         sizes = window_sizes(context, first, last)
         budget = context.window.limits.budget
         top = max([budget, *(size.total for size in sizes)])
@@ -255,7 +255,7 @@ class Views:
         id_ = query.get("id", "")
         if not id_:
             raise InvalidSetting("id", "name a conversation")
-        return InspectedContext(self._storage, id_)
+        return self._only or InspectedContext(self._storage, id_)
 
     def _shared(self, context: InspectedContext, tab: str) -> dict[str, Any]:
         return {"context": context, "tab": tab, "owner": context.owner}

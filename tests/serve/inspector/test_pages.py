@@ -1,14 +1,18 @@
 """The inspector over plain HTTP: what a page says is true, and nothing of a store is ever markup."""
 
+import base64
 import re
+from hashlib import sha256
+from html import unescape
 
 import pytest
 from starlette.testclient import TestClient
 
-from memci import Context
+from memci import Context, EphemeralStorage
 from memci.serve.inspector.application import app
 from memci.serve.inspector.inspected import InspectedContext
 from memci.serve.inspector.page_story import PageStory
+from memci.serve.inspector.standalone import standalone
 from memci.serve.inspector.timeline import window_sizes
 from tests.serve.inspector.prepared import HOSTILE, NAME, prepared
 
@@ -130,3 +134,64 @@ def test_conversations_are_found_by_their_beginning_and_owner(client):
     assert "allergy" not in client.get("/", params={"q": "travel"}).text
     assert "No conversation is like this" in client.get("/", params={"owner": "nobody"}).text
     assert client.get("/window", params={"id": "nobody"}).status_code == 404
+
+
+def test_a_file_stands_alone(storage):
+    """Every link leads to a place in the file, every place has one name, and nothing in it runs or is loaded."""
+    made = standalone(storage, "travel-desk")
+    text = made.html.decode()
+    ids = re.findall(r' id="([^"]*)"', text)
+    style = re.search("<style>(.*)</style>", text, re.DOTALL)[1]
+    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+
+    assert (made.pages, made.left_out) == (60, 0)
+    assert len(ids) == len(set(ids))
+    assert {f"#{each}" for each in ids} >= set(re.findall(r' href="([^"]*)"', text))
+    assert f"default-src 'none'; style-src 'sha256-{digest}'" in text
+    assert not re.search(r"<(script|form|input|img|link|iframe|object)|\b(src|style|action)=|@import|url\(", text)
+
+
+def test_a_file_has_the_request_and_every_message(storage):
+    """The request as of a turn is whole, and so is each message of each page."""
+    text = unescape(standalone(storage, "travel-desk", turn=30, memory=False).html.decode())
+
+    with Context.view(storage, "travel-desk", at=30) as view:
+        assert all(each["content"] in text for each in view.render(strict=False) if each["content"])
+    with Context.view(storage, "travel-desk") as view:
+        assert all(each["content"] in text for each in view.messages() if each["content"])
+    assert "those of the 59 other turns are not" in text
+    assert 'id="memory"' not in text
+
+
+def test_a_file_says_what_it_leaves_out(storage, monkeypatch):
+    """A text beyond the limit says how much more there is, and older pages for which there is no room are counted."""
+    monkeypatch.setattr("memci.serve.inspector.standalone.LETTERS", 1_000)
+    monkeypatch.setattr("memci.serve.inspector.standalone.ROOM", 60_300)
+
+    made = standalone(storage, NAME)
+
+    assert (made.pages, made.left_out) == (2, 3)
+    assert "… and 59,000 more characters" in made.html.decode()
+    assert "the newest 2 are here, the 3 before them are not" in made.html.decode()
+
+
+def test_a_file_of_hostile_texts_is_inert(storage):
+    """Names and messages of an attacker are text in a file, too."""
+    text = standalone(storage, NAME).html.decode()
+
+    assert "x" * 60_000 in text
+    for hostile in ("<img", "<script>", "<b>mallory", "</script><style>", "\u202e", "\x1b", "\x00"):
+        assert hostile not in text
+    assert text.count("</style>") == 1
+    assert "U+202E" in text
+
+
+def test_a_file_of_an_empty_conversation():
+    """A conversation without a message has a file as well."""
+    storage = EphemeralStorage()
+    Context.open(storage, "new", window=4_000).close()
+
+    made = standalone(storage, "new")
+
+    assert (made.pages, made.left_out) == (0, 0)
+    assert b"No page was opened yet." in made.html

@@ -1,0 +1,109 @@
+"""One conversation as one file of HTML, to be sent or kept: it opens without a server, a network or a script.
+
+    made = standalone(storage, "alice")
+    made.html        what `memci ui` shows of it, one below the other: window, request, cost, memory, pages
+    made.pages       how many pages are in it; made.left_out, how many older ones are not
+
+The views and their templates are those of the server. A link leads to a place in the file; what is not in it is plain
+text, and a list at the end says what that is. This module knows nothing of files.
+"""
+
+import base64
+import time
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from markupsafe import Markup
+
+from ...storage import Storage
+from . import markup
+from .inspected import InspectedContext
+from .views import View, Views
+
+PAGES: Final = 500
+"""pages in a file, at most"""
+ROOM: Final = 4_000_000
+"""bytes of the messages in a file, as they are stored; the newest page is there in any case"""
+LETTERS: Final = 200_000
+"""characters of one text in a file; the rest is named"""
+TURNS: Final = 480
+"""turns in the picture of the window"""
+_NOWHERE: Final = "left-out:"
+
+
+class Standalone(NamedTuple):
+    """A conversation as a file."""
+
+    html: bytes
+    """the file, UTF-8"""
+    pages: int
+    """how many pages are in it, the newest ones"""
+    left_out: int
+    """how many older pages are not"""
+
+
+def standalone(storage: Storage, id: str, *, turn: int | None = None, memory: bool = True) -> Standalone:  # noqa: A002
+    """Return the context that is stored as *id* as one file. O(what it shows, and log of the others for each page).
+
+    Args:
+        storage: The store; it is only read, and nothing counts as use.
+        id: What the context is stored as.
+        turn: Of which turn the exact request is shown; default: the last.
+        memory: Whether the memory of its owner is in the file, which knows the owner's other conversations as well.
+
+    Raises:
+        InvalidSetting: If there is no such context.
+        StorageError: If it can't be read.
+    """
+    context = InspectedContext(storage, id)
+    views = Views(storage, only=context, turns=TURNS)
+    first = _first_page(context)
+    shown = min(context.last_turn, context.last_turn if turn is None else turn)
+    request = views.request({"id": id, "turn": str(shown)})
+
+    def link(path: str, **query: Any) -> str:
+        if path == "/memory":
+            return "#memory" if memory and query.get("owner") == context.owner else _NOWHERE
+        if query.get("id") != id:
+            return _NOWHERE
+        if path == "/request":
+            return "#request" if query.get("turn") == shown else _NOWHERE
+        if path == "/page":
+            return f"#page-{query['n']}" if first <= query["n"] <= context.last_page else _NOWHERE
+        return "#window" if path == "/window" and "last" not in query else _NOWHERE
+
+    environment = markup.offline(link, most=LETTERS)
+
+    def drawn(view: View, **more: Any) -> Markup:
+        return Markup(environment.get_template(view.template).render(**view.values, **more))  # noqa: S704 -- escaped
+
+    sections = [("window", "Window", drawn(views.window({"id": id}))), ("request", "Request", drawn(request))]
+    sections.append(("costs", "Cost", drawn(views.costs({"id": id}))))
+    if memory:
+        sections.append(("memory", "Memory", drawn(views.memory({"owner": context.owner}))))
+    pages = []
+    for page in [*context.pages(first=first)][::-1]:
+        query = {"id": id, "n": str(page.index)}
+        view = views.page(query)
+        text = drawn(view, anchor=f"page-{page.index}-")
+        pages.append((page, view.values["title"], text, views.raw(query)))
+    style = markup.asset("inspector.css")
+    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+    values = {"context": context, "turn": shown, "sections": sections, "pages": pages, "first": first}
+    values |= {"memory": memory, "turns": TURNS, "letters": LETTERS, "now": time.time()}
+    whole = environment.get_template("standalone.html").render(style=Markup(style), digest=digest, **values)  # noqa: S704
+    whole = whole.replace(f' href="{_NOWHERE}"', "")  # no text of others holds these quotes: they are escaped
+    return Standalone(whole.encode("utf-8", "backslashreplace"), len(pages), first - 1)
+
+
+def _first_page(context: InspectedContext) -> int:
+    """Return the index of the oldest page for which there is room. O(messages of the pages shown)."""
+    room, first = ROOM, context.last_page + 1
+    for index in range(context.last_page, max(0, context.last_page - PAGES), -1):
+        row = context.row(index)
+        spans = () if row is None else row.spans(context.record.head)
+        room -= sum(len(entry.body) for span in spans for entry in context.storage.entries(context.id, *span))
+        if room < 0 and first <= context.last_page:
+            break
+        first = index
+    return first

@@ -19,6 +19,8 @@ from memci.memory.repository.home import tables_of
 from memci.storage import FilesystemStorage
 
 CYCLES = 20
+SEARCH = 8, 4
+"""statements of a search whose words are known, and of each page that it finds"""
 ANSWER = {"role": "assistant", "content": "The ferry to Oslo leaves at nine. " * 10}
 
 
@@ -99,6 +101,16 @@ def test_requests_leave_nothing_behind(store, statements):
     growth = [after - before for before, after in pairwise(sizes)]  # a table of the interpreter may grow once
     assert median(growth) / CYCLES < 512
     assert index_reads(statements) == 1
+
+
+def test_a_search_takes_few_statements(store, statements):
+    """A search reads the rows of what it finds with one statement, and counts its visits in one transaction."""
+    with Context.open(store, "anna", clock=None) as context:
+        context.search_memory("ferry number 7", k=5)
+        for most in (1, 5):
+            statements.clear()
+            assert len(context.search_memory("ferry number 7", k=most).pages) == most
+            assert sum(statements.values()) <= SEARCH[0] + SEARCH[1] * most, statements
 
 
 def test_a_search_finds_what_another_process_stored(store, tmp_path, statements):

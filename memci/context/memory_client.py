@@ -281,7 +281,8 @@ class MemoryClient:
         row = feed.row(page.index)
         if row is None or row.state in (PageState.UNDONE, PageState.ERASED):
             return None
-        return replace(page, context=feed.window.record.id)
+        name = feed.window.record.id
+        return page if page.context == name else replace(page, context=name)
 
 
 class JobWorker:

@@ -26,7 +26,7 @@ _adapters: dict[Any, TypeAdapter[Any]] = {}
 def dumped(value: Any, *, without: Iterable[str] = ()) -> str:
     """Return the fields of a dataclass as JSON, without some. O(size)."""
     body = {name: each for name, each in _fields(value).items() if name not in frozenset(without)}
-    return json.dumps(body, default=_plain, ensure_ascii=False, separators=(",", ":"))
+    return _JSON.encode(body)
 
 
 def loaded(kind: type[_T], body: str, **more: Any) -> _T:
@@ -161,6 +161,9 @@ def _fields(value: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return a value of a field in a form that JSON has."""
     return list(value) if isinstance(value, frozenset | set) else _fields(value)
+
+
+_JSON = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def _frozen(value: Any) -> Any:

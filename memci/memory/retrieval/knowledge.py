@@ -106,16 +106,14 @@ def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], no
         return
     with owner.change():
         tiers = owner.tiers
-        for key in visited:
-            episode = tiers.episodes[key].visited(now)
-            owner.items.rewrite([(dumped(episode, without=["embedding"]), key)])
-            tiers.episodes[key] = episode
-            owner.changed.add(key)
-        for about in ("user", "assistant"):
-            known = tiers.knows(about)
+        tiers.episodes.update((key, tiers.episodes[key].visited(now)) for key in visited)
+        owner.changed.update(visited)
+        rows = [(dumped(tiers.episodes[key], without=["embedding"]), key) for key in visited]
+        for known in (tiers.user, tiers.assistant):
+            known.retrieved(facts, now)
             own = [key for key in facts if key in known.facts]
-            known.retrieved(own, now)
-            owner.items.rewrite([(dumped(known.facts[key], without=["vector"]), key) for key in own])
+            rows += [(dumped(known.facts[key], without=["vector"]), key) for key in own]
+        owner.items.rewrite(rows)
 
 
 def forget_texts() -> None:

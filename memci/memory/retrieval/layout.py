@@ -125,6 +125,8 @@ class Layout:
         self._count = 0
         self._last: dict[int, int] = {}
         self._columns = _room(64)
+        self._views: Columns | None = None
+        self._lecturing: float | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -132,7 +134,9 @@ class Layout:
     @property
     def columns(self) -> Columns:
         """What is known of each passage: views, valid until the next `extend`."""
-        return self._columns.cut(slice(0, self._count))
+        if self._views is None:
+            self._views = self._columns.cut(slice(0, self._count))
+        return self._views
 
     def extend(self, rows: Iterable[Row], *, nth: Integers | None = None, whole: Floats | None = None) -> range:
         """Append *rows* and return their positions. O(rows), amortised.
@@ -147,7 +151,7 @@ class Layout:
         if end > len(self._columns.page):
             self._columns = _room(max(end, 2 * start), self.columns)
         context, page, entry, part, role, speaker, length, when, flags = zip(*fresh, strict=True)
-        self._count = end
+        self._count, self._views, self._lecturing = end, None, None
         new = self._columns.cut(slice(start, end))
         new.context[:], new.page[:], new.entry[:], new.part[:] = context, page, entry, part
         new.role[:] = [ROLES.get(each, ROLES["tool"]) for each in role]
@@ -166,17 +170,26 @@ class Layout:
     @property
     def lecturing(self) -> float:
         """From 0 to 1, how much the others answer the user in long texts: 0 between people, and where tools speak."""
-        at = self.columns
-        others = at.role != ROLES["user"]
-        return float(at.lecture[others].mean()) if others.any() else 0.0
+        if self._lecturing is None:
+            others = self.columns.role != ROLES["user"]
+            self._lecturing = float(self.columns.lecture[others].mean()) if others.any() else 0.0
+        return self._lecturing
 
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*: those with at least `SPEAKER_FROM` passages."""
         return [number for number in self._named.get(term, ()) if self._passages_of[number] >= SPEAKER_FROM]
 
+    def said_by(self, people: Iterable[int]) -> NDArray[np.bool_]:
+        """Return which passages are by *people*. O(people · passages)."""
+        speaker = self.columns.speaker
+        found = np.zeros(len(speaker), bool)
+        for each in people:
+            found |= speaker == each
+        return found
+
     def only(self, people: Collection[int]) -> bool:
-        """Return whether all passages are by *people*. O(passages)."""
-        return bool(np.isin(self.columns.speaker, list(people)).all())
+        """Return whether all passages are by *people*. O(people · passages)."""
+        return bool(self.said_by(people).all())
 
     def _speaker(self, name: str, role: str) -> int:
         number = self.speakers.get(name)

@@ -106,8 +106,10 @@ class WordIndex:
         elif spelled and term.isascii() and len(term) >= _SPELLED:
             known = self._table.spelled(_misspelled(term))
         like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.layout) // 100)]
-        positions, where = np.unique(np.concatenate([_NONE, *(each[0] for each in like)]), return_inverse=True)
-        times = np.concatenate([_NONE, *(each[1] for each in like)])
+        if not like:
+            return _NONE, _NONE
+        positions, where = np.unique(np.concatenate([each[0] for each in like]), return_inverse=True)
+        times = np.concatenate([each[1] for each in like])
         return positions, np.bincount(where, times, len(positions)).astype(np.int64)
 
     def _read(self, term: str) -> Posting:

@@ -146,7 +146,7 @@ def rank(
     if vectors is not None:
         found += rule.vectors * max(float(found.std()), _FAINT) * _unusual(vectors, layout)
     people = {number for term in query.terms for number in layout.people(term)}
-    present = np.isin(layout.columns.speaker, list(people)) if people else None
+    present = layout.said_by(people) if people else None
     fit = 0.0
     if present is not None:
         fit = 0.0 if layout.only(people) else _fit(found, present)
@@ -220,12 +220,14 @@ def _unusual(vectors: NDArray[np.float32], layout: Layout) -> Floats:
 
 def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present: NDArray[np.bool_] | None) -> Floats:
     at = layout.columns
-    prior = np.zeros(len(rows), np.float32)
+    before, after = at.lent[0][rows] > 0, at.lent[1][rows] > 0
+    talk = talk_like(at.whole[rows])
     # A short statement that stands alone is whole, however short: between such, length says nothing.
-    told = np.where(at.lent[:2, rows].any(axis=0), 1, 1 - talk_like(at.whole[rows]))
+    told = np.where(before | after, 1, 1 - talk)
+    prior: Floats = np.zeros(len(rows), np.float32)
     prior += rule.substance / np.log1p(ENOUGH) * np.log1p(np.minimum(at.length[rows], ENOUGH)) * told
     # Only in quick talk: who explains something to an assistant at length asks something in the end, too.
-    prior -= rule.question * at.question[rows] * talk_like(at.whole[rows]) * (at.lent[1][rows] > 0)
+    prior -= rule.question * at.question[rows] * talk * after
     if not query.asks_assistant:
         prior -= rule.lecture * at.lecture[rows]
         prior += rule.user * layout.lecturing * (at.role[rows] == ROLES["user"])

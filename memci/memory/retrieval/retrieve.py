@@ -9,7 +9,7 @@ of how a score comes about.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -34,8 +34,8 @@ from .vectors import VectorIndex
 
 _DEPTH = 32
 """passages that a search looks at, at most, for each page that is asked for"""
-_AT_ONCE = 32
-"""passages whose rows are read with one query"""
+_AT_ONCE = (8, 32)
+"""passages whose rows are read with the first query, and with a later one at most"""
 _WIDEST = 16
 """characters of a token, at most, nearly always: a longer passage does not fit and is not read"""
 _CRUMB = 4
@@ -118,9 +118,16 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
     for context, number in request.exclude:
         by_context.setdefault(context, []).append(number)
     if excluded := [id_ for each in by_context.items() for id_ in owner.pages.ids(*each)]:
-        allowed &= ~np.isin(at.page, excluded)
+        allowed[_of_pages(at.page, np.sort(excluded))] = False
     ranking.scores[~allowed] = 0
     return ranking, allowed
+
+
+def _of_pages(page: Integers, few: Integers) -> Integers:
+    """Return the positions whose *page* is one of a *few*, which are in order. O(passages)."""
+    near = np.flatnonzero((page >= few[0]) & (page <= few[-1]))
+    found: Integers = near[few[np.searchsorted(few, page[near])] == page[near]]
+    return found
 
 
 def _vector(embedder: Embedder, query: str) -> Floats:
@@ -162,25 +169,26 @@ def _pages(
     scores = ranking.scores
     ids, layout, weights = session.owner.index.ids, session.owner.index.layout, session.weights
     at = layout.columns
-    answer = _Answer(session, request, query, ranking)
+    best = _best_first(scores, ids, request.k)
+    answer = _Answer(session, request, query, ranking, best)
     if query.form == "request" and weights.clauses:
         standing = np.flatnonzero(allowed & (at.standing > 0))
         fitting = standing[np.lexsort((-ids[standing], -scores[standing]))]
         answer.add(fitting[: weights.clauses].tolist(), "standing", share=_STANDING)
-    best = _best_first(scores, ids, request.k)
-    answer.rivals(best)
     answer.add(best)
     if request.budget is not None and weights.listing and query.lists_own(layout):
         first = np.flatnonzero(allowed & (at.role == ROLES["user"]) & (at.part == 0))
         answer.add(_evenly(first[np.argsort(ids[first])]), "time")
     sure = answer_certainty(float(scores[best[0]]), ranking.fit, asks=bool(at.question[best[0]])) if best else 0.0
-    return [replace(page, score=answer.certainty(page.score)) for page in answer.found.values()], sure
+    return list(answer.found.values()), sure
 
 
 class _Answer:
-    """What is found: at most k messages, within a budget of tokens."""
+    """What is found: at most k messages, within a budget of tokens. *best* are positions, best first."""
 
-    def __init__(self, session: Session, request: RetrievalRequest, query: Query, ranking: Ranking) -> None:
+    def __init__(
+        self, session: Session, request: RetrievalRequest, query: Query, ranking: Ranking, best: Sequence[int]
+    ) -> None:
         self.found: dict[tuple[int, int], FoundPage] = {}
         """by page (its id) and entry"""
         self._session, self._scores, self._fit = session, ranking.scores, ranking.fit
@@ -190,7 +198,9 @@ class _Answer:
         self._most, self._left, self._missed = request.k, request.budget, 0
         self._spared = 0
         self._shown: set[int] = set()
-        self._rivals: list[float] = []
+        self._firsts: dict[tuple[int, int], float] = {}
+        """the score of the piece of each message that was found first"""
+        self._rivals = self._messages(best)
         pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
         self._pieces = 1 if query.form == "order" else pieces
         self._read = page_reader(session.storage)
@@ -201,33 +211,37 @@ class _Answer:
         at, places = self._columns, np.array(positions, np.int64)
         keys = zip(at.page[places].tolist(), at.entry[places].tolist(), strict=True)
         self._keys.update(zip(positions, keys, strict=True))
-        for position, passage in _passages(self._session, positions, self._wanted):
-            if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
-                return
-            if self._wanted(position) and (source == "standing" or not self._too_wide(passage)):
-                self._take(position, passage, source)
+        owner, left, size = self._session.owner, iter(positions), _AT_ONCE[0]
+        while part := list(islice(filter(self._wanted, left), size)):
+            ids = owner.index.ids[part].tolist()
+            rows = owner.passages.find(ids)
+            for position, id_ in zip(part, ids, strict=True):
+                if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
+                    return
+                passage = rows.get(id_) if self._wanted(position) else None
+                if passage is not None and (source == "standing" or not self._too_wide(passage)):
+                    self._take(position, passage, source)
+            if len(self.found) >= self._most:  # only further pieces of what was found are wanted
+                left = iter([each for each in left if self._keys[each] in self.found])
+            size = min(2 * size, _AT_ONCE[1])
 
-    def rivals(self, positions: Sequence[int]) -> None:
-        """Compare what is found with the messages of *positions*, best first."""
+    def _messages(self, positions: Sequence[int]) -> list[float]:
+        """Return the scores of the first `_RIVALS` messages of *positions*."""
         at = self._columns
         messages: dict[tuple[int, int], float] = {}
         for each in positions:
             messages.setdefault((int(at.page[each]), int(at.entry[each])), float(self._scores[each]))
             if len(messages) == _RIVALS:
                 break
-        self._rivals = [*messages.values()]
-
-    def certainty(self, score: float) -> float:
-        """Return how likely a message of this *score* answers."""
-        return certainty(score, self._rivals, self._fit)
+        return [*messages.values()]
 
     def _wanted(self, position: int) -> bool:
         if position in self._shown:
             return False
-        known = self.found.get(self._keys[position])
+        known = self.found.get(key := self._keys[position])
         if known is None:
             return len(self.found) < self._most
-        return len(known.pieces) < self._pieces and self._scores[position] >= _ECHO * known.score
+        return len(known.more) + 1 < self._pieces and bool(self._scores[position] >= _ECHO * self._firsts[key])
 
     def _too_wide(self, passage: FoundPassage) -> bool:
         wide = self._left is not None and passage.size > _WIDEST * self._left
@@ -237,7 +251,8 @@ class _Answer:
     def _take(self, position: int, passage: FoundPassage, source: Source) -> None:
         record = self._read(passage.context, passage.page)
         message = None if record is None else dict(record.entries).get(passage.entry)
-        shown = _shown(message, passage, float(self._scores[position]))
+        score = float(self._scores[position])
+        shown = _shown(message, passage, certainty(score, self._rivals, self._fit), source)
         if shown is not None and source == "standing":
             shown = _clauses(shown)
         if shown is None:
@@ -252,7 +267,7 @@ class _Answer:
         if known := self.found.get(key := self._keys[position]):
             self.found[key] = replace(known, more=(*known.more, *shown.pieces))
             return
-        self.found[key] = replace(shown, source=source)
+        self.found[key], self._firsts[key] = shown, score
         self._most += source == "standing"  # they are beside the k that are asked for
 
 
@@ -280,24 +295,13 @@ def _best_first(scores: Floats, ids: Integers, k: int) -> list[int]:
     return list(good[np.lexsort((ids[good], -np.round(scores[good], 5)))].tolist())
 
 
-def _passages(
-    session: Session, positions: Sequence[int], useful: Callable[[int], bool]
-) -> Iterator[tuple[int, FoundPassage]]:
-    """Yield each of *positions* that is *useful* with the row of its passage; some are read at a time."""
-    left = iter(positions)
-    while part := list(islice(filter(useful, left), _AT_ONCE)):
-        ids = session.owner.index.ids[part].tolist()
-        found = session.owner.passages.find(ids)
-        yield from ((position, found[id_]) for position, id_ in zip(part, ids, strict=True) if id_ in found)
-
-
-def _shown(message: Message | None, passage: FoundPassage, score: float) -> FoundPage | None:
+def _shown(message: Message | None, passage: FoundPassage, score: float, source: Source) -> FoundPage | None:
     """Return the page of *passage*, a piece of *message*; None if the page does not have it any more."""
     text = "" if message is None else entry_text(message)
     context, index, start, end = passage.context, passage.page, passage.start, passage.start + passage.size
     if message is None or len(text) < end:
         _LOG.warning("page #%d is not what the memory knows of it: it is observed again at the next change", index)
         return None
-    found = (context, index, passage.entry, min(1.0, score), text[start:end], passage.role, passage.turn, passage.at)
+    found = (context, index, passage.entry, score, text[start:end], passage.role, passage.turn, passage.at)
     speaker = str(message.get("name") or passage.speaker)
-    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode)
+    return FoundPage(*found, speaker, start, _TIERS[passage.tier], passage.episode, source)

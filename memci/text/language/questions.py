@@ -8,7 +8,6 @@
 Patterns decide, in English, Chinese and Japanese. This module knows nothing of what was said.
 """
 
-import re
 from functools import cache
 from typing import Literal
 
@@ -21,8 +20,7 @@ LONGEST = 600
 """characters that are looked at, of the beginning and of the end: a long request asks in one of them"""
 
 _SUMMARY, _ORDER, _REQUEST, _PAST, _OWN, _ASSISTANT = (
-    pattern("questions", key, flags=re.IGNORECASE)
-    for key in ("summary", "order", "request", "past", "own", "assistant")
+    pattern("questions", key) for key in ("summary", "order", "request", "past", "own", "assistant")
 )
 
 
@@ -30,7 +28,7 @@ def form_of(text: str) -> Form:
     """Return which kind of answer *text* wants. O(1)."""
     if len(text) > 2 * LONGEST:
         text = f"{text[:LONGEST]}\n{text[-LONGEST:]}"
-    text = " ".join(text.replace("’", "'").split())
+    text = " ".join(text.lower().replace("’", "'").split())
     if _SUMMARY.search(text):
         return "summary"
     if _ORDER.search(text):
@@ -40,12 +38,12 @@ def form_of(text: str) -> Form:
 
 def asks_own(text: str) -> bool:
     """Return whether *text* asks about the one who asks: "I", "my". O(length)."""
-    return _OWN.search(text) is not None
+    return _OWN.search(text.lower()) is not None
 
 
 def asks_assistant(text: str) -> bool:
     """Return whether *text* asks about something that the assistant wrote. O(length)."""
-    return _ASSISTANT.search(text) is not None
+    return _ASSISTANT.search(text.lower()) is not None
 
 
 @cache

@@ -125,15 +125,18 @@ class Layout:
         self._count = 0
         self._last: dict[int, int] = {}
         self._columns = _room(64)
+        self._waiting: list[Row] = []
+        """rows that were appended since the columns were read last: many at once cost little more than one"""
         self._views: Columns | None = None
         self._lecturing: float | None = None
 
     def __len__(self) -> int:
-        return self._count
+        return self._count + len(self._waiting)
 
     @property
     def columns(self) -> Columns:
         """What is known of each passage: views, valid until the next `extend`."""
+        self._place()
         if self._views is None:
             self._views = self._columns.cut(slice(0, self._count))
         return self._views
@@ -144,12 +147,23 @@ class Layout:
         The rows of a context come in order, the pieces of a message in one call. *nth* and *whole* are what stands in
         the columns of this name; default: in the order of the rows, and counted.
         """
-        fresh = list(rows)
-        start, end = self._count, self._count + len(fresh)
+        given = nth is not None or whole is not None
+        if given:
+            self._place()
+        start = len(self)
+        self._waiting += rows
+        if given:
+            self._place(nth, whole)
+        return range(start, len(self))
+
+    def _place(self, nth: Integers | None = None, whole: Floats | None = None) -> None:
+        """Put the rows that wait into the columns."""
+        fresh, self._waiting = self._waiting, []
         if not fresh:
-            return range(start, end)
+            return
+        start, end = self._count, self._count + len(fresh)
         if end > len(self._columns.page):
-            self._columns = _room(max(end, 2 * start), self.columns)
+            self._columns = _room(max(end, 2 * start), self._columns.cut(slice(0, start)))
         context, page, entry, part, role, speaker, length, when, flags = zip(*fresh, strict=True)
         self._count, self._views, self._lecturing = end, None, None
         new = self._columns.cut(slice(start, end))
@@ -165,11 +179,11 @@ class Layout:
         _, message = np.unique(np.stack([new.context, new.page, new.entry]), axis=1, return_inverse=True)
         new.whole[:] = np.bincount(message.ravel(), new.length)[message.ravel()] if whole is None else whole
         self._link(start, end)
-        return range(start, end)
 
     @property
     def lecturing(self) -> float:
         """From 0 to 1, how much the others answer the user in long texts: 0 between people, and where tools speak."""
+        self._place()
         if self._lecturing is None:
             others = self.columns.role != ROLES["user"]
             self._lecturing = float(self.columns.lecture[others].mean()) if others.any() else 0.0
@@ -177,6 +191,7 @@ class Layout:
 
     def people(self, term: str) -> list[int]:
         """Return the numbers of the speakers whose name has *term*: those with at least `SPEAKER_FROM` passages."""
+        self._place()
         return [number for number in self._named.get(term, ()) if self._passages_of[number] >= SPEAKER_FROM]
 
     def said_by(self, people: Iterable[int]) -> NDArray[np.bool_]:

@@ -138,13 +138,13 @@ def test_conversations_are_found_by_their_beginning_and_owner(client):
 
 def test_a_file_stands_alone(storage):
     """Every link leads to a place in the file, every place has one name, and nothing in it runs or is loaded."""
-    made = standalone(storage, "travel-desk")
+    made = standalone(storage, "door-code")
     text = made.html.decode()
     ids = re.findall(r' id="([^"]*)"', text)
     style = re.search("<style>(.*)</style>", text, re.DOTALL)[1]
     digest = base64.b64encode(sha256(style.encode()).digest()).decode()
 
-    assert (made.pages, made.left_out) == (60, 0)
+    assert (made.pages, made.left_out) == (16, 0)
     assert len(ids) == len(set(ids))
     assert {f"#{each}" for each in ids} >= set(re.findall(r' href="([^"]*)"', text))
     assert f"default-src 'none'; style-src 'sha256-{digest}'" in text
@@ -153,13 +153,13 @@ def test_a_file_stands_alone(storage):
 
 def test_a_file_has_the_request_and_every_message(storage):
     """The request as of a turn is whole, and so is each message of each page."""
-    text = unescape(standalone(storage, "travel-desk", turn=30, memory=False).html.decode())
+    text = unescape(standalone(storage, "door-code", turn=12, memory=False).html.decode())
 
-    with Context.view(storage, "travel-desk", at=30) as view:
+    with Context.view(storage, "door-code", at=12) as view:
         assert all(each["content"] in text for each in view.render(strict=False) if each["content"])
-    with Context.view(storage, "travel-desk") as view:
+    with Context.view(storage, "door-code") as view:
         assert all(each["content"] in text for each in view.messages() if each["content"])
-    assert "those of the 59 other turns are not" in text
+    assert "those of the 15 other turns are not" in text
     assert 'id="memory"' not in text
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup
 
+from ...errors import InvalidSetting
 from ...storage import Storage
 from . import markup
 from .inspected import InspectedContext
@@ -52,13 +53,15 @@ def standalone(storage: Storage, id: str, *, turn: int | None = None, memory: bo
         memory: Whether the memory of its owner is in the file, which knows the owner's other conversations as well.
 
     Raises:
-        InvalidSetting: If there is no such context.
+        InvalidSetting: If there is no such context, or no such turn.
         StorageError: If it can't be read.
     """
     context = InspectedContext(storage, id)
     views = Views(storage, only=context, turns=TURNS)
     first = _first_page(context)
-    shown = min(context.last_turn, context.last_turn if turn is None else turn)
+    shown = context.last_turn if turn is None else turn
+    if not 0 <= shown <= context.last_turn:
+        raise InvalidSetting("turn", f"{shown} is none of its turns, which are 0 to {context.last_turn}")
     request = views.request({"id": id, "turn": str(shown)})
 
     def link(path: str, **query: Any) -> str:

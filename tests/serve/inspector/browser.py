@@ -17,6 +17,7 @@ from playwright.sync_api import sync_playwright
 from memci import Context, SQLiteStorage
 from memci.memory.backend import NullMemory
 from memci.serve.inspector.application import app
+from memci.serve.inspector.standalone import standalone
 from memci.storage.codec import digest, encode
 from memci.storage.protocol import EntryRow, PageRow, PageState, Transition
 from tests.serve.inspector.prepared import NAME, prepared
@@ -141,6 +142,25 @@ def test_hostile_texts_do_nothing(tab, address):
     assert page.get_by_text("more characters").is_visible()
     assert NAME[:10] in page.title()
     page.screenshot(path=PICTURES / "hostile.png")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [("desktop", "light"), ("phone", "dark")])
+def test_a_file_is_well_made_and_inert(tab, tmp_path, width, scheme):
+    """A conversation as one file: no serious finding, nothing wider than the screen, and no text of others runs."""
+    storage, file = prepared(str(tmp_path / "desk.db"), turns=20), tmp_path / "file.html"
+    for name in ("door-code", NAME):
+        file.write_bytes(standalone(storage, name).html)
+        page = tab(width, scheme)
+        page.goto(file.as_uri())
+        page.screenshot(path=PICTURES / f"file-{width}.png")
+        page.locator("details").first.click()
+
+        found = Axe().run(page).response["violations"]
+        assert [each["id"] for each in found if each["impact"] in {"serious", "critical"}] == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.locator("script, form, img, iframe, main style").count() == 0
+        assert "owned" not in page.title()
+    storage.close()
 
 
 def test_the_slider_shows_each_turn_at_once(tab, address):

@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from memci import Context, EphemeralStorage
+from memci.errors import InvalidSetting
 from memci.serve.inspector.application import app
 from memci.serve.inspector.inspected import InspectedContext
 from memci.serve.inspector.page_story import PageStory
@@ -192,6 +193,8 @@ def test_a_file_of_an_empty_conversation():
     Context.open(storage, "new", window=4_000).close()
 
     made = standalone(storage, "new")
+    with pytest.raises(InvalidSetting, match="turn"):
+        standalone(storage, "new", turn=1)
 
     assert (made.pages, made.left_out) == (0, 0)
     assert b"No page was opened yet." in made.html

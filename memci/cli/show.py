@@ -3,7 +3,7 @@
     $ memci show agent.db --context alice --page 12
     alice #12, archived: What does the flight on day 12 cost?
     $ memci show agent.db --context alice -o alice.html
-    alice.html: alice, 96 pages, 812,004 bytes
+    alice.html: alice, 60 pages, 189,157 bytes
 
 Looking does not count as use. This module knows nothing of how a store keeps what is printed.
 """

@@ -42,15 +42,15 @@ def run_erase(
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="This context.")] = None,
     page: Annotated[Int, Option(metavar="N", help="Only this page of it.")] = None,
     entry: Annotated[Int, Option(metavar="M", help="Only this message of the page, from 1.")] = None,
-    owner: Annotated[Str, Option(metavar="NAME", help="All contexts of this owner.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="All contexts of this owner, or the named one of it.")] = None,
     scrub: Annotated[bool, Option("--scrub", help="Only finish an erasure that was left pending.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
 ) -> bool:
     """Erase for good: the bytes are removed from the store's files, and from every fork that shares them."""
     output = terminal(json=json)
-    if (context is not None) + (owner is not None) + scrub != 1:
-        raise InvalidSetting("--context", "name one of --context, --owner and --scrub")
+    if (context is not None or owner is not None) == scrub:
+        raise InvalidSetting("--context", "name --context, --owner or --scrub")
     if page is not None and context is None:
         raise InvalidSetting("--page", "belongs to one context: name it with --context")
     if entry is not None and page is None:
@@ -61,7 +61,7 @@ def run_erase(
         if scrub:
             receipt = finish_erasures(storage)
         elif page is not None:
-            found = choose_context(storage, store, context)
+            found = choose_context(storage, store, context, owner)
             if not yes:
                 _show_messages(output, storage, found, page, entry)
                 _ask()
@@ -87,7 +87,7 @@ def _is_done(receipt: ErasureReceipt) -> bool:
 
 def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
     if context is not None:
-        return [choose_context(storage, path, context)]
+        return [choose_context(storage, path, context, owner)]
     records = storage.contexts()
     name = choose("--owner", owner, list({record.owner: None for record in records}), what="context of", path=path)
     return [record for record in records if record.owner == name]

@@ -39,7 +39,7 @@ def run_files(
         raise InvalidSetting("--json", "prints one object at the end, and --watch has no end: leave one of them out")
     with open_store(store) as storage:
         if context is not None:
-            choose_context(storage, store, context)
+            context = choose_context(storage, store, context, owner).id
         with closing(PageFiles(storage, folder, owner=owner, context=context)) as files, suppress(KeyboardInterrupt):
             if not watch:
                 _print(output, folder, written := files.update())

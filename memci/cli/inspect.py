@@ -32,18 +32,16 @@ def run_inspect(
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Show this context: report, contents.")] = None,
     pages: Annotated[bool, Option("--pages", help="With --context: list all its pages.")] = False,
     memory: Annotated[bool, Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
-    owner: Annotated[Str, Option(metavar="NAME", help="With --memory: whose; default: the only one, or all.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="Whose context, or with --memory: whose memory.")] = None,
     audit: Annotated[bool, Option("--audit", help="Show what was erased, imported, exported, and when.")] = False,
     json: Json = False,
 ) -> None:
     """List the contexts in a store, or show one of them, or its memory. Changes nothing."""
     output = terminal(json=json)
-    if owner is not None and not memory:
-        raise InvalidSetting("--owner", "belongs to the memory: add --memory")
     if memory and pages:
         raise InvalidSetting("--pages", "lists the pages of a context: leave out --memory")
-    if audit and (memory or context is not None):
-        raise InvalidSetting("--audit", "shows the log of the whole store: leave out --context and --memory")
+    if audit and (memory or context is not None or owner is not None):
+        raise InvalidSetting("--audit", "shows the log of the whole store: leave out --context, --owner and --memory")
     with open_store(store) as storage:
         if audit:
             _print_audit(output, store, storage)
@@ -52,9 +50,9 @@ def run_inspect(
 
             inspect_memory(output, storage, store, context=context, owner=owner)
         elif context is None:
-            _print_contexts(output, store, list(storage.contexts()))
+            _print_contexts(output, store, list(storage.contexts(owner=owner)))
         else:
-            _print_context(output, storage, choose_context(storage, store, context), pages=pages)
+            _print_context(output, storage, choose_context(storage, store, context, owner), pages=pages)
 
 
 @command("verify")

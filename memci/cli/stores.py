@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, SeveralOwners
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
 from ..storage.names import find
@@ -83,15 +83,28 @@ def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, 
     raise InvalidSetting(option, f"{store} has no {what} {wanted!r:.60}; it has {names}")
 
 
+def find_context(storage: Storage, context: str, owner: str | None) -> ContextRecord | None:
+    """Return the record of *context*, None if there is none, or none of *owner*. O(1).
+
+    Raises:
+        InvalidSetting: If several owners have one of this id, and none is named.
+    """
+    try:
+        found = find(storage, context, owner)[1]
+    except SeveralOwners as error:
+        names = ", ".join(repr(each)[:60] for each in error.owners)
+        raise InvalidSetting("--owner", f"several have a context {context!r:.60}: name one of {names}") from None
+    return found[0] if found is not None and owner in {None, found[0].owner} else None
+
+
 def choose_context(storage: Storage, path: str, context: str | None, owner: str | None = None) -> ContextRecord:
     """Return the record of *context*, or of the only context if that is None. O(1), or O(contexts) if there is none.
 
     Raises:
         InvalidSetting: If the store does not have it, has it of another *owner*, or has several.
     """
-    found = None if context is None else find(storage, context, owner)[1]
-    if found is not None and owner in {None, found[0].owner}:
-        return found[0]
+    if context is not None and (found := find_context(storage, context, owner)) is not None:
+        return found
     records = {record.id: record for record in storage.contexts(owner=owner)}
     what = "context" if owner is None else f"context of {owner!r:.60}"
     return records[choose("--context", context, list(records), what=what, path=path)]

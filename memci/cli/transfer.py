@@ -32,6 +32,7 @@ def run_export(
     store: Store,
     *,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="This context; default: the only one.")] = None,
+    owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's contexts.")] = None,
     everything: Annotated[bool, Option("--all", help="All contexts, one after another.")] = False,
     chat: Annotated[bool, Option("--chat", help="Only the messages, a line each, for other programs.")] = False,
     target: Annotated[Str, Option("-o", "--output", metavar="FILE", help="A new file; default: the screen.")] = None,
@@ -48,7 +49,8 @@ def run_export(
         raise InvalidSetting("--key", "a chat can't be signed: leave --chat or --key out")
     secret = _key(key)
     with open_store(store) as storage:
-        records = storage.contexts() if everything else [choose_context(storage, store, context)]
+        chosen = None if everything else choose_context(storage, store, context, owner)
+        records = [chosen] if chosen else storage.contexts(owner=owner)
         ids = [record.id for record in records]
         if target is None:
             stream = typer.get_binary_stream("stdout")

@@ -112,8 +112,8 @@ def test_erase_when_somebody_still_reads(run, store):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "name one of --context, --owner and --scrub"),
-        (["-c", "bob", "--owner", "bob"], "name one of"),
+        ([], "name --context, --owner or --scrub"),
+        (["-c", "alice", "--owner", "bob", "--yes"], "no context of 'bob' 'alice'"),
         (["-c", "carol", "--yes"], "has no context 'carol'"),
         (["--owner", "eve", "--yes"], "no context of 'eve'"),
         (["--owner", "ada", "--page", "1"], "--page: belongs to one context"),

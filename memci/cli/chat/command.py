@@ -22,7 +22,7 @@ from ...context.context import Context
 from ...errors import MemciError
 from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command, named_model, tokens
 from ..output import terminal
-from ..stores import choose, open_store
+from ..stores import choose, find_context, open_store
 from .input import messages_of, typed
 from .output import Display, JsonDisplay, PlainDisplay, TerminalDisplay
 from .slash_commands import Talk, is_command
@@ -38,6 +38,7 @@ def run_chat(
     store: NewStore,
     *,
     id: Annotated[Str, Option("--id", "-c", metavar="ID", help="Which context; one is made if there is none.")] = None,  # noqa: A002
+    owner: Annotated[Str, Option(metavar="NAME", help="Whose context and memory; default: the ID.")] = None,
     model: Annotated[Str, Option(metavar="NAME", help="The model; default: MEMCI_MODEL.")] = None,
     base_url: BaseUrl = None,
     window: Annotated[Int, tokens(*WINDOW, help="The context length; default: 32000.")] = None,
@@ -53,12 +54,14 @@ def run_chat(
     """Talk with a model that has a memory. From a pipe, each line is a message."""
     output = terminal(json=json)
     with named_model(model, base_url) as chat, open_store(store, write=True, make=True) as storage:
-        ids = [record.id for record in storage.contexts()]
+        ids = [record.id for record in storage.contexts(owner=owner)]
         name = id or (choose("--id", None, ids, what="context", path=store) if ids else NAME)
-        new = name not in ids
+        new = find_context(storage, name, owner) is None
         context = Context.open(
             storage,
             id=name,
+            owner=owner,
+            new=owner is not None,
             system=system,
             model=model or (chat.model if new else None),
             window=window or (_WINDOW if new else None),

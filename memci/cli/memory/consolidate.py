@@ -27,7 +27,7 @@ from ...storage import Storage
 from ...storage.protocol import ContextRecord
 from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command, named_model, tokens
 from ..output import Output, terminal
-from ..stores import open_store
+from ..stores import choose_context, open_store
 from ..tables import table
 from .inspect import choose_owner
 from .tables import COUNTED, counted
@@ -112,10 +112,9 @@ def run_consolidate(
 
 
 def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
-    if context is None and owner is None:
-        return list(storage.contexts())
-    name = choose_owner(storage, path, context=context, owner=owner)
-    return [each for each in storage.contexts(owner=name) if context in (None, each.id)]
+    if context is not None:
+        return [choose_context(storage, path, context, owner)]
+    return list(storage.contexts(owner=owner and choose_owner(storage, path, context=None, owner=owner)))
 
 
 def _feed_all(

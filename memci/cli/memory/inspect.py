@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
-from ...errors import InvalidSetting
 from ...memory import TieredMemory
 from ...memory.inspect import Overview, overview, owners, waiting
 from ...storage import Storage
@@ -42,12 +41,10 @@ def choose_owner(storage: Storage, path: str, *, context: str | None, owner: str
     """Return the owner who is named, or whose *context* is named, or the only one. O(contexts).
 
     Raises:
-        InvalidSetting: If both are named, if the named one is not there, or if none is named and there are several.
+        InvalidSetting: If the named one is not there, or if none is named and there are several.
     """
-    if context is not None and owner is not None:
-        raise InvalidSetting("--owner", "name one of --context and --owner: a context has one owner")
     if context is not None:
-        return choose_context(storage, path, context).owner
+        return choose_context(storage, path, context, owner).owner
     return choose("--owner", owner, owners_of(storage), what="owner", path=path)
 
 

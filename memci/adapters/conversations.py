@@ -24,7 +24,7 @@ from ..errors import Diverged, InvalidSetting
 from ..formats.envelope import function_call
 from ..history.erase import erase
 from ..messages import text_of
-from ..storage.names import find
+from ..storage.names import owned
 from ..storage.opening import open_store
 from ..tools import recall_page, search_memory
 from .items import Item
@@ -191,8 +191,8 @@ class Conversations(Generic[M]):
         owner = self._owner_of(name)
 
         def stored(id: str) -> str | None:  # noqa: A002
-            key, found = (id, self._store.load(id)) if owner is None else find(self._store, id, owner)
-            return key if found is not None and owner in {None, found[0].owner} else None
+            found = self._store.load(id) if owner is None else owned(self._store, id, owner)
+            return None if found is None else found[0].id
 
         forks = (stored(f"{name}~{number}") for number in count(1))
         return [stored(name) or name, *(each for each in takewhile(bool, forks) if each)]

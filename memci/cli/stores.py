@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import InvalidSetting, SeveralOwners
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
-from ..storage.names import find
+from ..storage.names import owned
 from ..storage.opening import is_folder, is_url, name_of
 from ..storage.protocol import ContextRecord
 from ..storage.sqlite.loss import witness_path
@@ -90,11 +90,11 @@ def find_context(storage: Storage, context: str, owner: str | None) -> ContextRe
         InvalidSetting: If several owners have one of this id, and none is named.
     """
     try:
-        found = find(storage, context, owner)[1]
+        found = owned(storage, context, owner)
     except SeveralOwners as error:
         names = ", ".join(repr(each)[:60] for each in error.owners)
         raise InvalidSetting("--owner", f"several have a context {context!r:.60}: name one of {names}") from None
-    return found[0] if found is not None and owner in {None, found[0].owner} else None
+    return None if found is None else found[0]
 
 
 def choose_context(storage: Storage, path: str, context: str | None, owner: str | None = None) -> ContextRecord:

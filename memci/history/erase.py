@@ -21,7 +21,7 @@ from ..messages import Message
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
-from ..storage.names import find
+from ..storage.names import owned
 from ..storage.protocol import (
     ContextRecord,
     EntryRow,
@@ -76,11 +76,10 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
     if context is None and owner is None:
         raise InvalidSetting("context", "name a context or an owner")
     if context is not None:
-        stored, found = find(store, context, owner)
-        if found is None or owner not in {None, found[0].owner}:
+        if (found := owned(store, context, owner)) is None:
             whose = "" if owner is None else f" of {owner!r:.60}"
             raise InvalidSetting("context", f"there is no context {context!r:.60}{whose} in this store")
-        context = stored
+        context = found[0].id
     records = kin(store, store.contexts(owner=owner)) if context is None else _kin_of(store, context)
     gone = [record.id for record in records if (record.id == context if context is not None else record.owner == owner)]
     if not gone:

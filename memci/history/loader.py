@@ -26,7 +26,7 @@ from ..segments.budget import CONTENTS_FLOOR
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import seconds
-from ..storage.names import MARK, Stored, beside, check_name, find
+from ..storage.names import MARK, Stored, beside, check_name, find, owned
 from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
 from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
@@ -133,6 +133,9 @@ def located(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]
     if request.owner in {None, found[0].owner}:
         return name, found
     if request.change_owner:  # of the only one that has the id
+        plain, *beside_another = request.id.split(MARK)
+        if beside_another and not exact and owned(storage, plain, request.owner) is not None:
+            raise InvalidSetting("owner", f"{request.owner!r:.60} has a context {plain!r:.60} already: erase one first")
         return (name, found) if exact else find(storage, request.id, None)
     if request.new and not (exact or MARK in request.id):
         own = beside(request.id, request.owner)

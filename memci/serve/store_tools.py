@@ -22,7 +22,7 @@ from ..errors import CommitUnknown, HandlePoisoned, InvalidSetting, WriteConflic
 from ..history.listing import listed
 from ..memory.backend import FoundPage
 from ..storage import Storage
-from ..storage.names import MARK, find
+from ..storage.names import MARK, owned
 from ..storage.protocol import ContextRecord
 from ..tools.recall_page import quotable
 from .stored_pages import PageEntry, StoredPages
@@ -235,7 +235,7 @@ class StoreTools:
 
     def _found(self, storage: Storage, name: str) -> ContextRecord | None:
         """Return the record of the context *name*, None if there is none or it may not be seen."""
-        found = storage.load(name) if self._owner is None else find(storage, name, self._owner)[1]
+        found = storage.load(name) if self._owner is None else owned(storage, name, self._owner)
         return found[0] if found is not None and self._sees(storage, found[0].id) else None
 
     def _sees(self, storage: Storage, name: str) -> bool:

@@ -56,6 +56,16 @@ def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | No
     return id, stored
 
 
+def owned(storage: Storage, id: str, owner: str | None) -> Stored | None:  # noqa: A002
+    """Return the context that is meant, None if there is none, or *owner* has none of this id. O(1).
+
+    Raises:
+        SeveralOwners: If no owner is given and several have a context of this id.
+    """
+    found = find(storage, id, owner)[1]
+    return found if found is not None and owner in {None, found[0].owner} else None
+
+
 def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
     """Return what a new context *id* of *owner* is stored as. O(1).
 

@@ -9,15 +9,23 @@ from memci import Context
 from memci.errors import InvalidSetting, SeveralOwners
 from memci.history.erase import erase
 from memci.history.import_ import imported
+from memci.storage import EncryptedStorage, QuotaStorage
 from memci.storage.names import find
+from memci.storage.quota import Quota
 
 from .kit import again, opened, store, talked, turn
 
+AROUND = {
+    "encrypted": lambda storage: EncryptedStorage(storage, bytes(range(32))),
+    "quota": lambda storage: QuotaStorage(storage, Quota(messages=10**6)),
+}
 
-@pytest.fixture(params=["ram", "sqlite", "files"])
+
+@pytest.fixture(params=["ram", "sqlite", "files", *AROUND])
 def storage(request, tmp_path):
-    """Each kind of store."""
-    with_all = store(request.param, tmp_path)
+    """Each kind of store; Postgres runs these tests, too."""
+    kind = request.param
+    with_all = AROUND[kind](store("ram", tmp_path)) if kind in AROUND else store(kind, tmp_path)
     yield with_all
     with_all.close()
 
@@ -124,6 +132,17 @@ def test_a_context_that_went_to_another_owner_is_not_given_to_the_first(storage)
         with pytest.raises(InvalidSetting, match="belongs to"):
             again(storage, id="trip", owner="bob", **given)
     assert again(storage, id="trip∷bob").owner == "carol"
+
+
+def test_an_owner_does_not_take_over_an_id_that_is_there_already(storage):
+    """Else one owner would have two contexts of one id, and find only the first."""
+    for context in two(storage):
+        context.close()
+
+    with pytest.raises(InvalidSetting, match=r"owner: 'ada' has a context 'trip' already"):
+        again(storage, id="trip∷bob", owner="ada", change_owner=True)
+
+    assert [(each.id, each.owner) for each in Context.list(storage)] == [("trip", "ada"), ("trip∷bob", "bob")]
 
 
 def test_a_context_of_its_own_lives_like_any_other(storage):

@@ -10,7 +10,8 @@ import apsw
 import pytest
 
 from memci import Context, SQLiteStorage
-from memci.errors import CorruptRecord, InvalidSetting, StorageBusy, StorageError, StorageReadOnly
+from memci.errors import CorruptRecord, InvalidSetting, SeveralOwners, StorageBusy, StorageError, StorageReadOnly
+from memci.history.erase import erase
 from memci.history.export import exported
 from memci.history.import_ import imported
 from memci.memory import NullMemory
@@ -67,6 +68,27 @@ def test_migrated_context_keeps_what_calls_cost(tmp_path):
         context.append_turn("Hi", usage={"prompt_tokens": 900})
 
         assert [call.input for call in context.calls()] == [900]
+
+
+def test_another_owner_of_a_stored_id(old):
+    """What an earlier memci stored keeps its id and its owner; another owner has one of the same id beside it."""
+    for id in TOLD:  # noqa: A001
+        with Context.open(old, id, owner="zoe", new=True, window=4_000, memory=NullMemory()) as beside:
+            beside.append_turn("of zoe")
+        with pytest.raises(SeveralOwners):
+            Context.open(old, id)
+        owner = next(each.owner for each in Context.list(old) if each.id == id)
+        with Context.open(old, id, owner=owner, memory=NullMemory()) as context:
+            assert (context.id, json.dumps([*context.messages()])) == (id, json.dumps(TOLD[id]["messages"]))
+            fork = context.fork("trip", owner="zoe")
+        with fork:
+            assert json.dumps([*fork.messages()]) == json.dumps(TOLD[id]["messages"])
+        with Context.view(old, id, owner="zoe") as seen:
+            assert [each["content"] for each in seen.messages()] == ["of zoe"]
+        with contextlib.closing(SQLiteStorage(old)) as storage:
+            erase(storage, owner="zoe")
+        with Context.open(old, id, memory=NullMemory()) as context:
+            assert context.verify() == []
 
 
 def test_migration_happens_once(old):

@@ -31,15 +31,20 @@ def run_copy(
     if source == target:
         raise InvalidSetting("target", "name another store than the one that is copied")
     new = old = messages = 0
+    renamed: dict[str, str] = {}
     with open_store(source) as storage, open_store(target, write=True, make=True, plain=decrypt) as into:
         sizes = {record.id: record.head for record in storage.contexts()}
         with output.progress("messages", sizes) as done:
             for each in copied(storage, into):
                 new, old = new + each.new, old + (not each.new)
                 messages += each.messages if each.new else 0
+                renamed |= {each.id: each.stored} if each.stored != each.id else {}
                 done(each.id, each.messages)
     if output.json:
-        output.print_json({"source": source, "target": target, "copied": new, "there": old, "messages": messages})
+        figures = {"copied": new, "there": old, "messages": messages, "renamed": renamed}
+        output.print_json({"source": source, "target": target, **figures})
         return
     there = f", {many(old, 'context')} there already" if old else ""
     output.line(f"{many(new, 'context')} with {many(messages, 'message')} copied{there}")
+    for name, stored in renamed.items():
+        output.line(f"  {name} is {stored} there, where another owner has a context {name}")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ..errors import InvalidSetting, WriteConflict
 from ..storage import Storage
 from ..storage.audit import audit
+from ..storage.names import beside, find
 from ..storage.protocol import ContextRecord, Transition
 
 _LISTED = 256
@@ -25,14 +26,16 @@ class CopiedContext(NamedTuple):
     messages: int
     new: bool
     """whether it was written now, and not there before"""
+    stored: str
+    """its id in the target: "id∷owner" where another owner has this id"""
 
 
 def copied(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     """Copy every context of *source* to *target*, and yield each when it is there. O(rows), one context in memory.
 
     Raises:
-        InvalidSetting: If the target has another context of the same id: the error names it. What was copied before
-            stays.
+        InvalidSetting: If the target has another context of the same id and owner: the error names it. What was copied
+            before stays.
         StorageError: If a store can't be read or written; what was copied before stays.
     """
     after: str | None = None
@@ -43,15 +46,16 @@ def copied(source: Storage, target: Storage) -> Iterator[CopiedContext]:
 
 
 def _copied(source: Storage, target: Storage, record: ContextRecord) -> Iterator[CopiedContext]:
-    if record.parent is not None and not target.revision(record.parent):
-        parent = source.load(record.parent)
-        if parent is not None:
-            yield from _copied(source, target, parent[0])
+    parent = None if record.parent is None else source.load(record.parent)
+    above = record.parent if parent is None else _name(target, parent[0])
+    if parent is not None and above is not None and not target.revision(above):
+        yield from _copied(source, target, parent[0])
+    name = _name(target, record)
     while True:
-        there = target.load(record.id)
+        there = target.load(name)
         if there is not None:
-            if there[0] == record:
-                yield CopiedContext(record.id, record.head, new=False)
+            if there[0] == record._replace(id=name, parent=above):
+                yield CopiedContext(record.id, record.head, new=False, stored=name)
                 return
             reason = "is in the target already, and is another one: erase it there, or copy into another store"
             raise InvalidSetting("context", f"{record.id!r:.60} {reason}")
@@ -63,13 +67,19 @@ def _copied(source: Storage, target: Storage, record: ContextRecord) -> Iterator
             break
         record = now[0]  # it has changed while it was read
     audit(source, "export", context=record.id)
-    audit(target, "import", context=record.id, owner=record.owner, messages=record.head)
+    audit(target, "import", context=name, owner=record.owner, messages=record.head)
     try:
-        target.commit(transition)
+        target.commit(transition._replace(record=record._replace(id=name, parent=above)))
     except WriteConflict:
         reason = "was made in the target meanwhile: nothing else may write there while contexts are copied"
         raise InvalidSetting("context", f"{record.id!r:.60} {reason}") from None
-    yield CopiedContext(record.id, record.head, new=True)
+    yield CopiedContext(record.id, record.head, new=True, stored=name)
+
+
+def _name(target: Storage, record: ContextRecord) -> str:
+    """Return what the context of *record* is to be stored as in *target*."""
+    name, there = find(target, record.id, record.owner)
+    return name if there is None or there[0].owner == record.owner else beside(record.id, record.owner)
 
 
 def whole(source: Storage, record: ContextRecord) -> Transition:

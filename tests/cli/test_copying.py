@@ -51,7 +51,7 @@ def test_copy_goes_on_when_it_was_interrupted(forked, run, tmp_path):
     """What is there is passed over; a context that is another one is refused by its name, and stays."""
     target = tmp_path / "other.db"
     with closing(open_store(forked, read_only=True)) as source, closing(open_store(target)) as into:
-        assert next(copied(source, into)) == ("alice", 122, True), "a parent comes before its fork"
+        assert next(copied(source, into)) == ("alice", 122, True, "alice"), "a parent comes before its fork"
 
     assert json.loads(run("copy", forked, target, "--json").stdout)["there"] == 1
     assert all_of(target) == all_of(forked)
@@ -59,6 +59,28 @@ def test_copy_goes_on_when_it_was_interrupted(forked, run, tmp_path):
         append(into, "bob", b"another")
         with pytest.raises(InvalidSetting, match="'bob'"):
             list(copied(source, into))
+
+
+def test_copy_when_another_owner_has_the_id(forked, run, tmp_path):
+    """It is stored beside the other one, with its forks, and found by its owner; repeating it changes nothing."""
+    target = tmp_path / "other.db"
+    with Context.open(target, "alice", owner="zoe", window=4_000, memory=NullMemory()) as context:
+        context.append_turn("of zoe")
+
+    done = run("copy", forked, target)
+    again = json.loads(run("copy", forked, target, "--json").stdout)
+
+    assert done.stdout.endswith("  alice is alice∷ada there, where another owner has a context alice\n")
+    assert (again["copied"], again["there"], again["renamed"]) == (0, 3, {"alice": "alice∷ada"})
+    assert [(each.id, each.owner, each.parent) for each in Context.list(target)] == [
+        ("a fork of alice", "ada", "alice∷ada"),
+        ("alice", "zoe", None),
+        ("alice∷ada", "ada", None),
+        ("bob", "bob", None),
+    ]
+    for name in ("alice", "a fork of alice"):
+        with Context.view(forked, name) as old, Context.view(target, name, owner="ada") as new:
+            assert ([*new.messages()], new.verify()) == ([*old.messages()], [])
 
 
 def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypatch):

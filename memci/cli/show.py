@@ -8,6 +8,7 @@
 Looking does not count as use. This module knows nothing of how a store keeps what is printed.
 """
 
+import time
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +75,7 @@ def _write(
             raise
         raise InvalidSetting("-o", "a file of HTML needs jinja2: pip install 'memci[ui]'") from None
     with new_file(target) as stream:
-        made = standalone(storage, record.id, turn=turn, memory=memory)
+        made = standalone(storage, record.id, turn=turn, memory=memory, at=time.time())
         stream.write(made.html)
     if output.json:
         figures = {"pages": made.pages, "left_out": made.left_out, "bytes": len(made.html)}

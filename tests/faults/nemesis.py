@@ -29,7 +29,7 @@ from typing import NamedTuple, NoReturn
 
 import memci
 from memci import Context, SQLiteStorage
-from memci.errors import CommitUnknown, StorageBusy, WriteConflict
+from memci.errors import CommitUnknown, StorageBusy, StorageFull, WriteConflict
 from memci.memory import NullMemory
 from memci.storage.filesystem.store import FilesystemStorage
 from memci.storage.protocol import Storage
@@ -131,7 +131,7 @@ class Writer:
             except WriteConflict:
                 self._say(f"lost {op}")
                 self._read_again(name)
-            except StorageBusy:
+            except (StorageBusy, StorageFull):
                 continue
             except CommitUnknown:
                 self._storage = self._make(self._life.folder)
@@ -164,7 +164,7 @@ class Writer:
             except WriteConflict:
                 self._say(f"lost {name}")
                 self._read_again(name)
-            except StorageBusy:
+            except (StorageBusy, StorageFull):
                 continue
             else:
                 return
@@ -189,7 +189,9 @@ class Writer:
         if self._life.writer % 2:
             self._open.pop(name).close()
             return
-        with contextlib.suppress(StorageBusy):  # others change it all the time: the next append loses, and comes here
+        with contextlib.suppress(
+            StorageBusy, StorageFull
+        ):  # others change it all the time: the next append loses, and comes here
             self._open[name].refresh()
         self._begin_run(name)
 
@@ -213,7 +215,7 @@ def opened(storage: Storage, name: str, wait: float = 0, *, read_only: bool = Fa
                 return Context.view(storage, name, counter=count, memory=NullMemory())
             return Context.open(storage, name, memory=NullMemory(), window=1_500, reply=100, counter=count,
                 nonce="1f9a03c2", clock=None, wait=wait)  # fmt: skip
-        except (WriteConflict, StorageBusy):  # another one made it, or changes it all the time
+        except (WriteConflict, StorageBusy, StorageFull):  # another one made it, or changes it all the time
             continue
 
 

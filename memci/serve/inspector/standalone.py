@@ -9,7 +9,6 @@ text, and a list at the end says what that is. This module knows nothing of file
 """
 
 import base64
-import time
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -43,7 +42,14 @@ class Standalone(NamedTuple):
     """how many older pages are not"""
 
 
-def standalone(storage: Storage, id: str, *, turn: int | None = None, memory: bool = True) -> Standalone:  # noqa: A002
+def standalone(
+    storage: Storage,
+    id: str,  # noqa: A002
+    *,
+    turn: int | None = None,
+    memory: bool = True,
+    at: float | None = None,
+) -> Standalone:
     """Return the context that is stored as *id* as one file. O(what it shows, and log of the others for each page).
 
     Args:
@@ -51,6 +57,7 @@ def standalone(storage: Storage, id: str, *, turn: int | None = None, memory: bo
         id: What the context is stored as.
         turn: Of which turn the exact request is shown; default: the last.
         memory: Whether the memory of its owner is in the file, which knows the owner's other conversations as well.
+        at: When this is, in seconds since 1970: the file says it.
 
     Raises:
         InvalidSetting: If there is no such context, or no such turn.
@@ -93,7 +100,7 @@ def standalone(storage: Storage, id: str, *, turn: int | None = None, memory: bo
     style = markup.asset("inspector.css")
     digest = base64.b64encode(sha256(style.encode()).digest()).decode()
     values = {"context": context, "turn": shown, "sections": sections, "pages": pages, "first": first}
-    values |= {"memory": memory, "turns": TURNS, "letters": LETTERS, "now": time.time()}
+    values |= {"memory": memory, "turns": TURNS, "letters": LETTERS, "at": at}
     whole = environment.get_template("standalone.html").render(style=Markup(style), digest=digest, **values)  # noqa: S704
     whole = whole.replace(f' href="{_NOWHERE}"', "")  # no text of others holds these quotes: they are escaped
     return Standalone(whole.encode("utf-8", "backslashreplace"), len(pages), first - 1)

@@ -25,6 +25,7 @@ from memci.memory import NullMemory
 from memci.storage import PostgresStorage
 from memci.storage.protocol import ContextRecord, PageRow, PageState, Transition
 from memci.testing.storage.rows import entry
+from tests.postgres.pooler import Pooler
 from tests.postgres.server import Server
 
 CONTEXTS = 8
@@ -145,12 +146,17 @@ def main():
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
     print(f"{commit.strip()}, {os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}")
     report = {"appends": [], "growth": []}
-    with tempfile.TemporaryDirectory(prefix="memci-") as folder, Server(fsync=True) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="memci-") as folder,
+        Server(fsync=True) as server,
+        Pooler(server, sessions=16) as pooler,
+    ):
         file = Path(folder, "agents.db")
         for clients in order.clients:
             for name, make in (
                 ("SQLite", partial(SQLiteStorage, Path(folder, f"{clients}.db"), busy_timeout_seconds=60)),
                 ("Postgres", partial(PostgresStorage, server.url, schema=f"clients_{clients}", pool_size=2)),
+                ("behind PgBouncer", partial(PostgresStorage, pooler.url, schema=f"pooled_{clients}", pool_size=2)),
             ):
                 make().close()
                 report["appends"].append({"store": name, **rate(clients, make, order.seconds)})

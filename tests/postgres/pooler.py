@@ -16,7 +16,7 @@ from .server import WAIT_SECONDS, _end_with_parent
 
 PORT = 6543
 SESSIONS = 3
-"""of the server, for all clients together"""
+"""few, so that tests change them all the time"""
 _CONFIGURATION = """
 [databases]
 postgres = host={folder} dbname=postgres user=postgres
@@ -30,6 +30,7 @@ pool_mode = transaction
 default_pool_size = {sessions}
 max_client_conn = 200
 server_reset_query =
+server_login_retry = 0.2
 """
 
 
@@ -39,15 +40,15 @@ def program():
 
 
 class Pooler:
-    """PgBouncer before *server*, until the block ends."""
+    """PgBouncer before *server*, until the block ends, with so many *sessions* of the server for all clients."""
 
-    def __init__(self, server):
-        self._server = server
+    def __init__(self, server, *, sessions=SESSIONS):
+        self._server, self._sessions = server, sessions
         self.url = f"{server.url}&port={PORT}"
 
     def __enter__(self):
         path = self._server.folder / "pgbouncer.ini"
-        path.write_text(_CONFIGURATION.format(folder=self._server.folder, port=PORT, sessions=SESSIONS))
+        path.write_text(_CONFIGURATION.format(folder=self._server.folder, port=PORT, sessions=self._sessions))
         path.chmod(0o644)
         with (self._server.folder / "pgbouncer.log").open("ab") as log:
             self._process = subprocess.Popen(

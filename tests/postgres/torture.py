@@ -23,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import psycopg
 
@@ -31,6 +31,7 @@ from memci.errors import StorageUnavailable
 from memci.storage import PostgresStorage
 from tests.faults import nemesis
 from tests.faults.nemesis import WRITERS, Conductor, _end
+from tests.postgres.pooler import Pooler
 from tests.postgres.server import Server
 
 URL = "MEMCI_TORTURE_URL"
@@ -113,14 +114,14 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--fsync", action="store_true", help="let commits wait for the disk")
     parser.add_argument("--disk", type=int, metavar="MIB", help="fill the disk, which is of this size; only for root")
+    parser.add_argument("--pooled", action="store_true", help="let the writers come through a pooler of transactions")
     order = parser.parse_args()
     print(f"seed {order.seed}, {order.rounds} rounds", flush=True)
     nemesis.ROUND_KILLS = BATCH
     counts, broken, done, begun = Counter(), [], 0, time.monotonic()
-    with Server(
-        fsync=order.fsync, disk=order.disk, settings={"max_wal_size": "64MB"} if order.disk else None
-    ) as server:
-        os.environ[URL] = server.url
+    settings = {"max_wal_size": "64MB"} if order.disk else None
+    with Server(fsync=order.fsync, disk=order.disk, settings=settings) as server, ExitStack() as stack:
+        os.environ[URL] = stack.enter_context(Pooler(server)).url if order.pooled else server.url
         for killed, seen, found in ServerConductor(order.seed, server, disk=order.disk is not None).rounds(
             order.rounds, order.seconds
         ):

@@ -64,7 +64,7 @@ class Server:
         self._disk = disk
         if disk is not None:
             Path(self.data).mkdir()
-            options = f"size={disk}m,mode=700,uid={nobody.pw_uid},gid={nobody.pw_gid}"
+            options = f"size={disk}m,mode=700,uid={self.user.get('user', os.getuid())}"
             subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", self.data], check=True)
         self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--locale=C", "--no-sync")
         self.start()

@@ -1,7 +1,14 @@
 """The server for tests: it has what the stores need, and survives being killed."""
 
-import psycopg
+from contextlib import closing
 
+import psycopg
+import pytest
+from psycopg.pq import DiagnosticField
+
+from memci.errors import StorageFull
+from memci.storage import PostgresStorage
+from memci.storage.postgres.database import ConnectionLost
 from tests.postgres.server import VERSION
 
 
@@ -31,3 +38,14 @@ def test_server_keeps_commits_when_killed(server):
     with psycopg.connect(server.url, autocommit=True) as connection:
         assert connection.execute("SELECT one FROM kept").fetchall() == [(1,)]
         connection.execute("DROP TABLE kept")
+
+
+@pytest.mark.parametrize(("severity", "expected"), [(b"ERROR", StorageFull), (b"PANIC", ConnectionLost)])
+def test_a_server_that_ends_for_want_of_room_does_not_say_that_nothing_is_stored(postgres_url, severity, expected):
+    """It can't write its log: what was committed just before may be in it, so the commit is looked up again."""
+    said = {DiagnosticField.SEVERITY_NONLOCALIZED: severity, DiagnosticField.SQLSTATE: b"53100"}
+
+    with closing(PostgresStorage(postgres_url)) as storage:
+        error = storage.database._error(psycopg.errors.DiskFull("no space left on device", info=said))
+
+    assert type(error) is expected

@@ -60,7 +60,7 @@ class ServerConductor(Conductor):
     def __init__(self, seed, server, *, disk=False):
         super().__init__(seed, {"postgres": postgres})
         self._server = server
-        self._weights = {"postmaster": 35, "backend": 15, "sessions": 30, "writer": 20, "disk": 40 * disk}
+        self._weights = {"postmaster": 35, "backend": 15, "sessions": 30, "writer": 20, "disk": 100 * disk}
 
     def _round(self, folder, make, rng, pace):
         writers = {}

@@ -348,6 +348,8 @@ class Database:
 
     def _error(self, error: psycopg.Error) -> MemciError:
         """Return the error of memci for *error*; the name of the store has no password."""
+        if _is_lost(error):
+            return ConnectionLost(self._unreachable(error))
         state, said = error.sqlstate or "", _said(error)
         for beginning, kind, advice in _MEANINGS:
             if state.startswith(beginning):
@@ -356,8 +358,6 @@ class Database:
             return CorruptRecord("", 0, f"{self.name} is damaged: {said}: restore a backup")
         if state.startswith("54"):
             return LimitExceeded("bytes in one row of Postgres", 2**30, 10**9)
-        if _is_lost(error):
-            return ConnectionLost(self._unreachable(error))
         return StorageUnavailable(f"{self.name} can't be used: {said}")
 
     def _unreachable(self, error: psycopg.Error) -> str:
@@ -386,6 +386,8 @@ def _is_lost(error: BaseException | None) -> bool:
     """Return whether *error* says that a connection ended, or could not be made for now."""
     if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False
+    if error.diag.severity_nonlocalized == "PANIC":  # the server ends, and a commit may be in its log all the same
+        return True
     return not error.sqlstate or error.sqlstate.startswith(("08", "57P"))
 
 

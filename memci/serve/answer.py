@@ -80,10 +80,10 @@ class ClientAnswer:
         except httpx2.HTTPError as error:  # the connection is cut for the client, too: the answer is not whole
             _LOG.warning("the provider's answer ended early: %s", type(error).__name__)
         finally:
-            with anyio.CancelScope(shield=True):
+            with anyio.CancelScope(shield=True):  # also if the client has gone: it may, behind the last event
                 await response.aclose()
-        if conversation is not None and response.status_code == httpx2.codes.OK:
-            await in_thread(partial(self._cost, conversation, tap.usage))
+                if conversation is not None and response.status_code == httpx2.codes.OK:
+                    await in_thread(partial(self._cost, conversation, tap.usage))
 
     async def rounds(
         self, client: httpx2.AsyncClient, made: Callable[[bytes], httpx2.Request], conversation: Conversation
@@ -127,19 +127,22 @@ class ClientAnswer:
         if not self._begun:
             await self._start(200, _kept(response, _HOP | _SIZED), view="rewritten")
         events, stored = Events(), False
-        async for chunk in response.aiter_bytes():
-            for event in events.feed(chunk):
-                shown = stream.shown(event)
-                if stream.ended and not stored:
-                    stored = True  # before the client sees the end, and comes back
-                    await self._store(stream, conversation)
-                if shown:
-                    await self._part(shown)
-        if not stream.ended:
-            return False  # it was cut: so is the client's
-        if not stream.goes_on:
-            await self._part(events.rest(), more=False)
-        await in_thread(partial(self._cost, conversation, stream.usage))
+        try:
+            async for chunk in response.aiter_bytes():
+                for event in events.feed(chunk):
+                    shown = stream.shown(event)
+                    if stream.ended and not stored:
+                        stored = True  # before the client sees the end, and comes back
+                        await self._store(stream, conversation)
+                    if shown:
+                        await self._part(shown)
+            if not stream.ended:
+                return False  # it was cut: so is the client's
+            if not stream.goes_on:
+                await self._part(events.rest(), more=False)
+        finally:
+            with anyio.CancelScope(shield=True):  # also if the client has gone: it may, behind the last event
+                await in_thread(partial(self._cost, conversation, stream.usage))
         return stream.goes_on
 
     async def _whole(

@@ -21,7 +21,7 @@ from ..storage import Storage
 from ..storage.protocol import ContextRecord
 from .app import CONTEXT, Int, Json, Store, Str, command
 from .output import Output, many, terminal
-from .stores import choose, choose_context, open_store
+from .stores import choose_context, choose_contexts, open_store
 from .tables import table
 
 _ERASED = (
@@ -68,14 +68,15 @@ def run_erase(
             with Context.open(storage, found.id, owner=found.owner) as opened:
                 receipt = opened.erase(page, entry)
         else:
-            records = _records(storage, store, context, owner)
+            one = None if context is None else choose_context(storage, store, context, owner)
+            records = [one] if one else choose_contexts(storage, store, owner)
             if not yes:
                 output.line(f"to be erased whole: {many(len(records), 'context')}", "bold")
                 for each in records:
                     counts = f"{many(each.head, 'message')} on {many(each.next_page - 1, 'page')}"
                     output.line(f"  {each.id} of {each.owner}: {counts}")
                 _ask()
-            [name, whose] = [None, owner] if context is None else [records[0].id, records[0].owner]
+            [name, whose] = [one.id, one.owner] if one else [None, owner]
             receipt = erase(storage, context=name, owner=whose)
     _print_receipt(output, store, receipt)
     return _is_done(receipt)
@@ -83,14 +84,6 @@ def run_erase(
 
 def _is_done(receipt: ErasureReceipt) -> bool:
     return receipt.physical == receipt.memory == "done"
-
-
-def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
-    if context is not None:
-        return [choose_context(storage, path, context, owner)]
-    records = storage.contexts()
-    name = choose("--owner", owner, list({record.owner: None for record in records}), what="context of", path=path)
-    return [record for record in records if record.owner == name]
 
 
 def _show_messages(output: Output, storage: Storage, context: ContextRecord, page: int, entry: int | None) -> None:

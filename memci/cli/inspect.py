@@ -21,7 +21,7 @@ from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, many, terminal
 from .show import titled
-from .stores import choose_context, open_store, window_and_compactions, witnessed
+from .stores import choose_context, choose_contexts, open_store, window_and_compactions, witnessed
 from .tables import pages_table, report_tables, table
 
 
@@ -50,7 +50,7 @@ def run_inspect(
 
             inspect_memory(output, storage, store, context=context, owner=owner)
         elif context is None:
-            _print_contexts(output, store, list(storage.contexts(owner=owner)))
+            _print_contexts(output, store, choose_contexts(storage, store, owner))
         else:
             _print_context(output, storage, choose_context(storage, store, context, owner), pages=pages)
 

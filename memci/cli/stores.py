@@ -110,6 +110,19 @@ def choose_context(storage: Storage, path: str, context: str | None, owner: str 
     return records[choose("--context", context, list(records), what=what, path=path)]
 
 
+def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[ContextRecord]:
+    """Return the records of all contexts, or of those of *owner*. O(contexts).
+
+    Raises:
+        InvalidSetting: If *owner* has none.
+    """
+    records = list(storage.contexts(owner=owner))
+    if owner is not None and not records:
+        names = list(dict.fromkeys(record.owner for record in storage.contexts()))
+        choose("--owner", owner, names, what="context of", path=path)
+    return records
+
+
 def window_and_compactions(record: ContextRecord) -> dict[str, int]:
     """Return the window of a context in tokens, and how often it was compacted."""
     from ..history.loader import settings_of

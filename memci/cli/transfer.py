@@ -24,7 +24,7 @@ from ..storage.names import new
 from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, tokens
 from .output import Output, many, new_file, terminal
 from .source import Source
-from .stores import NAMED, choose_context, open_store
+from .stores import NAMED, choose_context, choose_contexts, open_store
 
 
 @command("export")
@@ -49,8 +49,8 @@ def run_export(
         raise InvalidSetting("--key", "a chat can't be signed: leave --chat or --key out")
     secret = _key(key)
     with open_store(store) as storage:
-        chosen = None if everything else choose_context(storage, store, context, owner)
-        records = [chosen] if chosen else storage.contexts(owner=owner)
+        one = None if everything else choose_context(storage, store, context, owner)
+        records = [one] if one else choose_contexts(storage, store, owner)
         ids = [record.id for record in records]
         if target is None:
             stream = typer.get_binary_stream("stdout")

@@ -136,7 +136,7 @@ class Server:
         try:
             yield
         finally:
-            ballast.unlink()
+            ballast.unlink(missing_ok=True)
 
     def __enter__(self):
         return self

@@ -145,18 +145,19 @@ def test_wait_before_the_next_try_grows(chat_over):
         assert chat_over(server)(HI).text == "ok"
 
     first, second = (after - before for before, after in itertools.pairwise(times))
-    assert 0.3 < first < second < 2
+    assert first > 0.3
+    assert second > 0.7
 
 
 def test_retry_after_is_obeyed(server, chat):
-    """Where the server says when to come back, the client waits so long."""
-    server.fails(Status(429, retry_after=0.05))
+    """Where the server says when to come back, the client waits so long, and not the second that it would."""
+    server.fails(Status(429, retry_after=0.05), Status(429, retry_after=0.05))
     server.answers(["ok"])
     began = time.monotonic()
 
     chat(HI)
 
-    assert 0.05 <= time.monotonic() - began < 0.4
+    assert 0.1 <= time.monotonic() - began < 1.1
 
 
 def test_wait_that_is_too_long_is_not_waited(server, chat):

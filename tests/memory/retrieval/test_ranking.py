@@ -1,6 +1,5 @@
 """Scores of passages: what is said, by whom, beside what, and when."""
 
-import time
 from collections import Counter
 from dataclasses import fields, replace
 from random import Random
@@ -319,18 +318,3 @@ def test_rank_of_a_long_chat_finds_what_the_user_told():
     ]
 
     assert sum(found) >= 0.9 * len(found)
-
-
-@pytest.mark.slow
-def test_rank_of_seven_hundred_passages_takes_milliseconds():
-    """A question to seven hundred passages takes half a millisecond; a busy machine may take forty times as long."""
-    index = talk(*SMALL * 47)
-    index.scores("sunny day")
-
-    assert min(_seconds(index) for _ in range(10)) < 20e-3
-
-
-def _seconds(index):
-    began = time.perf_counter()
-    index.scores("Was it a nice and sunny day?")
-    return time.perf_counter() - began

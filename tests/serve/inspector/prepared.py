@@ -2,6 +2,9 @@
 
 from memci import Context, Policy, SQLiteStorage
 from memci.cli.demo.command import conversation
+from memci.memory.backend import NullMemory
+from memci.storage.codec import digest, encode
+from memci.storage.protocol import EntryRow, PageRow, PageState, Transition
 
 NAME = "<img src=x onerror=alert(1)>\u202e"
 HOSTILE = (
@@ -10,6 +13,8 @@ HOSTILE = (
     "\u202etxt.exe\u2066 \x00\x1b[31m \ud800",
     "{{ 7 * 7 }} </pre></script><style>*{display:none}</style>",
 )
+LONG = ("/", "/window?id=long", "/pages?id=long", "/page?id=long&n=2000", "/request?id=long")
+"""the first page of each tab of a long conversation"""
 
 
 def ask(context, question, answer):
@@ -60,4 +65,31 @@ def prepared(path, turns=120, long=1_100_000):
         for text in HOSTILE:
             ask(hostile, text, text)
         ask(hostile, "A long one, please.", "x" * long)
+    return storage
+
+
+def long_store(path, count):
+    """A store with a conversation of *count* pages: the old ones as rows, the last 200 as an agent appends them."""
+    storage = SQLiteStorage(path)
+    options = {"clock": None, "memory": NullMemory()}
+    Context.open(storage, "long", window=8_000, nonce="1f9a03c2", **options).close()
+    record, _ = storage.load("long")
+    for start in range(0, count, 5_000):
+        entries, pages = [], []
+        for n in range(start, start + 5_000):
+            for role in ("user", "assistant"):
+                codec, body, _ = encode({"role": role, "content": f"{role} says that parcel {n} is on shelf {n % 97}."})
+                entries.append(EntryRow(len(entries) + 2 * start, codec, body, digest(codec, body), 18))
+            pages.append(PageRow(n + 1, 2 * n, 2 * n + 2, n, PageState.UNLOADED, archived_turn=n))
+        changed = {"head": 2 * (start + 5_000), "next_page": start + 5_001, "turn": start + 5_000}
+        after = record._replace(revision=record.revision + 1, **changed)
+        storage.commit(Transition(record.head, after, tuple(entries), tuple(pages)))
+        record = after
+    with Context.open(storage, "long", **options) as context:
+        for question in ("Go on.", "And now?", "And then?"):
+            context.append_turn(question, {"role": "assistant", "content": "Parcels, and parcels."})
+        assert context.archive(keep=0)
+        for n in range(200):
+            answer = f"Parcel {n} is on shelf {n % 97}, and the clerk signed for it. " * 8
+            context.append_turn(f"Where is parcel {n} of today?", {"role": "assistant", "content": answer})
     return storage

@@ -1,9 +1,13 @@
 """The inspector over plain HTTP: what a page says is true, and nothing of a store is ever markup."""
 
 import base64
+import cProfile
+import pstats
 import re
+from contextlib import closing
 from hashlib import sha256
 from html import unescape
+from urllib.parse import parse_qsl
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,7 +19,8 @@ from memci.serve.inspector.inspected import InspectedContext
 from memci.serve.inspector.page_story import PageStory
 from memci.serve.inspector.standalone import standalone
 from memci.serve.inspector.timeline import window_sizes
-from tests.serve.inspector.prepared import HOSTILE, NAME, prepared
+from memci.serve.inspector.views import Views
+from tests.serve.inspector.prepared import HOSTILE, LONG, NAME, long_store, prepared
 
 PATHS = ("/window", "/request", "/pages", "/page", "/search", "/why", "/costs")
 
@@ -198,3 +203,25 @@ def test_a_file_of_an_empty_conversation():
 
     assert (made.pages, made.left_out) == (0, 0)
     assert b"No page was opened yet." in made.html
+
+
+def test_what_a_page_costs_follows_what_it_shows(tmp_path):
+    """The first page of each tab calls as many functions after 20,000 pages as after 5,000."""
+    short, long = (calls_of_tabs(str(tmp_path / f"{count}.db"), count) for count in (5_000, 20_000))
+
+    assert {tab: (calls, short[tab]) for tab, calls in long.items() if calls > 1.2 * short[tab]} == {}
+
+
+def calls_of_tabs(path, count):
+    """Return how many functions the first page of each tab calls, for a conversation of *count* pages."""
+    found = {}
+    with closing(long_store(path, count)) as storage:
+        views = Views(storage)
+        for tab in LONG:
+            name, _, query = tab[1:].partition("?")
+            page, values = getattr(views, name or "conversations"), dict(parse_qsl(query))
+            page(values)  # what a process does once
+            with cProfile.Profile() as profile:
+                page(values)
+            found[tab] = pstats.Stats(profile).total_calls
+    return found

@@ -1,6 +1,5 @@
 """Text into terms: folded, stemmed, identifiers whole and in parts, pairs of characters where nothing is spaced."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -134,20 +133,3 @@ def test_terms_from_many_threads_are_right():
         together = list(pool.map(terms, texts))
 
     assert together == alone
-
-
-@pytest.mark.slow
-def test_terms_of_a_message_take_microseconds():
-    """Once its words are known, a message of sixty words takes fifty microseconds; a busy machine may take tenfold."""
-    text = "Yesterday we painted the old boat by the lake and talked about the summer of 2019. " * 4
-    terms(text)
-
-    best = min(_seconds(text) for _ in range(20))
-
-    assert best < 600e-6
-
-
-def _seconds(text):
-    began = time.perf_counter()
-    terms(text)
-    return time.perf_counter() - began

@@ -73,17 +73,17 @@ READERS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_hostile_texts_are_read_in_linear_time(name):
-    """Runs of marks, figures, capitals and clitics, spaced or not, take no reader of texts near a second."""
+    """Runs of marks, figures, capitals and clitics, spaced or not, take no reader five seconds; squares take minutes."""
     taken = {text[:12]: _seconds(READERS[name], text) for text in HOSTILE}
 
-    assert {text: seconds for text, seconds in taken.items() if seconds >= 1} == {}
+    assert {text: seconds for text, seconds in taken.items() if seconds >= 5} == {}
 
 
 def test_hostile_sentences_are_read_in_linear_time():
     """A text of sentences, each as long as one may be, takes no longer than any other."""
     said = [(f"{lead}{unit * 390}"[:390] + ". ") * 100 for lead in ("please ", "i want you ") for unit in UNITS]
 
-    assert max(_seconds(instructions, text) for text in said) < 1
+    assert max(_seconds(instructions, text) for text in said) < 5
 
 
 def _seconds(reader, text):

@@ -264,7 +264,7 @@ def test_parse_hostile_text(text: str) -> None:
 
     parse(text)
 
-    assert time.process_time() - before < 2
+    assert time.process_time() - before < 10
 
 
 FRAGMENTS = st.sampled_from(

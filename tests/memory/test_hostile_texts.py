@@ -73,7 +73,7 @@ READERS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_hostile_texts_are_read_in_linear_time(name):
-    """Runs of marks, figures, capitals and clitics, spaced or not, take no reader five seconds; squares take minutes."""
+    """Runs of marks, figures, capitals and clitics, spaced or not, take no reader five seconds; a square takes many."""
     taken = {text[:12]: _seconds(READERS[name], text) for text in HOSTILE}
 
     assert {text: seconds for text, seconds in taken.items() if seconds >= 5} == {}

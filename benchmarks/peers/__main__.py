@@ -123,7 +123,12 @@ def show(figures: list[dict[str, Any]]) -> None:
 
 def _systems(chosen: tuple[str, ...] | None) -> dict[str, Callable[[Setting], Peer]]:
     """Return what makes each system: memci with each preset and price, and the peers; a missing framework is named."""
-    found = {f"memci {preset}, r {read:g}": memci(preset, read) for preset in _PRESETS for read in PRICES}  # type: ignore[arg-type]
+    found = {
+        f"memci {preset}, r {read:g}{', kept' * kept}": memci(preset, read, kept=kept)  # type: ignore[arg-type]
+        for preset in _PRESETS
+        for read in PRICES
+        for kept in (False, True)
+    }
     found |= {f"memci {preset}, no clock": memci(preset, 0.1, clock=False) for preset in _PRESETS}  # type: ignore[arg-type]
     found |= PEERS
     for name in _MODULES:

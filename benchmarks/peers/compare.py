@@ -90,7 +90,8 @@ def cells(
         if system.startswith("memci ") or each["over"] > OVER or _mean(whole)["over"] <= OVER:
             continue
         for terms, cost in each["costs"].items():
-            name = f"memci {preset}, r {terms.partition('/')[0]}"
+            read, _, expiry = terms.partition("/")
+            name = f"memci {preset}, r {read}{', kept' * (expiry == 'warm')}"
             if all((name, conversation, window, phase) in mine for phase in at):
                 ours = _mean([mine[name, conversation, window, phase] for phase in at])
                 evidence, shown = (one["verbatim"] + one["line"] + listed * one["listed"] for one in (each, ours))

@@ -13,6 +13,7 @@ from statistics import fmean, median
 from time import thread_time
 from typing import Any
 
+from memci import CachePricing
 from memci.settings import Preset
 from memci.tokens import counter_for
 
@@ -32,6 +33,7 @@ STOP = 0.1
 """the share of all calls over budget at which a replay ends: such a manager is not compared"""
 _PAUSE = timedelta(hours=1)
 _CALL = timedelta(seconds=5)
+_DAY_SECONDS = 86_400.0
 
 
 def play(
@@ -133,6 +135,10 @@ def _asked(replay: Replay) -> Callable[[int], Iterator[list[Message]]]:
     return after
 
 
-def memci(preset: Preset, read: float, *, clock: bool = True) -> Callable[[Setting], Peer]:
-    """Return what makes a context of memci with *preset*, which knows the price and, with a *clock*, the time."""
-    return lambda setting: Memci(setting, preset, BILLINGS[PRICES[read]], clock)
+def memci(preset: Preset, read: float, *, kept: bool = False, clock: bool = True) -> Callable[[Setting], Peer]:
+    """Return what makes a context of memci with *preset*.
+
+    It knows the price, how long the cache lives (if it is *kept*: a day), and the time, unless it has no *clock*.
+    """
+    lifetime = _DAY_SECONDS if kept else CachePricing().lifetime
+    return lambda setting: Memci(setting, preset, BILLINGS[PRICES[read]], clock, lifetime)

@@ -186,8 +186,8 @@ class Renderer:
         return self.compaction(Goal(low=self._window.limits.budget, most=keep))
 
     def look(self, now: float | None) -> None:
-        """Note whether the prompt cache has expired by *now*, in seconds since 1970."""
-        self.cold = self._writer.expired(now) or self.cold
+        """Note whether there is a gap before *now*, in seconds since 1970, after which a compaction costs little."""
+        self.cold = self._writer.ended(now) or self.cold
 
     def after_append(self) -> None:
         """Start the compaction that an append made due; what goes wrong is raised by the next rendering, not here.

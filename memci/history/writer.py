@@ -173,17 +173,19 @@ class Writer:
             self._notify(Event("unload", record.id, made.unloaded, window.tokens))
         return plan
 
-    def expired(self, now: float | None) -> bool:
-        """Return whether the prompt cache has expired by *now* (seconds since 1970), and note it, once for each gap.
+    def ended(self, now: float | None) -> bool:
+        """Return whether what the last request had is worth nothing by *now* (seconds since 1970), once for each gap.
 
-        What the context needs is counted, too. Both are stored with the next change. O(text in the window).
+        It is not if the prompt cache has expired, or if nothing from before a gap is needed after it. The gap is noted,
+        and what the context needs is counted; both are stored with the next change. O(text in the window).
         """
         window, use = self._window, self._counted()
-        if gap := window.expired(now) and not self._read_only:
+        expired = window.idle(now) > window.settings.pricing.lifetime
+        if gap := window.paused(now) and not self._read_only:
             use = use._replace(gaps=use.gaps + 1, gap=window.record.head)
             window.other_model = False
         window.note(cache=use)
-        return gap
+        return gap and (expired or window.levels.forgets)
 
     def _counted(self) -> CacheUse:
         """Return what is known now of how the context uses its past. O(text in the window since the last gap)."""

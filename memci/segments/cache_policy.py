@@ -18,6 +18,8 @@ EVERY = 64
 """messages after which a context is looked at again"""
 KNOWN = 20
 """uses from which on it is known what an agent needs; a chat without tools shows none"""
+PAUSE_SECONDS = 300.0
+"""of silence, after which another task may begin; a cache that lives shorter ends it before"""
 GAPS = 3
 """gaps from which on it is known whether an agent needs what was before them"""
 FAR = 0.1
@@ -42,7 +44,7 @@ class CacheUse(NamedTuple):
     far: int = 0
     """those of which the latest such message is behind the last gap"""
     gaps: int = 0
-    """how often the prompt cache had expired"""
+    """how often there was a pause, or another model"""
     gap: int = 0
     """the head at the last gap: messages before it are behind it"""
     counted: int = 0
@@ -64,6 +66,8 @@ class Levels(NamedTuple):
     """what the active pages keep in it"""
     cold: int | None
     """what they keep after a gap; None: a gap changes nothing"""
+    forgets: bool
+    """whether they do so though the prompt cache is still there, since what was before a gap is not needed after it"""
     reason: str
 
 
@@ -121,7 +125,7 @@ def levels(
     """
     room = max(0, budget - fixed - ceiling)
     if share is not None:
-        return Levels(budget, int((1 - share) * room), None, f"a share of {share:g} leaves")
+        return Levels(budget, int((1 - share) * room), None, False, f"a share of {share:g} leaves")
     economy, known, least = preset == "economy", use.uses >= KNOWN, _SLACK * pricing.minimum
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
     if use.uses and use.gaps:
@@ -140,4 +144,4 @@ def levels(
         cold = 0 if economy else min(_FEW, _AFTER * room)
     cold = max(cold, least - fixed - contents)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
-    return Levels(int(trigger), int(floor), int(cold), f"{'economy' if economy else 'balanced'}: {needs}")
+    return Levels(int(trigger), int(floor), int(cold), forgets, f"{'economy' if economy else 'balanced'}: {needs}")

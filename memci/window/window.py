@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..chapters.active import ActiveChapter
@@ -21,7 +22,7 @@ from ..chapters.toolgroups import interrupted, late_result
 from ..formats import openai_chat, without_thoughts
 from ..messages import Enveloped, Message, call_name, is_sent_as_it_is, tool_calls
 from ..segments.budget import ClosedPage, Limits, Occupancy, Unit
-from ..segments.cache_policy import EVERY, Levels, levels
+from ..segments.cache_policy import EVERY, PAUSE_SECONDS, Levels, levels
 from ..segments.clipping import SMALLEST, clipped
 from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
@@ -342,17 +343,22 @@ class Window:
         """Change fields of the state from now on; stored with the next change."""
         self.follow(self.record._replace(state=replace(self.state, **changes).dumps()))
 
-    def expired(self, now: float | None) -> bool:
-        """Return whether the provider's cache has forgotten the last request by *now*, which was not noted yet."""
+    def idle(self, now: float | None) -> float:
+        """Return how many seconds lie between the last append and *now*; endless for a model that comes new."""
+        if self.other_model:
+            return inf
+        return 0.0 if now is None or self.latest is None else now - self.latest
+
+    def paused(self, now: float | None) -> bool:
+        """Return whether there is a gap before *now*, in the work or in the provider's cache, not noted yet."""
         if self.levels.cold is None or self.state.cache.gap == self.record.head:
             return False
-        idle = 0.0 if now is None or self.latest is None else now - self.latest
-        return self.other_model or idle > self.settings.pricing.lifetime
+        return self.idle(now) > min(PAUSE_SECONDS, self.settings.pricing.lifetime)
 
     def looks(self, now: float | None) -> bool:
         """Return whether it is time to look at what the cache policy goes by: after a gap, and now and then."""
         new = self.record.head - self.state.cache.counted
-        return self.expired(now) or (new >= EVERY and self.levels.cold is not None)
+        return self.paused(now) or (new >= EVERY and self.levels.cold is not None)
 
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""

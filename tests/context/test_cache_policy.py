@@ -63,6 +63,32 @@ def test_a_gap_archives_at_the_next_append_and_once():
         assert [each.kind for each in events] == ["compaction"]
 
 
+def test_a_pause_that_the_cache_outlives_cuts_what_is_not_needed_across_pauses():
+    """A chat is cached still, and keeps its pages; an agent that needs nothing from before a pause drops it."""
+    lasting = Policy(preset="economy", pricing=CachePricing(minimum=64, lifetime=86_400))
+    events = []
+    options = {"policy": lasting, "window": 10_000, "on_event": lambda event: events.append(event.kind)}
+    clock = Clock()
+    with opened(clock=clock, **options) as chat:
+        for number in range(30):
+            chat.append_turn(f"say {number} " + "word " * 200, {"role": "assistant", "content": f"said {number}"})
+            clock.now += HOUR * (number % 6 == 5)
+        assert use(chat).gaps == 4
+        assert "compaction" not in events
+    clock = Clock()
+    with opened(clock=clock, **options) as agent:
+        for number in range(30):
+            agent.append_turn(*step(number))
+            agent.append_turn(*step(number, order=f"T{number:04}"))
+            clock.now += HOUR * (number % 6 == 5)
+        agent.append_turn("next")
+
+        assert use(agent).gaps == 5
+        assert use(agent).far == 0
+        assert "compaction" in events
+        assert agent.report().pages["active"] < 12
+
+
 def test_a_gap_is_seen_by_a_rendering_of_the_contexts_own_clock():
     """A rendering with what is pending is the first request after the pause: the older pages leave before it."""
     clock = Clock()

@@ -25,6 +25,7 @@ class Memci:
     preset: Preset
     billing: Billing
     clock: bool = True
+    lifetime: float = CachePricing().lifetime
     at: datetime | None = None
     context: Any = field(init=False)
     pages: dict[str, int] = field(default_factory=dict)
@@ -32,7 +33,8 @@ class Memci:
 
     def __post_init__(self) -> None:
         bill = self.billing
-        pricing = CachePricing(read=bill.read, write=bill.write, minimum=bill.minimum, granularity=bill.step)
+        known = {"minimum": bill.minimum, "granularity": bill.step, "lifetime": self.lifetime}
+        pricing = CachePricing(read=bill.read, write=bill.write, **known)  # type: ignore[arg-type]
         self.context = Context.open(
             EphemeralStorage(),
             id="bench",

@@ -15,9 +15,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from chat_costs import Costs
-from chat_grammars import broken_arguments, problems
-from chat_model import Message, Model, Shown, aligned, cost, differs, listed, shown
 from hypothesis.stateful import invariant
 
 from memci import Context
@@ -28,6 +25,9 @@ from memci.history.reader import PageInfo
 from memci.memory import NullMemory
 from memci.testing.formats import problems as strict_problems
 from tests.door import open_context
+from tests.machine.chat_costs import Costs
+from tests.machine.chat_grammars import broken_arguments, problems
+from tests.machine.chat_model import Message, Model, Shown, aligned, cost, differs, listed, shown
 
 OWN = re.compile("not empty")
 """what Chat Completions would refuse of a message that is sent as its caller wrote it"""

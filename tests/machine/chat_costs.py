@@ -8,11 +8,11 @@ What else must hold is in `chat_checks`. It knows nothing of rules.
 
 import json
 
-from chat_model import Message, cost, count
 from hypothesis.stateful import RuleBasedStateMachine
 
 from memci.chapters.toolgroups import late_result
 from memci.errors import BudgetExceeded, Erased, InvalidSetting, Undone
+from tests.machine.chat_model import Message, cost, count
 
 SMALLEST = 200
 """tokens that a clipped result may cost at most where nothing else helps"""

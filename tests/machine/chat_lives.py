@@ -10,8 +10,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from chat_checks import Checks, dumped
-from chat_model import Message
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
@@ -19,6 +17,8 @@ from memci import Context
 from memci.errors import Erased, InvalidSetting, MemciError, StorageReadOnly, WriteConflict
 from memci.memory import NullMemory
 from tests import strategies as chat
+from tests.machine.chat_checks import Checks, dumped
+from tests.machine.chat_model import Message
 
 
 class Lives(Checks):

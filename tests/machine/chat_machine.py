@@ -10,9 +10,6 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from chat_checks import dumped
-from chat_lives import Lives
-from chat_model import Message, quotations, readable, text_of
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -31,6 +28,9 @@ from memci.messages import Enveloped
 from tests import strategies as chat
 from tests.formats.test_every_provider import question, reply, results
 from tests.formats.test_every_provider import turns as any_turns
+from tests.machine.chat_checks import dumped
+from tests.machine.chat_lives import Lives
+from tests.machine.chat_model import Message, quotations, readable, text_of
 
 PROMPTS = (None, "You are a travel agent.", "Answer in one word. 简短。")
 PRICES = (

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_machine import ContextMachine
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -20,6 +19,7 @@ from memci.formats import FORMATS
 from memci.memory import NullMemory
 from memci.storage import FilesystemStorage
 from tests.door import open_context
+from tests.machine.chat_machine import ContextMachine
 
 EXAMPLES = int(os.environ.get("MEMCI_EXAMPLES", "0"))
 LIVES = {"EphemeralMachine": 30, "SQLiteMachine": 10, "FilesystemMachine": 12}

@@ -30,22 +30,28 @@ def pooler(server):
 @pytest.fixture
 def postgres_url(server):
     """The URL of a store that is empty: a schema that no other test uses, removed afterwards."""
-    with _schema(server) as schema:
-        yield f"{server.url}&schema={schema}"
+    with _schema(server) as url:
+        yield url
+
+
+@pytest.fixture
+def a_schema(server):
+    """Gives the URLs of as many such stores as a test wants, each in a `with`."""
+    return lambda: _schema(server)
 
 
 @pytest.fixture
 def pooled_url(server, pooler):
     """The same, through the pooler."""
-    with _schema(server) as schema:
-        yield f"{pooler.url}&schema={schema}"
+    with _schema(server, pooler.url) as url:
+        yield url
 
 
 @contextmanager
-def _schema(server):
+def _schema(server, through=None):
     import psycopg
 
     schema = f"memci_{secrets.token_hex(6)}"
-    yield schema
+    yield f"{through or server.url}&schema={schema}"
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')

@@ -29,14 +29,18 @@ def storage(postgres_url):
 
 class TestPostgresMemory(DurableMemoryConformance):
     @pytest.fixture
-    def reopen(self, postgres_url):
+    def stored(self, postgres_url):
+        return lambda: PostgresStorage(postgres_url)
+
+    @pytest.fixture
+    def storage(self, stored):
+        with contextlib.closing(stored()) as made:
+            yield made
+
+    @pytest.fixture
+    def reopen(self, stored):
         with contextlib.ExitStack() as stack:
-
-            def opened(owner="anna"):
-                storage = stack.enter_context(contextlib.closing(PostgresStorage(postgres_url)))
-                return TieredMemory(storage, owner=owner)
-
-            yield opened
+            yield lambda owner="anna": TieredMemory(stack.enter_context(contextlib.closing(stored())), owner=owner)
 
     @pytest.fixture
     def memory(self, reopen):
@@ -51,23 +55,22 @@ class TestPostgresMemory(DurableMemoryConformance):
         return keeping(storage)
 
 
+class TestPooledPostgresMemory(TestPostgresMemory):
+    """A pooler of transactions stands between: nothing is kept in a session of the server."""
+
+    test_any_history_is_found_as_a_plain_dict_would = None  # it takes long, and does nothing that the others do not
+
+    @pytest.fixture
+    def stored(self, pooled_url):
+        return lambda: PostgresStorage(pooled_url)
+
+
 class TestEncryptedPostgresMemory(TestPostgresMemory):
     """What is encrypted is found as what is not."""
 
     @pytest.fixture
-    def storage(self, postgres_url):
-        with contextlib.closing(EncryptedStorage(PostgresStorage(postgres_url), KEY)) as made:
-            yield made
-
-    @pytest.fixture
-    def reopen(self, postgres_url):
-        with contextlib.ExitStack() as stack:
-
-            def opened(owner="anna"):
-                storage = EncryptedStorage(PostgresStorage(postgres_url), KEY)
-                return TieredMemory(stack.enter_context(contextlib.closing(storage)), owner=owner)
-
-            yield opened
+    def stored(self, postgres_url):
+        return lambda: EncryptedStorage(PostgresStorage(postgres_url), KEY)
 
 
 def test_no_file_of_the_server_shows_a_text(postgres_url, server):
@@ -81,9 +84,19 @@ def test_no_file_of_the_server_shows_a_text(postgres_url, server):
 
 class TestPostgresTables(MemoryStoreConformance):
     @pytest.fixture
-    def reopen(self, postgres_url):
+    def url(self, postgres_url):
+        return postgres_url
+
+    @pytest.fixture
+    def reopen(self, url):
         with contextlib.ExitStack() as stack:
-            yield lambda: tables_of(stack.enter_context(contextlib.closing(PostgresStorage(postgres_url))))
+            yield lambda: tables_of(stack.enter_context(contextlib.closing(PostgresStorage(url))))
+
+
+class TestPooledPostgresTables(TestPostgresTables):
+    @pytest.fixture
+    def url(self, pooled_url):
+        return pooled_url
 
 
 def test_erased_words_leave_the_files(postgres_url, server):

@@ -99,12 +99,16 @@ class MessageCosts:
     def __init__(self, context: InspectedContext) -> None:
         self._context = context
         self._blocks: dict[int, list[int]] = {}
+        self._pages: dict[tuple[PageRow, int], int] = {}
 
     def of(self, row: PageRow, head: int) -> int:
-        """Return what the page of *row* costs at *head*, in tokens. O(its messages)."""
-        ended = row._replace(end=min(head, head if row.end is None else row.end))
-        cut = tuple(min(seq, ended.end or 0) for seq in row.cut or ())
-        return sum(self._between(a, b) for a, b in ended._replace(cut=cut).spans(head))
+        """Return what the page of *row* costs at *head*, in tokens. O(its messages), once."""
+        end = head if row.end is None else min(head, row.end)
+        found = self._pages.get((row, end))
+        if found is None:
+            ended = row._replace(end=end, cut=tuple(min(seq, end) for seq in row.cut or ()))
+            found = self._pages[row, end] = sum(self._between(a, b) for a, b in ended.spans(head))
+        return found
 
     def _between(self, first: int, end: int) -> int:
         total = 0

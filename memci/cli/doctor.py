@@ -24,7 +24,6 @@ from typer.main import get_command
 
 from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, MemciError
-from ..memory.tiered_memory import TieredMemory
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import holder, living
 from ..storage.opening import is_folder, is_url
@@ -279,6 +278,8 @@ def _contents(path: str) -> Iterator[Finding]:
                 waiting = f", {len(others):,} waiting" if others else ""
                 yield Finding("lock", "ok", f"of {context!r:.60}: held by {holder(first)}{waiting}")
             yield Finding("locks", "ok", f"{len(queues):,} held now")
+            from ..memory import TieredMemory
+
             records = storage.contexts()
             aside = 0
             for each in records:

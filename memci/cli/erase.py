@@ -8,14 +8,12 @@ This module knows nothing of how a store erases.
 
 import sys
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
 
-from ..context.context import Context
 from ..errors import InvalidSetting
-from ..history.erase import ErasureReceipt, erase, finish_erasures
 from ..messages import call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.protocol import ContextRecord
@@ -23,6 +21,9 @@ from .app import CONTEXT, Int, Json, Store, Str, command
 from .output import Output, many, terminal
 from .stores import choose_context, choose_contexts, open_store
 from .tables import table
+
+if TYPE_CHECKING:
+    from ..history.erase import ErasureReceipt
 
 _ERASED = (
     ("contexts", "contexts, whole"),
@@ -48,6 +49,9 @@ def run_erase(
     json: Json = False,
 ) -> bool:
     """Erase for good: the bytes are removed from the store's files, and from every fork that shares them."""
+    from ..context.context import Context
+    from ..history.erase import erase, finish_erasures
+
     output = terminal(json=json)
     if (context is not None or owner is not None) == scrub:
         raise InvalidSetting("--context", "name --context, --owner or --scrub")
@@ -82,11 +86,13 @@ def run_erase(
     return _is_done(receipt)
 
 
-def _is_done(receipt: ErasureReceipt) -> bool:
+def _is_done(receipt: "ErasureReceipt") -> bool:
     return receipt.physical == receipt.memory == "done"
 
 
 def _show_messages(output: Output, storage: Storage, context: ContextRecord, page: int, entry: int | None) -> None:
+    from ..context.context import Context
+
     with Context.view(storage, context.id, owner=context.owner) as seen:
         messages = seen.recall_page(page, entry)
     output.line(
@@ -105,7 +111,7 @@ def _ask() -> None:
         raise typer.Exit(1)
 
 
-def _print_receipt(output: Output, path: str, receipt: ErasureReceipt) -> None:
+def _print_receipt(output: Output, path: str, receipt: "ErasureReceipt") -> None:
     fields = asdict(receipt)
     if output.json:
         output.print_json({"store": path, **fields})

@@ -9,15 +9,17 @@ This module knows nothing of what a page's file holds.
 import time
 from contextlib import closing, suppress
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from ..errors import InvalidSetting
-from ..serve.page_files import PageFiles, Written
 from .app import CONTEXT, Json, Store, Str, command
 from .output import Output, many, terminal
 from .stores import choose_context, open_store
+
+if TYPE_CHECKING:
+    from ..serve.page_files import Written
 
 WATCH_SECONDS = 1.0
 """how long a watcher waits between two looks"""
@@ -34,6 +36,8 @@ def run_files(
     json: Json = False,
 ) -> bool:
     """Write the pages as files, to be read and searched by coding agents. The store is only read."""
+    from ..serve.page_files import PageFiles
+
     output = terminal(json=json)
     if watch and json:
         raise InvalidSetting("--json", "prints one object at the end, and --watch has no end: leave one of them out")
@@ -49,7 +53,7 @@ def run_files(
     return True
 
 
-def _print(output: Output, folder: str, done: Written) -> None:
+def _print(output: Output, folder: str, done: "Written") -> None:
     if output.json:
         output.print_json({"folder": folder, **done._asdict()})
         return

@@ -15,7 +15,6 @@ from typer import Option
 
 from .. import __version__
 from ..errors import InvalidSetting
-from ..serve.store_tools import StoreTools
 from ..storage import Storage
 from .app import CONTEXT, WINDOW, Int, NewStore, Str, command, tokens
 from .stores import open_store
@@ -37,6 +36,7 @@ def run_mcp(
     """Serve a store over MCP: recall_page, search_memory, contents, append_turn, and pages as resources."""
     try:
         from ..serve.mcp_server import page_server, serve_http
+        from ..serve.store_tools import StoreTools
     except ModuleNotFoundError as error:
         raise InvalidSetting("mcp", f"there is no module {error.name!r}: pip install 'memci[mcp]'") from error
     if read_only and window is not None:

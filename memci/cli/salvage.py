@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..errors import CorruptRecord, InvalidSetting
-from ..history.salvage import salvaged
 from ..storage import Storage
 from ..storage.opening import is_url
 from ..storage.sqlite.loss import accept_loss
@@ -26,6 +25,8 @@ from .stores import database, existing, open_store
 @command("salvage")
 def run_salvage(store: Store, target: NewStore, *, json: Json = False) -> bool:
     """Save what can be read of a damaged store into a new one, and name what is lost. The damaged one is only read."""
+    from ..history.salvage import salvaged
+
     output = terminal(json=json)
     if not is_url(target) and Path(target).exists():
         raise InvalidSetting(target, "is there already, and was left as it is: name a new store")

@@ -8,16 +8,14 @@ A file is read twice: first to check all of it, then to store it. This module kn
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 from typer import Argument, Option
 
-from ..context.context import Context
 from ..errors import InvalidSetting
 from ..history.export import exported
 from ..history.import_ import committed, transitions
-from ..history.plain_chat import PlainChat, exported_chat, read_chat
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import new
@@ -25,6 +23,9 @@ from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, toke
 from .output import Output, many, new_file, terminal
 from .source import Source
 from .stores import NAMED, choose_context, choose_contexts, open_store
+
+if TYPE_CHECKING:
+    from ..history.plain_chat import PlainChat
 
 
 @command("export")
@@ -131,13 +132,16 @@ def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool
 
 def _lines_of_chat(source: Source, id: str | None, window: int | None, model: str | None) -> list[str]:  # noqa: A002
     """Return the lines of an export of the chat in *source*."""
+    from ..context.context import Context
+    from ..history.plain_chat import exported_chat, read_chat
+
     read = read_chat(source.lines(), source.name)
     if id is None:
         raise InvalidSetting("--id", "a chat has no name: give it one, with --id")
     if window is None:
         raise InvalidSetting("--window", "a chat does not say how large its window is: give it, with --window")
 
-    def open_context(storage: Storage, chat: PlainChat) -> Context:
+    def open_context(storage: Storage, chat: "PlainChat") -> Context:
         return Context.open(storage, id, system=chat.system, window=window, model=model, clock=None)
 
     return list(exported_chat(read, id, open_context))

@@ -13,12 +13,10 @@ import logging
 import sys
 from collections.abc import Iterator
 from io import TextIOWrapper
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ...companion import Companion
-from ...context.context import Context
 from ...errors import MemciError
 from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command, named_model, tokens
 from ..output import terminal
@@ -26,6 +24,9 @@ from ..stores import choose, find_context, open_store
 from .input import messages_of, typed
 from .output import Display, JsonDisplay, PlainDisplay, TerminalDisplay
 from .slash_commands import Talk, is_command
+
+if TYPE_CHECKING:
+    from ...companion import Companion
 
 _WINDOW = 32_000
 """tokens of a new context's window, if none is named"""
@@ -52,6 +53,9 @@ def run_chat(
     json: Annotated[bool, Option("--json", help="Print a line of JSON for each message.")] = False,
 ) -> bool:
     """Talk with a model that has a memory. From a pipe, each line is a message."""
+    from ...companion import Companion
+    from ...context.context import Context
+
     output = terminal(json=json)
     with named_model(model, base_url) as chat, open_store(store, write=True, make=True) as storage:
         ids = [record.id for record in storage.contexts(owner=owner)]
@@ -89,7 +93,7 @@ def run_chat(
             return True
 
 
-def _lead(talk: Talk, companion: Companion, shown: Display, messages: Iterator[str]) -> bool:
+def _lead(talk: Talk, companion: "Companion", shown: Display, messages: Iterator[str]) -> bool:
     """Answer *messages*, one after another; return whether each got its answer."""
     well = True
     for text in messages:

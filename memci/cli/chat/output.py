@@ -11,14 +11,12 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, replace
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from ...companion import AnswerStream, CompanionAnswer
-from ...context.context import Context
 from ...errors import MemciError
 from ...messages import Message, call_name, text_of
 from ...storage.opening import name_of
@@ -26,6 +24,10 @@ from ..output import Output, many, visible
 from ..tables import arguments_of
 from .input import end_whole
 from .slash_commands import Talk, run_command
+
+if TYPE_CHECKING:
+    from ...companion import AnswerStream, CompanionAnswer
+    from ...context.context import Context
 
 
 class TerminalDisplay:
@@ -40,7 +42,7 @@ class TerminalDisplay:
         self._in_line = False
         """whether the line of the answer is to be ended"""
 
-    def welcome(self, path: str, context: Context, model: str) -> None:
+    def welcome(self, path: str, context: "Context", model: str) -> None:
         """Print which conversation is open."""
         report = context.report()
         turns = report.turn + report.pages["open"]
@@ -48,12 +50,12 @@ class TerminalDisplay:
         line = f"{context.id} in {name_of(path)}: {length}, window {report.window:,} · {model}"
         self._dim(f"{line}\n/help lists the commands; a line that ends in \\ continues on the next; Ctrl-D leaves\n")
 
-    def farewell(self, path: str, context: Context) -> None:
+    def farewell(self, path: str, context: "Context") -> None:
         """Print how to come back. The program ends then."""
         end_whole()
         self._dim(f"kept. To go on: memci chat {path} --id {context.id}")
 
-    def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
+    def answer(self, text: str, stream: "AnswerStream") -> bool:  # noqa: ARG002
         """Write the answer as it arrives; Ctrl-C stops it."""
         self._begins = True
         try:
@@ -123,7 +125,7 @@ class PlainDisplay:
     def __init__(self, output: Output) -> None:
         self._console = output.console
 
-    def answer(self, text: str, stream: AnswerStream) -> bool:  # noqa: ARG002
+    def answer(self, text: str, stream: "AnswerStream") -> bool:  # noqa: ARG002
         """Write the answer as it arrives, and end its line."""
         with stream:
             for piece in stream:
@@ -154,7 +156,7 @@ class JsonDisplay:
         self._context = context
         self._tools: list[str] = []
 
-    def answer(self, text: str, stream: AnswerStream) -> bool:
+    def answer(self, text: str, stream: "AnswerStream") -> bool:
         """Write a line about the turn when it is complete."""
         self._tools = []
         with stream:
@@ -180,7 +182,7 @@ class JsonDisplay:
         self._line({"command": text, "printed": printed.getvalue()})
         return goes_on
 
-    def _figures(self, answer: CompanionAnswer) -> dict[str, Any]:
+    def _figures(self, answer: "CompanionAnswer") -> dict[str, Any]:
         found, analysis = answer.recollection, answer.analysis
         pages = found.pages if found is not None else ()
         return {

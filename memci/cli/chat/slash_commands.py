@@ -10,15 +10,13 @@ typed.
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from ...context.context import Context
 from ...errors import InvalidSetting, PageNotFound
 from ...llm import Ledger
-from ...memory import TieredMemory
-from ...memory.inspect import overview
 from ...messages import text_of
 from ...storage import Storage
 from ..memory.search import found_lines
@@ -27,6 +25,9 @@ from ..output import Output, many, visible
 from ..show import titled
 from ..tables import pages_table, print_messages, report_tables, table
 from ..transfer import write_export
+
+if TYPE_CHECKING:
+    from ...context.context import Context
 
 LATEST = 20
 """pages that /pages lists"""
@@ -39,11 +40,13 @@ class Talk:
     output: Output
     path: str
     storage: Storage
-    context: Context
+    context: "Context"
     ledger: Ledger
 
-    def view(self) -> Context:
+    def view(self) -> "Context":
         """Return the context for reading only: nothing counts as use."""
+        from ...context.context import Context
+
         return Context.view(self.storage, self.context.id, owner=self.context.owner)
 
 
@@ -100,6 +103,9 @@ def _page(talk: Talk, rest: str) -> None:
 
 def _memory(talk: Talk, _: str) -> None:
     output = talk.output
+    from ...memory import TieredMemory
+    from ...memory.inspect import overview
+
     with closing(TieredMemory(talk.storage, owner=talk.context.owner, read_only=True)) as memory:
         seen = overview(memory)
     work = talk.context.report().work

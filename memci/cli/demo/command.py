@@ -11,11 +11,10 @@ import json
 import time
 from collections.abc import Sequence
 from importlib import resources
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ...context.context import Context
 from ...history.plain_chat import PlainChat, read_chat
 from ...messages import Message
 from ...text.sanitize import quoted
@@ -25,6 +24,9 @@ from ..output import Output, terminal
 from ..replay.command import first_turns, print_replay
 from ..replay.live_picture import watching
 from ..replay.player import NONCE, play, replay_store
+
+if TYPE_CHECKING:
+    from ...context.context import Context
 
 TURNS = 200
 """turns of the conversation"""
@@ -40,6 +42,8 @@ def run_demo(
     turns: Annotated[int, Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
 ) -> bool:
     """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
+    from ...context.context import Context
+
     output = terminal(no_live=no_live)
     chat = first_turns(conversation(), turns)
     start = time.perf_counter()
@@ -64,7 +68,7 @@ def conversation() -> PlainChat:
     return read_chat(text.split("\n"), "a travel desk")
 
 
-def recalled(context: Context, index: int) -> str:
+def recalled(context: "Context", index: int) -> str:
     """Let the model call `recall_page` for page *index*, and return the answer that it reads."""
     function = {"name": "recall_page", "arguments": json.dumps({"index": index, "entry": None, "offset": None})}
     call = {"id": f"recall_{index}", "type": "function", "function": function}
@@ -74,7 +78,7 @@ def recalled(context: Context, index: int) -> str:
     return str(answer["content"])
 
 
-def _recall(output: Output, context: Context, pages: Sequence[Sequence[Message]]) -> bool:
+def _recall(output: Output, context: "Context", pages: Sequence[Sequence[Message]]) -> bool:
     """Recall a page that left the window long ago; return whether it comes back as it was appended."""
     gone = [page for page in context.pages() if page.where in {"archived", "folded", "unloaded"}]
     if not gone:

@@ -11,18 +11,12 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
 from typer import Option
 
-from ...context.memory_feed import MemoryFeed
 from ...errors import InvalidSetting, MemciError, WriteConflict
-from ...history.loader import OpenRequest, loaded
-from ...llm import Spent
-from ...memory import TieredMemory
-from ...memory.backend import Scope
-from ...memory.inspect import Counts, counts, waiting
 from ...storage import Storage
 from ...storage.protocol import ContextRecord
 from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command, named_model, tokens
@@ -31,6 +25,11 @@ from ..stores import choose_context, open_store
 from ..tables import table
 from .inspect import choose_owner
 from .tables import COUNTED, counted
+
+if TYPE_CHECKING:
+    from ...llm import Spent
+    from ...memory import TieredMemory
+    from ...memory.inspect import Counts
 
 ATTEMPTS = 5
 """how often a context is fed again that another process changes meanwhile"""
@@ -66,6 +65,10 @@ def run_consolidate(
     json: Json = False,
 ) -> bool:
     """Feed memories the pages that wait for them, and let them do what is due. For cron; changes no context."""
+    from ...memory import TieredMemory
+    from ...memory.backend import Scope
+    from ...memory.inspect import counts
+
     output = terminal(json=json)
     for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
         if model is None and value is not None:
@@ -118,8 +121,10 @@ def _records(storage: Storage, path: str, context: str | None, owner: str | None
 
 
 def _feed_all(
-    output: Output, storage: Storage, records: Sequence[ContextRecord], memories: dict[str, TieredMemory]
+    output: Output, storage: Storage, records: Sequence[ContextRecord], memories: dict[str, "TieredMemory"]
 ) -> list[FedContext]:
+    from ...memory.inspect import waiting
+
     waits = {each.id: waiting(memories[each.owner], each.id) for each in records}
     fed = []
     with output.progress("pages", waits) as done:
@@ -133,7 +138,7 @@ def _feed_all(
     return fed
 
 
-def _finish(memory: TieredMemory) -> None:
+def _finish(memory: "TieredMemory") -> None:
     """Let *memory* do what is due, with its model if it has one, until nothing is due."""
     memory.maintain(time.time())  # what was fed just now may be silent for long
     while memory.has_model and memory.work().waiting > 0 and memory.run_job():
@@ -142,11 +147,14 @@ def _finish(memory: TieredMemory) -> None:
         memory.maintain(time.time())
 
 
-def feed(storage: Storage, context: str, memory: TieredMemory) -> str:
+def feed(storage: Storage, context: str, memory: "TieredMemory") -> str:
     """Feed *memory* the pages of *context*, and return what went wrong, "" if nothing did.
 
     `Context.flush` would commit a cursor to the context, and its writer would get a `WriteConflict` for it.
     """
+    from ...context.memory_feed import MemoryFeed
+    from ...history.loader import OpenRequest, loaded
+
     try:
         for _ in range(ATTEMPTS):
             window = loaded(storage, OpenRequest(context, read_only=True, searchable=True)).window
@@ -164,7 +172,7 @@ def feed(storage: Storage, context: str, memory: TieredMemory) -> str:
     return ""
 
 
-def _print_model(output: Output, spent: Spent, jobs: int, *, silent: bool) -> None:
+def _print_model(output: Output, spent: "Spent", jobs: int, *, silent: bool) -> None:
     """Print what the model cost, and how many *jobs* still wait for it."""
     line = f"the model: {spent.calls:,} calls, {spent.prompt:,} + {spent.completion:,} tokens"
     if jobs:
@@ -174,7 +182,7 @@ def _print_model(output: Output, spent: Spent, jobs: int, *, silent: bool) -> No
 
 
 def _print(
-    output: Output, fed: Sequence[FedContext], before: dict[str, Counts], after: dict[str, Counts], *, rebuilt: bool
+    output: Output, fed: Sequence[FedContext], before: dict[str, "Counts"], after: dict[str, "Counts"], *, rebuilt: bool
 ) -> None:
     rows = []
     for owner, was in before.items():

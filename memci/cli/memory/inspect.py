@@ -9,10 +9,8 @@ Looking does not count as use: no heat rises. This module knows nothing of how a
 
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...memory import TieredMemory
-from ...memory.inspect import Overview, overview, owners, waiting
 from ...storage import Storage
 from ...storage.opening import name_of
 from ..output import Output
@@ -20,9 +18,16 @@ from ..stores import choose, choose_context
 from ..tables import table
 from .tables import COUNTED, counted, memory_tables
 
+if TYPE_CHECKING:
+    from ...memory import TieredMemory
+    from ...memory.inspect import Overview
+
 
 def inspect_memory(output: Output, storage: Storage, path: str, *, context: str | None, owner: str | None) -> None:
     """Print what the memory of an owner holds; if none is named and there are several, how much each of them holds."""
+    from ...memory import TieredMemory
+    from ...memory.inspect import overview
+
     names = owners_of(storage)
     if context is None and owner is None and len(names) != 1:
         _print_owners(output, path, storage, names)
@@ -34,6 +39,8 @@ def inspect_memory(output: Output, storage: Storage, path: str, *, context: str 
 
 def owners_of(storage: Storage) -> list[str]:
     """Return all who have a context or a memory in *storage*. O(contexts)."""
+    from ...memory.inspect import owners
+
     return list(dict.fromkeys([*(record.owner for record in storage.contexts()), *owners(storage)]))
 
 
@@ -48,12 +55,17 @@ def choose_owner(storage: Storage, path: str, *, context: str | None, owner: str
     return choose("--owner", owner, owners_of(storage), what="owner", path=path)
 
 
-def waiting_pages(storage: Storage, memory: TieredMemory) -> int:
+def waiting_pages(storage: Storage, memory: "TieredMemory") -> int:
     """Return how many pages of its owner's contexts the memory was not fed yet. O(contexts)."""
+    from ...memory.inspect import waiting
+
     return sum(waiting(memory, record.id) for record in storage.contexts(owner=memory.owner))
 
 
 def _print_owners(output: Output, path: str, storage: Storage, names: list[str]) -> None:
+    from ...memory import TieredMemory
+    from ...memory.inspect import overview
+
     rows = []
     for name in names:
         with closing(TieredMemory(storage, owner=name, read_only=True)) as memory:
@@ -70,7 +82,7 @@ def _print_owners(output: Output, path: str, storage: Storage, names: list[str])
     output.line("one of them: memci inspect STORE --memory --owner NAME", "dim")
 
 
-def _print_memory(output: Output, path: str, seen: Overview, waits: int) -> None:
+def _print_memory(output: Output, path: str, seen: "Overview", waits: int) -> None:
     if output.json:
         value = asdict(seen) | _figures(seen, waits) | {"store": path}
         value["days"] = [asdict(day) | {"mood": day.felt} for day in seen.days]
@@ -87,5 +99,5 @@ def _print_memory(output: Output, path: str, seen: Overview, waits: int) -> None
             output.line(f"\n{waits:,} pages wait: memci consolidate feeds them", "yellow")
 
 
-def _figures(seen: Overview, waits: int) -> dict[str, Any]:
+def _figures(seen: "Overview", waits: int) -> dict[str, Any]:
     return {"owner": seen.owner, "counts": asdict(seen.counts), "waiting": waits}

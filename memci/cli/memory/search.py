@@ -15,19 +15,14 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from typer import Argument, Option
 
-from ...context.context import Context
 from ...errors import InvalidSetting
-from ...memory import TieredMemory
-from ...memory.backend import Fact, FoundPage, Recollection
 from ...storage import Storage
-from ...text.language.terms import query_terms, terms
-from ...tools.search_memory import timestamp
 from ..app import CONTEXT, Json, Store, Str, command
 from ..output import terminal, visible
 from ..stores import open_store
@@ -35,6 +30,10 @@ from ..tables import cell
 from .consolidate import feed
 from .inspect import choose_owner, waiting_pages
 from .tables import day, indented, page_name
+
+if TYPE_CHECKING:
+    from ...memory import TieredMemory
+    from ...memory.backend import Fact, FoundPage, Recollection
 
 MARKED = "bold yellow"
 _TOKEN = re.compile(r"(?>[^\W_]+(?:['’.,:/@#&+_-]+[^\W_]+)*)")
@@ -60,6 +59,9 @@ def run_search(
     json: Json = False,
 ) -> None:
     """Search the memory: pages, facts, concepts. Changes nothing, unless --count."""
+    from ...context.context import Context
+    from ...tools.search_memory import timestamp
+
     output = terminal(json=json)
     if not query.strip():
         raise InvalidSetting("QUERY", "expected what to look for, got an empty text")
@@ -80,8 +82,10 @@ def run_search(
         output.console.print(found_lines(found, context))
 
 
-def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> TieredMemory:
+def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> "TieredMemory":
     """Return the memory of *owner*; if pages wait for it, and none may be fed, a copy that was fed all of them."""
+    from ...memory import TieredMemory
+
     memory = stack.enter_context(closing(TieredMemory(storage, owner=owner, read_only=not count)))
     if count or not waiting_pages(storage, memory):
         return memory
@@ -92,7 +96,7 @@ def _memory(stack: ExitStack, storage: Storage, owner: str, *, count: bool) -> T
     return memory
 
 
-def found_lines(found: Recollection, context: str | None) -> RenderableType:
+def found_lines(found: "Recollection", context: str | None) -> RenderableType:
     """Return *found* as lines: pages first, the words of the query marked; *context* is the one that searched."""
     parts: list[RenderableType] = []
     for position, page in enumerate(found.pages, 1):
@@ -117,6 +121,8 @@ def found_lines(found: Recollection, context: str | None) -> RenderableType:
 
 def marked(text: str, query: str) -> Text:
     """Return *text* with the words of *query* marked, also where they have another form. O(characters)."""
+    from ...text.language.terms import query_terms
+
     wanted = frozenset(query_terms(query))
     shown = Text(visible(text))
     for word in _TOKEN.finditer(shown.plain):
@@ -127,6 +133,8 @@ def marked(text: str, query: str) -> Text:
 
 def _matches(word: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Yield where *word* has one of the terms: all of it, or pairs of characters where there are no spaces."""
+    from ...text.language.terms import terms
+
     found = terms(word)
     if wanted.isdisjoint(found):
         return
@@ -139,7 +147,7 @@ def _matches(word: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
         yield from ((at, at + 1) for at, letter in enumerate(word) if letter in wanted)
 
 
-def _headline(position: int, page: FoundPage) -> Text:
+def _headline(position: int, page: "FoundPage") -> Text:
     who = f"{page.role} {visible(page.speaker)}" if page.speaker else page.role
     when = f", {day(page.at)}" if page.at is not None else ""
     line = Text(f"{position}. ")
@@ -148,7 +156,7 @@ def _headline(position: int, page: FoundPage) -> Text:
     return line.append(f" · {_TIERS[page.tier]} · {page.score:.2f}", style="dim")
 
 
-def _facts(title: str, facts: Sequence[Fact], query: str) -> Iterator[RenderableType]:
+def _facts(title: str, facts: Sequence["Fact"], query: str) -> Iterator[RenderableType]:
     if facts:
         yield Text(title, style="bold")
     for each in facts:

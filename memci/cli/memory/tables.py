@@ -9,17 +9,20 @@ This module knows nothing of where the values come from.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ...memory.backend import PageKey, Work
-from ...memory.inspect import Counts, HeldFact, Overview, QueuedPage, WarmEpisode
-from ...memory.tiers.events import LifeEvent
-from ...memory.tiers.profile import Profile
 from ..output import many, visible
 from ..tables import cell, clipped, table
+
+if TYPE_CHECKING:
+    from ...memory.backend import PageKey, Work
+    from ...memory.inspect import Counts, HeldFact, Overview, QueuedPage, WarmEpisode
+    from ...memory.tiers.events import LifeEvent
+    from ...memory.tiers.profile import Profile
 
 COUNTED = ("queue", "episodes", "facts", "events", "concepts")
 """the columns of what an owner has"""
@@ -29,7 +32,7 @@ _BAR = 10
 """columns of the hottest episode's bar"""
 
 
-def memory_tables(seen: Overview, *, brief: bool = False) -> RenderableType:
+def memory_tables(seen: "Overview", *, brief: bool = False) -> RenderableType:
     """Return all that a memory holds, tier by tier; *brief*: what is known, the profile and the episodes only."""
     parts: list[RenderableType] = [Text(summed_up(seen), style="bold")]
     facts = [*_facts("known of the user", seen.user_facts)]
@@ -67,12 +70,12 @@ def memory_tables(seen: Overview, *, brief: bool = False) -> RenderableType:
     return Group(*parts)
 
 
-def counted(own: Counts) -> tuple[int, ...]:
+def counted(own: "Counts") -> tuple[int, ...]:
     """Return the figures of the columns `COUNTED`."""
     return own.short, own.episodes, own.user_facts + own.assistant_facts, own.events, own.concepts
 
 
-def summed_up(seen: Overview) -> str:
+def summed_up(seen: "Overview") -> str:
     """Return a line on how many pages are where."""
     counts = seen.counts
     where = [
@@ -84,12 +87,12 @@ def summed_up(seen: Overview) -> str:
     return f"memory of {visible(seen.owner)}: {many(counts.pages, 'page')}; {', '.join(where)}"
 
 
-def _facts(title: str, facts: Iterable[HeldFact]) -> Iterator[RenderableType]:
+def _facts(title: str, facts: Iterable["HeldFact"]) -> Iterator[RenderableType]:
     rows = [(_page(each), day(each.at), each.text) for each in facts]
     return _section(title, ("page", "when", "fact"), rows)
 
 
-def _episodes(episodes: Sequence[WarmEpisode]) -> Iterator[RenderableType]:
+def _episodes(episodes: Sequence["WarmEpisode"]) -> Iterator[RenderableType]:
     """Yield a table with two lines per episode, and its heat as a bar."""
     figures = ("", "since", "visits", "found", "pages")
     hottest = max((each.heat for each in episodes), default=0.0)
@@ -105,7 +108,7 @@ def _episodes(episodes: Sequence[WarmEpisode]) -> Iterator[RenderableType]:
     return _section("episodes, hottest first", ("heat", *figures, "episode"), rows, figures=figures)
 
 
-def profile_lines(profile: Profile) -> Iterator[RenderableType]:
+def profile_lines(profile: "Profile") -> Iterator[RenderableType]:
     """Yield the profile, as far as there is one."""
     if not (profile.version or profile.strategy or profile.conversations):
         return
@@ -126,7 +129,7 @@ def profile_lines(profile: Profile) -> Iterator[RenderableType]:
     yield from (indented(Text(visible(each))) for each in lines)
 
 
-def work_lines(work: Work) -> Iterator[RenderableType]:
+def work_lines(work: "Work") -> Iterator[RenderableType]:
     """Yield what a model did for the memory, by step, and the jobs that wait; nothing if there never was a model."""
     if not (work.spent or work.waiting or work.set_aside or work.skipped):
         return
@@ -158,7 +161,7 @@ def day(at: float | None) -> str:
     return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
 
 
-def _few(pages: Sequence[PageKey]) -> list[str]:
+def _few(pages: Sequence["PageKey"]) -> list[str]:
     """Return names of pages, the context only where it changes; of many, the first two and the last."""
     names, last = [], None
     for context, index in pages:
@@ -179,5 +182,5 @@ def _section(
         yield Text(f"and {len(rows) - MOST:,} more: memci inspect STORE --memory --json lists them", style="dim")
 
 
-def _page(each: QueuedPage | HeldFact | LifeEvent) -> str:
+def _page(each: "QueuedPage | HeldFact | LifeEvent") -> str:
     return page_name(each.context, each.index)

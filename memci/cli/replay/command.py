@@ -8,15 +8,12 @@ This module knows nothing of formats.
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 from typer import Argument, Option
 
-from ...context.context import Context
-from ...context.report import Report
 from ...errors import InvalidSetting
 from ...history.plain_chat import PlainChat
-from ...settings import Policy, Preset
 from ..app import Int, Json, NoLive, Str, Window, command, tokens
 from ..output import Output, many, terminal, visible
 from ..show import titled
@@ -24,6 +21,9 @@ from ..source import Source, read_conversation
 from ..tables import grid, pages_table, print_messages, report_tables
 from .live_picture import watching
 from .player import NONCE, ReplayProgress, play, replay_store
+
+if TYPE_CHECKING:
+    from ...context.report import Report
 
 
 @command("replay")
@@ -48,6 +48,9 @@ def run_replay(
     - trajectories of agents: [{"traj": […]}, …], joined end to end
     - what memci export wrote
     """
+    from ...context.context import Context
+    from ...settings import Policy, Preset
+
     output = terminal(json=json, no_live=no_live)
     if preset is not None and preset not in get_args(Preset):
         raise InvalidSetting("--preset", f"{preset!r} is none of {', '.join(get_args(Preset))}")
@@ -118,7 +121,7 @@ def first_turns(chat: PlainChat, turns: int) -> PlainChat:
     return replace(chat, messages=chat.messages[: sum(map(len, pages[:turns]))])
 
 
-def print_replay(output: Output, chat: PlainChat, progress: ReplayProgress, report: Report, seconds: float) -> None:
+def print_replay(output: Output, chat: PlainChat, progress: ReplayProgress, report: "Report", seconds: float) -> None:
     """Print the final table of a replay, which took *seconds*."""
     output.line(f"\n{chat.name} in a window of {report.window:,} tokens", "bold")
     figures = grid(

@@ -10,16 +10,19 @@ This module knows nothing of how the figures are computed.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ...context.context import Context
-from ...context.report import Report
 from ..output import Output, many
 from ..tables import WIDEST, grid, legend, window_bar
 from .player import ReplayProgress, Watch
+
+if TYPE_CHECKING:
+    from ...context.context import Context
+    from ...context.report import Report
 
 _STEPS = " ▁▂▃▄▅▆▇█"
 _FRAMES_PER_SECOND = 15
@@ -38,7 +41,7 @@ def watching(output: Output, title: str, *, seconds: float = 0) -> Iterator[Watc
     """
     console, start, drawn = output.console, time.monotonic(), 0.0
 
-    def draw(context: Context, progress: ReplayProgress) -> None:
+    def draw(context: "Context", progress: ReplayProgress) -> None:
         nonlocal drawn
         now = time.monotonic()
         early = start + seconds * progress.messages / progress.total - now
@@ -49,7 +52,7 @@ def watching(output: Output, title: str, *, seconds: float = 0) -> Iterator[Watc
             width = min(console.width, WIDEST)
             live.update(picture(title, context.report(), progress, width=width), refresh=True)
 
-    def say(context: Context, progress: ReplayProgress) -> None:
+    def say(context: "Context", progress: ReplayProgress) -> None:
         every = -(-progress.total // _LINES)
         if progress.messages % every == 0 and progress.messages < progress.total and not output.json:
             console.print(progress_line(context.report(), progress), soft_wrap=True)
@@ -61,7 +64,7 @@ def watching(output: Output, title: str, *, seconds: float = 0) -> Iterator[Watc
         yield draw
 
 
-def picture(title: str, report: Report, progress: ReplayProgress, *, width: int) -> RenderableType:
+def picture(title: str, report: "Report", progress: ReplayProgress, *, width: int) -> RenderableType:
     """Return the picture of a window, *width* columns wide."""
     turn = f"turn {progress.turn:,} of {progress.turns:,}"
     head = Text(title, style="bold", no_wrap=True, overflow="ellipsis")
@@ -100,7 +103,7 @@ def history(sizes: Sequence[int], budget: int, width: int) -> Text:
     return Text(f"{upper}\n{lower}", style="cyan", no_wrap=True)
 
 
-def progress_line(report: Report, progress: ReplayProgress) -> str:
+def progress_line(report: "Report", progress: ReplayProgress) -> str:
     """Return a replay's progress in one plain line."""
     total = f"{progress.total:,}"
     return (

@@ -222,12 +222,12 @@ def test_durability_measures_every_store_beside_the_floor(tmp_path):
 
 def test_memory_gives_its_figures_and_keeps_them(tmp_path):
     """Telling, searching and what is felt have their figures, for one owner and for many, and a line of the log."""
-    sizes = ["--pages", "24,48", "--owners", "3", "--turns", "4", "--last", "8", "--admitted", "30"]
+    sizes = ["--pages", "12,24", "--owners", "2", "--turns", "2", "--last", "8", "--admitted", "12"]
 
     result = load("memory.__main__").main([*sizes, "--folder", str(tmp_path), "--results", str(tmp_path)])
     figures = result["figures"]
 
-    assert [each["pages"] for each in figures["pages"]] == [24, 48]
+    assert [each["pages"] for each in figures["pages"]] == [12, 24]
     for each in figures["pages"]:
         assert each["observe_ms"] > 0
     assert figures["pages"][0]["whole_times_floor"] > figures["pages"][0]["observe_times_floor"]
@@ -236,9 +236,9 @@ def test_memory_gives_its_figures_and_keeps_them(tmp_path):
         assert each["p99_ms"] >= each["ms"] > 0
         assert each["answered"] == 1
         assert each["memory_per_page"] > 0
-    assert figures["owners"][0]["owners_in_ram"] == 3
+    assert figures["owners"][0]["owners_in_ram"] == 2
     assert [each["pause"] > 0 for each in figures["felt"]] == [False, True]
-    assert json.loads((tmp_path / "memory.jsonl").read_text())["figures"]["pages"][0]["pages"] == 24
+    assert json.loads((tmp_path / "memory.jsonl").read_text())["figures"]["pages"][0]["pages"] == 12
 
 
 def test_made_up_talks_are_the_same_each_time_and_uneven():
@@ -413,7 +413,7 @@ def test_cells_compare_at_equal_evidence():
         where = {"conversation": "c", "window": 1, "phase": 0, "costs": {"0.1/warm": cost}}
         return {"system": system, **where, **zeros, **places, "over": over}
 
-    figures = [figure("memci economy, r 0.1", 100, 500), figure("full history", 300, 1000, over=0.9)]
+    figures = [figure("memci economy, r 0.1, kept", 100, 500), figure("full history", 300, 1000, over=0.9)]
     figures += [figure("a", 120, 501), figure("b", 90, 400), figure("c", 120, 600), figure("d", 90, 600)]
     found = compare.cells([*figures, figure("e", 120, 500, over=0.03)], "economy")
 

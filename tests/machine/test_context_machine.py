@@ -67,7 +67,7 @@ REACHED = (
     *(f"turns of {form}" for form in FORMATS),
 )
 """what a run must have met, in RAM, where lives are cheap: a machine that never gets there proves nothing"""
-_TRIES = 24
+_TRIES = 72
 """runs in which all of it must have been met: what is rare is missed by half of them, and from the second one on each
 is another one"""
 ON_DISK = ("compaction", "crashes", "takeovers", "flipped bytes", "flips that are told")
@@ -146,8 +146,9 @@ def test_every_invariant_holds_whatever_is_done_to_a_context(machine: type[Conte
     seen = ContextMachine.seen = Counter()
 
     reached = REACHED if machine is EphemeralMachine else ON_DISK
-    chosen = settings(STEPS, max_examples=EXAMPLES or LIVES[machine.__name__])
+    lives = EXAMPLES or LIVES[machine.__name__]
     for number in range(_TRIES):
+        chosen = settings(STEPS, max_examples=max(1, lives // 3) if number else lives)
         run_state_machine_as_test(machine, settings=settings(chosen, derandomize=chosen.derandomize and not number))
         if all(seen[what] for what in reached):
             break

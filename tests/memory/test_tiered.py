@@ -58,7 +58,7 @@ def test_any_life_is_remembered(monkeypatch):
     monkeypatch.setattr("memci.context.memory_client.BATCH", 10**9)
     reached.clear()
 
-    run_state_machine_as_test(Lives, settings=steps(int(os.environ.get("MEMCI_EXAMPLES", "12"))))
+    run_state_machine_as_test(Lives, settings=steps(int(os.environ.get("MEMCI_EXAMPLES", "8"))))
 
     met = ("mid", "short", "evicted", "observed", "hand-over", "search", "undo", "erase", "erase entry", "death")
     assert [each for each in (*met, "erase context") if not reached[each]] == []

@@ -39,6 +39,8 @@ _ACTS_COLUMNS = 80
 _GIVEN_COLUMNS = 32
 _COMMAND_COLUMNS = 52
 _LEAST_ANSWER = 24
+_ACTS = 3
+"""calls that a title names at most"""
 _ASIDE = 40
 _SPOKEN = 1_500
 _ANSWERED = 300
@@ -179,7 +181,10 @@ def _command(fenced: re.Match[str]) -> str:
 
 
 def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
-    """Return the last calls that changed something (else the last ones) with what came back, as many as fit *room*."""
+    """Return the last calls that changed something (else the last ones), as many as fit *room*.
+
+    What came back stands behind them, newest first, as far as there is room left; behind a single one in any case.
+    """
     done: list[tuple[str, object, list[Mapping[str, object]]]] = []
     waiting: dict[str, list[list[Mapping[str, object]]]] = {}
     for message in messages:
@@ -190,17 +195,21 @@ def _acts(messages: Sequence[Mapping[str, object]], room: int) -> str:
         if open_calls:
             open_calls.pop(0).append(message)
     changes = [each for each in done if not reads(each[0])]
-    acts: list[str] = []
-    columns = room
+    acts: dict[str, tuple[object, list[Mapping[str, object]]]] = {}
     for name, given, results in reversed(changes or [each for each in done if not _THINKS.match(each[0])] or done):
         act = f"{one_line(name, _NAME_COLUMNS)}{_given(given)}"
-        if results and (answer := _came_back(results[0], max(_LEAST_ANSWER, columns - width(act) - 3), given)):
-            act = f"{act} → {answer}"
-        if acts and (width(act) > room or act in acts):
+        if acts and (width(act) > room or len(acts) == _ACTS):
             break
-        acts.append(act)
-        room -= width(act) + 2
-    return "; ".join(acts[::-1])
+        if act not in acts:
+            acts[act] = given, results
+            room -= width(act) + 2
+    told = []
+    for act, (given, results) in acts.items():
+        left = max(room - 1, _LEAST_ANSWER if len(acts) == 1 else 0)
+        answer = _came_back(results[0], left, given) if results and left >= _SMALLEST else ""
+        told.append(f"{act} → {answer}" if answer else act)
+        room -= width(answer) + 3 if answer else 0
+    return "; ".join(told[::-1])
 
 
 def _given(given: object) -> str:

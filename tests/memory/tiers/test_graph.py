@@ -53,7 +53,7 @@ class GraphMachine(RuleBasedStateMachine):
 
 
 TestGraph = GraphMachine.TestCase
-TestGraph.settings = settings(max_examples=40, deadline=None)
+TestGraph.settings = settings(max_examples=25, deadline=None)
 
 
 def test_merge_counts_support_whatever_the_case():

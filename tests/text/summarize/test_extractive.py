@@ -441,3 +441,17 @@ def test_the_beginning_of_a_long_command_stands_in_a_title():
     page = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "", "tool_calls": [call]}]
 
     assert titled([page])[0].text.startswith("bash curl -X POST -d 'name=test")
+
+
+def test_a_title_names_several_calls_before_it_says_what_the_last_one_printed():
+    """What was done comes first; what came back takes the room that is left, and is never nothing for a single call."""
+    steps = [("python reproduce.py", "344"), ("ls -F", "\n".join(f"folder_{n}/  file_{n}.py" for n in range(40)))]
+    page = [{"role": "user", "content": "Go on."}]
+    for number, (command, printed) in enumerate(steps):
+        name = f"c{number}"
+        page += [called("bash", {"command": command}, call_id=name), answered(printed, call_id=name)]
+
+    both, single = (title.text for title in titled([page, page[-2:]], columns=44))
+
+    assert both.startswith("bash python reproduce.py; bash ls -F")
+    assert single.startswith("bash ls -F → 40 lines")

@@ -24,7 +24,7 @@ from ...text.language.dates import asked_dates, asks_time
 from ...text.language.questions import Form, asks_assistant, asks_own, form_of, framing
 from ...text.language.terms import is_single, query_terms
 from .bm25 import Postings, bm25
-from .layout import ENOUGH, ROLES, Floats, Integers, Layout, talk_like
+from .layout import ROLES, Floats, Integers, Layout, talk_like
 
 _SCALE = 1.2
 """a passage that has every word of a question once comes to 0.7"""
@@ -32,6 +32,8 @@ _FAINT = 0.05
 """the least deviation that scores of words are taken to have, so that vectors count where words find nothing"""
 _LATELY = 200
 """passages after which a tool's answer is a third as fresh"""
+_WHOLE = 8
+"""terms of a passage that says something by itself"""
 _LECTURED = 0.5
 """`Layout.lecturing` from which on only the user tells of the user"""
 
@@ -55,8 +57,8 @@ class Weights:
     """what a single character counts, beside the pairs, in writing without spaces"""
     date: float = 1.2
     """what the date beside a passage counts, where the question names one"""
-    substance: float = 0.125
-    """for length: grows with the logarithm of it, up to 30 terms"""
+    substance: float = 0.06
+    """for length: grows with the logarithm of it, up to 8 terms; what is longer takes the room of others"""
     question: float = 0.15
     """against a turn that asks: who asks does not know"""
     speaker: float = 0.9
@@ -225,7 +227,7 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     # A short statement that stands alone is whole, however short: between such, length says nothing.
     told = np.where(before | after, 1, 1 - talk)
     prior: Floats = np.zeros(len(rows), np.float32)
-    prior += rule.substance / np.log1p(ENOUGH) * np.log1p(np.minimum(at.length[rows], ENOUGH)) * told
+    prior += rule.substance / np.log1p(_WHOLE) * np.log1p(np.minimum(at.length[rows], _WHOLE)) * told
     # Only in quick talk: who explains something to an assistant at length asks something in the end, too.
     prior -= rule.question * at.question[rows] * talk * after
     if not query.asks_assistant:

@@ -67,20 +67,22 @@ def witnessed(path: str) -> int | None:
         witness.close()
 
 
-def choose(option: str, wanted: str | None, known: Sequence[str], *, what: str, path: str) -> str:
+def choose(
+    option: str, wanted: str | None, known: Sequence[str], *, what: str, path: str, owner: str | None = None
+) -> str:
     """Return *wanted* if it is *known*, or the only one that is known if *wanted* is None.
 
     Raises:
-        InvalidSetting: For *option*, if there is no such *what* in the store at *path*, or if there are several.
+        InvalidSetting: For *option*, if the store at *path*, or *owner* in it, has no such *what*, or several.
     """
     if wanted in known or (wanted is None and len(known) == 1):
         return wanted or known[0]
     names = ", ".join(repr(each)[:60] for each in known[:NAMED]) or "none"
     names += f", … ({len(known):,} in all)" if len(known) > NAMED else ""
-    store = name_of(path)
+    [whose, it] = [name_of(path), "it"] if owner is None else [f"{owner!r:.60}"] * 2
     if wanted is None:
-        raise InvalidSetting(option, f"name one: {store} has {names}")
-    raise InvalidSetting(option, f"{store} has no {what} {wanted!r:.60}; it has {names}")
+        raise InvalidSetting(option, f"name one: {whose} has {names}")
+    raise InvalidSetting(option, f"{whose} has no {what} {wanted!r:.60}; {it} has {names}")
 
 
 def find_context(storage: Storage, context: str, owner: str | None) -> ContextRecord | None:
@@ -105,9 +107,8 @@ def choose_context(storage: Storage, path: str, context: str | None, owner: str 
     """
     if context is not None and (found := find_context(storage, context, owner)) is not None:
         return found
-    records = {record.id: record for record in storage.contexts(owner=owner)}
-    what = "context" if owner is None else f"context of {owner!r:.60}"
-    return records[choose("--context", context, list(records), what=what, path=path)]
+    records = {record.id: record for record in choose_contexts(storage, path, owner)}
+    return records[choose("--context", context, list(records), what="context", path=path, owner=owner)]
 
 
 def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[ContextRecord]:
@@ -119,7 +120,7 @@ def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[Cont
     records = list(storage.contexts(owner=owner))
     if owner is not None and not records:
         names = list(dict.fromkeys(record.owner for record in storage.contexts()))
-        choose("--owner", owner, names, what="context of", path=path)
+        choose("--owner", owner, names, what="owner", path=path)
     return records
 
 

@@ -236,15 +236,16 @@ class StoreTools:
     def _found(self, storage: Storage, name: str) -> ContextRecord | None:
         """Return the record of the context *name*, None if there is none or it may not be seen."""
         found = storage.load(name) if self._owner is None else owned(storage, name, self._owner)
-        return found[0] if found is not None and self._sees(storage, found[0].id) else None
+        return found[0] if found is not None and self._offers(found[0].id) else None
 
     def _sees(self, storage: Storage, name: str) -> bool:
-        """Return whether the context *name* may be seen."""
-        own = name if self._owner is None else name.partition(MARK)[0]
-        if self._context not in {None, name, own}:
-            return False
+        """Return whether what the owner's memory has of the context *name* may be seen."""
         found = storage.load(name) if self._owner is not None else None
-        return self._owner is None or (found is not None and found[0].owner == self._owner)
+        return self._offers(name) and (self._owner is None or (found is not None and found[0].owner == self._owner))
+
+    def _offers(self, name: str) -> bool:
+        """Return whether the context stored as *name* is the one that calls may name, or all are."""
+        return self._context in {None, name, name if self._owner is None else name.partition(MARK)[0]}
 
 
 def page_uri(context: str, page: int | str) -> str:

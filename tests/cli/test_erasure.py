@@ -113,9 +113,9 @@ def test_erase_when_somebody_still_reads(run, store):
     ("arguments", "told"),
     [
         ([], "name --context, --owner or --scrub"),
-        (["-c", "alice", "--owner", "bob", "--yes"], "no context of 'bob' 'alice'"),
+        (["-c", "alice", "--owner", "bob", "--yes"], "'bob' has no context 'alice'; 'bob' has 'bob'"),
         (["-c", "carol", "--yes"], "has no context 'carol'"),
-        (["--owner", "eve", "--yes"], "no context of 'eve'"),
+        (["--owner", "eve", "--yes"], "has no owner 'eve'"),
         (["--owner", "ada", "--page", "1"], "--page: belongs to one context"),
         (["-c", "bob", "--entry", "1"], "--entry: belongs to one page"),
         (["-c", "bob", "--page", "9", "--yes"], "no page 9"),

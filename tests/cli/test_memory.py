@@ -108,7 +108,7 @@ def test_inspect_memory_when_there_are_several_owners(run, told, store):
     [
         (["--audit", "--owner", "ada"], "--audit: shows the log of the whole store"),
         (["--memory", "--pages"], "--pages: lists the pages of a context"),
-        (["--memory", "--owner", "bob", "--context", "alice"], "--context: agents.db has no context of 'bob' 'alice'"),
+        (["--memory", "--owner", "bob", "--context", "alice"], "--context: 'bob' has no context 'alice'; 'bob' has"),
     ],
 )
 def test_inspect_memory_when_options_do_not_fit(run, store, arguments, said):
@@ -265,7 +265,7 @@ def test_search_when_the_store_is_a_folder(run, told, untold, tmp_path):
         (["x"], "--owner: name one: agents.db has 'ada', 'bob'"),
         (["x", "--owner", "eve"], "no owner 'eve'"),
         (["x", "-c", "carol"], "no context 'carol'"),
-        (["x", "-c", "alice", "--owner", "bob"], "no context of 'bob' 'alice'"),
+        (["x", "-c", "alice", "--owner", "bob"], "'bob' has no context 'alice'; 'bob' has 'bob'"),
         (["  ", "--owner", "ada"], "QUERY: expected what to look for"),
         (["x", "--owner", "ada", "--since", "soon"], "--since: expected a datetime"),
     ],

@@ -79,6 +79,6 @@ def test_all_contexts_of_an_owner(run, trips, tmp_path):
     for command in (["inspect"], ["export", "--all"], ["erase", "--yes"]):
         unknown = run(command[0], trips, *command[1:], "--owner", "eve")
         assert (unknown.exit_code, unknown.stdout) == (2, ""), "who has none is told apart from a store that is empty"
-        assert "no context of 'eve'; it has 'ada', 'bob'" in unknown.stderr
+        assert "no owner 'eve'; it has 'ada', 'bob'" in unknown.stderr
     assert [each["id"] for each in listed] == ["trip∷bob"]
     assert json.loads(done.stdout)["contexts"] == ["trip∷bob"]

@@ -73,9 +73,9 @@ class ClientAnswer:
         try:
             await self._start(response.status_code, _kept(response, _HOP), view=view)
             async for chunk in response.aiter_raw():
-                await self._part(chunk)
                 if conversation is not None:
-                    tap.feed(chunk)
+                    tap.feed(chunk)  # before the client has it, and goes
+                await self._part(chunk)
             await self._part(b"", more=False)
         except httpx2.HTTPError as error:  # the connection is cut for the client, too: the answer is not whole
             _LOG.warning("the provider's answer ended early: %s", type(error).__name__)

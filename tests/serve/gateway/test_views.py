@@ -2,11 +2,14 @@
 
 import json
 from threading import Event
+from types import SimpleNamespace
 
+import anyio
 import pytest
 
 from memci import Context
 from memci.serve.gateway import app
+from memci.serve.wire import PATHS
 
 from .kit import FORMATS, LONG, SYSTEM, Talk, filled
 from .upstream import Served
@@ -70,3 +73,55 @@ def test_a_message_larger_than_the_window_is_clipped_and_can_be_recalled(provide
     assert len(seen.body) < 6_000 * 4.5
     assert "tokens elided: recall_page(index=1, entry=1)" in json.dumps(seen.items)
     assert "recall_page" in seen.tools
+
+
+LAST = {"openai_chat": b"[DONE]", "openai_responses": b"response.completed", "anthropic": b"message_stop"}
+
+
+async def left_at_the_end(application, form, body):
+    """Ask *application* for a stream, and go away while its last event is sent."""
+    gone, asked = anyio.Event(), [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        if asked:
+            return asked.pop()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        if LAST[form] in message.get("body", b""):
+            gone.set()
+            await anyio.sleep_forever()
+
+    path = next(path for path, each in PATHS.items() if each == form)
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"authorization", b"Bearer key-1")]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1" + path.removeprefix("/v1"),
+        "query_string": b"",
+        "headers": headers,
+    }
+    async with application.router.lifespan_context(application) as state:
+        await application({**scope, "state": state}, receive, send)
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_cost_of_a_call_is_stored_if_the_client_leaves_behind_the_last_event(provider, store, form, long):
+    """What the provider counted is kept, also if nobody reads the end of the stream."""
+    items = [{"role": "user", "content": "Hi"}]
+    if long:
+        talk = SimpleNamespace(items=[])
+        filled(talk)
+        items = talk.items + items
+    listed = "input" if form == "openai_responses" else "messages"
+    asked = {"model": "gpt-4o", "stream": True, "max_tokens": 9, listed: items}
+    if form == "openai_chat":
+        asked["stream_options"] = {"include_usage": True}
+
+    anyio.run(left_at_the_end, app(store, upstream=provider.url, window=6_000), form, json.dumps(asked).encode())
+
+    (info,) = Context.list(store)
+    with Context.view(store, info.id) as context:
+        assert context.report().cost.calls == 1

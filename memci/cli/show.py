@@ -37,7 +37,7 @@ def run_show(
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Of this context; default: the only one.")] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's context.")] = None,
     turn: Annotated[Int, Option(min=0, metavar="N", help="With -o: the request as of it; default: the last.")] = None,
-    memory: Annotated[bool, Option(help="With -o: what the memory holds, which is its owner's, as well.")] = True,
+    memory: Annotated[bool, Option("--memory", help="With -o: all that its owner's memory holds, as well.")] = False,
     json: Json = False,
 ) -> None:
     """Print a page, each message as it was appended, or write a conversation as one file of HTML. Changes nothing."""

@@ -1,7 +1,7 @@
 """One conversation as one file of HTML, to be sent or kept: it opens without a server, a network or a script.
 
     made = standalone(storage, "alice")
-    made.html        what `memci ui` shows of it, one below the other: window, request, cost, memory, pages
+    made.html        what `memci ui` shows of it, one below the other: window, request, cost, pages
     made.pages       how many pages are in it; made.left_out, how many older ones are not
 
 The views and their templates are those of the server. A link leads to a place in the file; what is not in it is plain
@@ -47,7 +47,7 @@ def standalone(
     id: str,  # noqa: A002
     *,
     turn: int | None = None,
-    memory: bool = True,
+    memory: bool = False,
     at: float | None = None,
 ) -> Standalone:
     """Return the context that is stored as *id* as one file. O(what it shows, and log of the others for each page).

@@ -145,7 +145,7 @@ def test_a_file_is_well_made_and_inert(tab, tmp_path, width, scheme):
     """A conversation as one file: no serious finding, nothing wider than the screen, and no text of others runs."""
     storage, file = prepared(str(tmp_path / "desk.db"), turns=20), tmp_path / "file.html"
     for name in ("door-code", NAME):
-        file.write_bytes(standalone(storage, name).html)
+        file.write_bytes(standalone(storage, name, memory=True).html)
         page = tab(width, scheme)
         page.goto(file.as_uri())
         page.screenshot(path=PICTURES / f"file-{width}.png")

@@ -144,7 +144,7 @@ def test_conversations_are_found_by_their_beginning_and_owner(client):
 
 def test_a_file_stands_alone(storage):
     """Every link leads to a place in the file, every place has one name, and nothing in it runs or is loaded."""
-    made = standalone(storage, "door-code")
+    made = standalone(storage, "door-code", memory=True)
     text = made.html.decode()
     ids = re.findall(r' id="([^"]*)"', text)
     style = re.search("<style>(.*)</style>", text, re.DOTALL)[1]
@@ -159,7 +159,7 @@ def test_a_file_stands_alone(storage):
 
 def test_a_file_has_the_request_and_every_message(storage):
     """The request as of a turn is whole, and so is each message of each page."""
-    text = unescape(standalone(storage, "door-code", turn=12, memory=False).html.decode())
+    text = unescape(standalone(storage, "door-code", turn=12).html.decode())
 
     with Context.view(storage, "door-code", at=12) as view:
         assert all(each["content"] in text for each in view.render(strict=False) if each["content"])
@@ -183,7 +183,7 @@ def test_a_file_says_what_it_leaves_out(storage, monkeypatch):
 
 def test_a_file_of_hostile_texts_is_inert(storage):
     """Names and messages of an attacker are text in a file, too."""
-    text = standalone(storage, NAME).html.decode()
+    text = standalone(storage, NAME, memory=True).html.decode()
 
     assert "x" * 60_000 in text
     for hostile in ("<img", "<script>", "<b>mallory", "</script><style>", "\u202e", "\x1b", "\x00"):

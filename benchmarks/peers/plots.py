@@ -9,6 +9,8 @@ from typing import Any
 from .compare import OVER, merged
 
 _TERMS = "0.1/expires"
+_OTHER = ("r 0.5", "kept", "no clock")
+"""ends of the names of memci in other terms"""
 _SHOWN = {
     "memci economy, r 0.1": "memci, economy",
     "memci balanced, r 0.1": "memci, balanced",
@@ -48,7 +50,7 @@ def draw(figures: list[dict[str, Any]], folder: Path) -> None:
 def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
     from matplotlib import pyplot as plt
 
-    found = [each for each in merged(figures) if each["over"] <= OVER and "no clock" not in each["system"]]
+    found = [each for each in merged(figures) if each["over"] <= OVER and not each["system"].endswith(_OTHER)]
     names = [name for name in ("airline", "dialogues", "chats") if any(e["conversation"] == name for e in found)]
     windows = sorted({each["window"] for each in found if each["conversation"] in names})
     drawing, places = plt.subplots(
@@ -57,7 +59,7 @@ def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
     for row, name in zip(places, names, strict=True):
         for place, window in zip(row, windows, strict=True):
             for each in found:
-                if (each["conversation"], each["window"]) != (name, window) or each["system"].endswith("r 0.5"):
+                if (each["conversation"], each["window"]) != (name, window):
                     continue
                 at = each["verbatim"] + each["line"], each["costs"][_TERMS] + each["own"]
                 maker = next(maker for maker in _MAKERS if maker in each["system"] or not maker)

@@ -1,15 +1,11 @@
 """The whole context on Postgres, beside a plain model of it: the machine that other stores stand, too."""
 
-from collections import Counter
-
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from tests.machine.chat_machine import ContextMachine
-from tests.machine.test_context_machine import EXAMPLES, STEPS
+from tests.machine.test_context_machine import missed
 
-LIVES = 6
+LIVES = 5
 REACHED = ("compaction", "crashes", "takeovers", "readers", "forks")
 """what a run must have met"""
 
@@ -33,8 +29,4 @@ def test_every_invariant_holds_whatever_is_done_to_a_context(a_schema):
             finally:
                 self.schema.__exit__(None, None, None)
 
-    seen = ContextMachine.seen = Counter()
-
-    run_state_machine_as_test(PostgresMachine, settings=settings(STEPS, max_examples=EXAMPLES or LIVES))
-
-    assert [what for what in REACHED if not seen[what]] == []
+    assert missed(PostgresMachine, LIVES, REACHED) == []

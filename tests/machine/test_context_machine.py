@@ -70,6 +70,8 @@ REACHED = (
 _TRIES = 72
 """runs in which all of it must have been met: what is rare is missed by half of them, and from the second one on each
 is another one"""
+_FEW = 5
+"""lives of such a run, at least: the first one of each does next to nothing"""
 ON_DISK = ("compaction", "crashes", "takeovers", "flipped bytes", "flips that are told")
 
 
@@ -147,7 +149,7 @@ def missed(machine: type[ContextMachine], lives: int, reached: tuple[str, ...]) 
     seen = ContextMachine.seen = Counter()
     lives = EXAMPLES or lives
     for number in range(_TRIES):
-        chosen = settings(STEPS, max_examples=max(1, lives // 3) if number else lives)
+        chosen = settings(STEPS, max_examples=max(_FEW, lives // 3) if number else lives)
         run_state_machine_as_test(machine, settings=settings(chosen, derandomize=chosen.derandomize and not number))
         if all(seen[what] for what in reached):
             break

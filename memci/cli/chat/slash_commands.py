@@ -102,10 +102,10 @@ def _page(talk: Talk, rest: str) -> None:
 
 
 def _memory(talk: Talk, _: str) -> None:
-    output = talk.output
     from ...memory import TieredMemory
     from ...memory.inspect import overview
 
+    output = talk.output
     with closing(TieredMemory(talk.storage, owner=talk.context.owner, read_only=True)) as memory:
         seen = overview(memory)
     work = talk.context.report().work

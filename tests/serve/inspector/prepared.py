@@ -1,4 +1,4 @@
-"""Stores for the inspector: a conversation at work, three facts that were not visible, and texts of an attacker."""
+"""Stores for the inspector: a conversation at work, three facts that were not visible, hostile texts, a long one."""
 
 from memci import Context, Policy, SQLiteStorage
 from memci.cli.demo.command import conversation

@@ -24,6 +24,7 @@ from .provenance import in_sight
 from .sentences import Remembered, sentences
 from .systems import FTS5, Fused, Grams, Ours, Recent, System, TwoStage, Vectors, Words
 from .tasks import Talk, chats, dialogues, notes, statements, traces
+from .tiers import tiers
 from .whole import Whole
 
 TARGETS: dict[str, dict[str, dict[int, float]]] = {
@@ -76,6 +77,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
             if options.ablate:
                 off = in_sight(sources["traces"], weights=Weights(fresh=0))
                 figures["traces"] |= {f"{how}, without fresh": each for how, each in off.items() if how != "recent"}
+        if options.ablate:
+            figures["tiers"] = {name: tiers(sources[name]) for name in _ASKED[:3] if sources[name]}
         if sources["dialogues"] and not options.quick and not options.ablate:
             sizes = [size for size in SIZES if size <= options.largest]
             reached = line(bar, "growth", max(sizes))
@@ -123,6 +126,13 @@ def show(result: dict[str, Any]) -> None:
         table(
             "traces: values in sight", ("searched for", *(f"{budget:,} tokens" for budget in SIGHTS)), rows, note=note
         )
+    for name, of in figures.get("tiers", {}).items():
+        rows = [
+            (tier, f"{each['held']:,}", *(f"{share:.1f}" for share in each["at 10"].values()))
+            for tier, each in of.items()
+        ]
+        columns = ("tier", "held", *next(iter(of.values()))["at 10"])
+        table(f"{name}: evidence among ten if a tier counted so much", columns, rows, note="0: as it is")
     if "growth" in figures:
         rows = [(f"{each['passages']:,}", f"{each['ms']:.2f}", f"{each['p99']:.2f}") for each in figures["growth"]]
         table("a query", ("passages", "ms", "p99"), rows)

@@ -9,7 +9,6 @@ knows nothing of ranking.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -30,44 +29,46 @@ _FRAME = 4
 """tokens that a message costs besides its text"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    first: int
-    """passages from there on are not said yet"""
-    values: tuple[str, ...]
-    asked: dict[str, str]
-
-
 def in_sight(talks: Sequence[Talk], *, weights: Weights | None = None) -> dict[str, dict[int, float]]:
     """Return the shares by budget: of the last messages alone, and with a search for each kind of question."""
     found: dict[str, dict[int, list[bool]]] = {}
     for talk in talks:
-        shelf = Shelf()
+        shelf, costs = Shelf(), list[int]()  # of what was said before a call: a search can know no more
+        users: list[str] = []
         for number, line in enumerate(talk.lines):
-            shelf.add([(number, line.message)], page=number)
-        texts = [passage.text for passage in shelf.passages]
-        costs = [count(text) + _FRAME for text in texts]
-        for call in _calls(talk.lines, shelf):
-            for how in ("recent", *call.asked):
-                order = _order(shelf, call.asked[how], call.first, weights) if how in call.asked else []
-                for budget in BUDGETS:
-                    share = RECENT if how in call.asked else 1.0
-                    seen = "\n".join(texts[place] for place in _chosen(order, costs, call.first, budget, share))
-                    found.setdefault(how, {}).setdefault(budget, []).extend(value in seen for value in call.values)
+            texts = [passage.text for passage in shelf.passages]
+            for name, values in _calls(line, "\n".join(texts)):
+                last = users[-1] if users else ""
+                asked = {
+                    "recent": "",
+                    "last": last,
+                    "last two": " ".join(users[-2:]),
+                    "tool and last": f"{name} {last}",
+                }
+                for how, question in asked.items():
+                    order = _order(shelf, question, weights) if question else []
+                    for budget in BUDGETS:
+                        chosen = _chosen(order, costs, budget, 1.0 if how == "recent" else RECENT)
+                        seen = "\n".join(texts[place] for place in chosen)
+                        found.setdefault(how, {}).setdefault(budget, []).extend(value in seen for value in values)
+            added = shelf.add([(number, line.message)], page=number)
+            costs += [count(shelf.passages[place].text) + _FRAME for place in added]
+            if line.message["role"] == "user":
+                users.append(entry_text(line.message))
     return {how: {budget: round(100 * fmean(each), 1) for budget, each in of.items()} for how, of in found.items()}
 
 
-def _order(shelf: Shelf, asked: str, first: int, weights: Weights | None) -> list[int]:
-    scores = rank(Query.of(asked), shelf.postings, shelf.layout, weights=weights).scores[:first]
+def _order(shelf: Shelf, asked: str, weights: Weights | None) -> list[int]:
+    scores = rank(Query.of(asked), shelf.postings, shelf.layout, weights=weights).scores
     return [place for place in np.argsort(-scores, kind="stable")[:100].tolist() if scores[place] > 0]
 
 
-def _chosen(order: Sequence[int], costs: Sequence[int], first: int, budget: int, share: float) -> list[int]:
-    start, spent = first, 0
+def _chosen(order: Sequence[int], costs: Sequence[int], budget: int, share: float) -> list[int]:
+    start, spent = len(costs), 0
     while start and spent + costs[start - 1] <= budget * share:
         start -= 1
         spent += costs[start]
-    chosen = list(range(start, first))
+    chosen = list(range(start, len(costs)))
     for place in order:
         if place < start and spent + costs[place] <= budget:
             spent += costs[place]
@@ -75,24 +76,12 @@ def _chosen(order: Sequence[int], costs: Sequence[int], first: int, budget: int,
     return chosen
 
 
-def _calls(lines: Sequence[Line], shelf: Shelf) -> Iterator[_Call]:
-    first: dict[int, int] = {}
-    for position, passage in enumerate(shelf.passages):
-        first.setdefault(passage.entry, position)
-    said: list[str] = []
-    users: list[str] = []
-    for number, line in enumerate(lines):
-        for call in line.message.get("tool_calls") or ():
-            before = "\n".join(said)
-            values = tuple(each for each in _values(call["function"]["arguments"]) if each in before)
-            if values:
-                last, name = users[-1] if users else "", call["function"]["name"]
-                asked = {"last": last, "last two": " ".join(users[-2:]), "tool and last": f"{name} {last}"}
-                yield _Call(first[number], values, asked)
-        text = entry_text(line.message)
-        said.append(text)
-        if line.message["role"] == "user":
-            users.append(text)
+def _calls(line: Line, before: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the tools that a message calls, each with the values of its arguments that were said *before*."""
+    for call in line.message.get("tool_calls") or ():
+        values = tuple(each for each in _values(call["function"]["arguments"]) if each in before)
+        if values:
+            yield call["function"]["name"], values
 
 
 def _values(arguments: str) -> list[str]:

@@ -50,8 +50,19 @@ class Whole:
         self._context.append_turn("Do you remember?")  # a question opens a page, and closes the last one
         self._context.archive(keep=0)
         self._context.flush()
-        if self._weights is not None and isinstance(self._context.memory, TieredMemory):
-            self._context.memory.session.weights = self._weights
+        if self._weights is not None:
+            self.memory.session.weights = self._weights
+
+    @property
+    def memory(self) -> TieredMemory:
+        """The memory of its context."""
+        memory = self._context.memory
+        assert isinstance(memory, TieredMemory)
+        return memory
+
+    def number(self, page: int, entry: int) -> int:
+        """Return which message of the talk is an entry of a page."""
+        return self._number[page, entry]
 
     def search(self, question: str, k: int) -> list[int]:
         found = self._context.search_memory(question, k=k)

@@ -24,6 +24,7 @@ from ..text.language.instructions import instructions as instructions_in
 from ..text.summarize import SAID_COLUMNS, Summary, one_line, titled
 from ..text.summarize import lines as extracted_lines
 from ..text.summarize.gists import telling
+from ..text.summarize.observations import observes
 from .cache_use import packed
 from .draft import Compaction, StoredPage
 from .window import Window
@@ -36,8 +37,8 @@ SENTENCE_COLUMNS = 1200
 LEAST_LINE = 16
 """Tokens that the line of an entry costs, about."""
 
-_OTHERS_WORDS = re.compile(r"\A\s*\[tool_result\]\s.*|<memci:(\w+ \w+)>.*?</memci:\1>", re.DOTALL)
-"""what has the user's role but quotes others: an observation of the text protocol, and our own frames"""
+_OTHERS_WORDS = re.compile(r"<memci:(\w+ \w+)>.*?</memci:\1>", re.DOTALL)
+"""what has the user's role but quotes others: our own frames"""
 
 
 def compaction(
@@ -175,7 +176,7 @@ def instruction_sentences(page: StoredPage) -> list[str]:
     return [
         one_line(sentence, SENTENCE_COLUMNS)
         for node in page.nodes
-        if node.message["role"] == "user"
+        if node.message["role"] == "user" and not observes(text_of(node.message))
         for sentence in instructions_in(_OTHERS_WORDS.sub(" ", text_of(node.message)))
     ]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ...text.language.dates import tells_time
 from ...text.language.instructions import instructions
 from ...text.language.terms import is_single, terms
+from ...text.summarize.observations import observes
 from .passages import Passage
 
 Integers = NDArray[np.int64]
@@ -59,8 +60,12 @@ class Row(NamedTuple):
 def flags_of(passage: Passage) -> int:
     """Return `QUESTION`, `TIMED` and `STANDING` as far as they are true of *passage*. O(length)."""
     asks = passage.text.rstrip(" \t\n\"'”’)*_").endswith(("?", "？"))
-    stands = passage.role == "user" and bool(instructions(passage.text))
-    return QUESTION * asks + TIMED * (passage.role != "tool" and tells_time(passage.text)) + STANDING * stands
+    said = passage.role == "user" and not observes(passage.text)
+    return (
+        QUESTION * asks
+        + TIMED * (passage.role != "tool" and tells_time(passage.text))
+        + STANDING * (said and bool(instructions(passage.text)))
+    )
 
 
 class Borrowing(NamedTuple):

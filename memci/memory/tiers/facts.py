@@ -29,6 +29,7 @@ from ...text.language.patterns import alternatives, pattern
 from ...text.language.sentences import sentences, simplified, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
+from ...text.summarize.observations import observes
 from ..backend import PageRecord
 from .topics import Vector, cosine
 
@@ -78,7 +79,7 @@ def facts(page: PageRecord) -> list[Known]:
 
 def _told(message: Message) -> Iterator[tuple[About, str]]:
     speaker = message.get("name")
-    if message.get("role") == "user":
+    if message.get("role") == "user" and not observes(text_of(message)):
         for sentence in sentences(text_of(message)[:_SCANNED]):
             if _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence):
                 line = one_line(sentence, 2 * LONGEST)

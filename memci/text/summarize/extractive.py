@@ -21,6 +21,7 @@ from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_erro
 from ..language.sentences import point, request
 from ..sanitize import SCANNED, harmless, one_line, plain, width
 from .gists import gists
+from .observations import command, observes, without_commands, worded
 from .parts import split
 from .structured import MAPPINGS, arguments, pairs, parsed, shape, values
 
@@ -62,7 +63,7 @@ _RULES = " \t\r=-_*#~"
 _TOTAL = re.compile(r"\d \w|\d[sm%]")
 _BROKEN_JSON = re.compile(r'[{\[]\s{0,40}["{\[]')
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_TAG = re.compile(r"<[!?/]?[A-Za-z][^<>]{0,200}>")
 _LINK = re.compile(r"(?:href|src|action)=[\"']([^\"'<>]{1,120})")
 
 
@@ -135,22 +136,36 @@ def titled(
     acts: list[str] = []
     texts: list[tuple[str, str]] = []
     firsts: list[str] = []
+    thoughts: list[str | None] = []
     for index, page in enumerate(pages):
         quoted = quotes[index] if index < len(quotes) else ()
         own = [message for at, message in enumerate(page) if at >= len(quoted) or quoted[at] is None]
         acts.append(_acts(own, min(_ACTS_COLUMNS, columns)))
         texts.append((_spoken(own, "user"), _spoken(own, "assistant")))
+        thoughts.append(None)
+        if not acts[-1] and any(map(_observes, own)):
+            said = "\n".join(_content(message)[0] for message in own if message.get("role") == "assistant")
+            acts[-1], thoughts[-1] = command(said, min(_COMMAND_COLUMNS, columns // 2)), _prose(without_commands(said))
+            texts[-1] = (texts[-1][0], "")
         firsts.append(next((each for each in texts[-1] if each), ""))
         if not (acts[-1] or firsts[-1]):
             calls = [_calls(message) for message in page[:1]]
             firsts[-1] = _line(page[0], calls[0], "", "") if page else ""
-    rooms = [max(columns // 3, columns - width(each)) for each in acts]
+    rooms = [
+        max(columns // 3, columns - width(act)) if thought is None else columns // 4
+        for act, thought in zip(acts, thoughts, strict=True)
+    ]
     found: list[Title] = []
-    for act, gist, first in zip(acts, gists(texts, rooms, acts), firsts, strict=True):
+    printed = [thought is not None for thought in thoughts]
+    for act, gist, first, thought in zip(acts, gists(texts, rooms, acts, printed), firsts, thoughts, strict=True):
         asked, answered = gist.spans
-        text = _JOINT.join(each for each in (asked, act, answered) if each)
+        parts = [asked, act, answered]
+        if thought is not None:
+            room = columns - sum(width(each) + len(_JOINT) for each in (asked, act) if each)
+            parts = [asked, one_line(request(thought), max(_LEAST_ANSWER, room)) if thought.strip() else "", act]
         tells = bool(act) or gist.weight > _ACKNOWLEDGES
-        found.append(Title(one_line(text, TITLE_COLUMNS) if tells else one_line(request(first), _ASIDE), tells))
+        text = one_line(_JOINT.join(filter(None, parts)), TITLE_COLUMNS) if tells else one_line(request(first), _ASIDE)
+        found.append(Title(text, tells))
     return found
 
 
@@ -159,12 +174,20 @@ def _content(message: Mapping[str, object]) -> tuple[str, list[str]]:
     return (content, []) if isinstance(content, str) else split(content)
 
 
+def _observes(message: Mapping[str, object]) -> bool:
+    return message.get("role") == "user" and observes(_content(message)[0])
+
+
 def _spoken(messages: Sequence[Mapping[str, object]], role: str) -> str:
     """Return what *role* says in *messages*, without programs: the beginning and the end of it.
 
     Of a long answer only the beginning: the rest has many rare words, and says less than the question.
     """
-    texts = [_FENCED.sub(_command, _content(message)[0]) for message in messages if message.get("role") == role]
+    texts = [
+        worded(_prose(_content(message)[0])) if _observes(message) else _FENCED.sub(_command, _content(message)[0])
+        for message in messages
+        if message.get("role") == role
+    ]
     if role == "assistant":
         texts = [
             text if len(text) <= _ANSWERED else text[:_ANSWERED].rpartition(" ")[0] or text[:_ANSWERED]
@@ -244,6 +267,8 @@ def _line(message: Mapping[str, object], calls: Sequence[_Call], name: str, seen
         others.append(f"refused: {refusal[:SCANNED]}")
     if message.get("role") == "tool":
         line = _result(text, others, name, seen)
+    elif _observes(message):
+        line = _result(worded(_prose(text)), others, name, seen)
     elif calls or others:
         line = _mixed("" if text.isspace() else text, others, calls, seen)
     elif len(text) <= LINE_COLUMNS and "**" not in text and plain(text):
@@ -425,7 +450,7 @@ def _id(given: object) -> str:
 
 def _prose(text: str) -> str:
     text = _scanned(text)
-    if "</" in text:
+    if "</" in text or "<!" in text:
         text = _TAG.sub(_link, text)
     return harmless(text).replace("**", "")
 

@@ -61,16 +61,22 @@ counted, how many words it stands for, its columns, and the columns between it a
 span goes on"""
 
 
-def gists(pages: Sequence[Sequence[str]], columns: Sequence[int], shown: Sequence[str] = ()) -> list[Gist]:
+def gists(
+    pages: Sequence[Sequence[str]], columns: Sequence[int], shown: Sequence[str] = (), printed: Sequence[bool] = ()
+) -> list[Gist]:
     """Return the gist of the texts of each page, within so many *columns* for all of them. O(characters).
 
-    Words that *shown* has for a page weigh nothing.
+    Words that *shown* has for a page weigh nothing. The first text of a page that is *printed* is a machine's: its ids
+    and figures count like other words, since it has more of them than anybody needs.
     """
     bare = [
         [_ARTICLE.sub("", _CHATTER.sub(" ", _BULLET.sub("", text))) if text else "" for text in texts]
         for texts in pages
     ]
     read = [[_words(text) for text in texts] for texts in bare]
+    for found, machine in zip(read, printed, strict=False):
+        if machine:
+            found[0] = [(*word[:3], max(word[3], _WORD), *word[4:]) for word in found[0]]
     counts = Counter(key for found in read for key in {word[2] for words in found for word in words})
     seen = [telling(each) for each in shown] or [set() for _ in pages]
     return [

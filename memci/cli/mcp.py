@@ -38,7 +38,7 @@ def run_mcp(
         from ..serve.mcp_server import page_server, serve_http
         from ..serve.store_tools import StoreTools
     except ModuleNotFoundError as error:
-        raise InvalidSetting("mcp", f"there is no module {error.name!r}: pip install 'memci[mcp]'") from error
+        raise InvalidSetting("mcp", f"the server of MCP needs {error.name}: pip install 'memci[mcp]'") from error
     if read_only and window is not None:
         raise InvalidSetting("--window", "is for contexts that append_turn makes: leave out --read-only")
     with ExitStack() as stack:

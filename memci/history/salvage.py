@@ -113,7 +113,7 @@ def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Tr
     shown = dict(_each(lambda first, end: source.entries(record.id, first, end), 0, record.head, lambda row: row.seq))
     for seq, entry in _each(
         lambda first, end: source.entries(record.id, first, end, as_appended=True),
-        base,
+        0,
         record.head,
         lambda row: row.seq,
     ):
@@ -121,6 +121,9 @@ def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Tr
         if isinstance(entry, str):
             page = next((each.index for each in rows if any(a <= seq < b for a, b in each.spans(record.head))), 0)
             lost.append(f"message {seq + 1} (page #{page}): {entry}")
+        if seq < base:
+            continue  # the parent's own
+        if isinstance(entry, str):
             tombstone: Message = decode(ERASED, b"user")
             entries.append(
                 EntryRow(seq, ERASED, b"user", digest(ERASED, b"user"), message_tokens(tombstone, count, model))

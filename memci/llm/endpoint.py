@@ -141,7 +141,7 @@ class Endpoint:
 def _address(base_url: str | None, api_key: str | None) -> tuple[str | None, str]:
     """Return base URL and key from the arguments or the environment."""
     if importlib.util.find_spec("openai") is None:
-        raise InvalidSetting("openai", "the package is not installed: pip install memci[llm]")
+        raise InvalidSetting("openai", "the package is not installed: pip install 'memci[llm]'")
     url = base_url or os.environ.get("OPENAI_BASE_URL") or None
     key = api_key or os.environ.get("OPENAI_API_KEY") or None
     if url is not None and urlsplit(url).scheme not in {"http", "https"}:

@@ -60,6 +60,20 @@ def test_salvage_when_a_row_is_damaged(run, store, tmp_path, statement, lost):
     assert Counter(before["alice"]) - Counter(after) == Counter(before["alice"][6:7] if "message" in lost else ())
 
 
+def test_salvage_when_a_message_is_damaged_that_a_fork_shares(run, store, tmp_path):
+    """The message is named for the fork, too, and counted as lost."""
+    with Context.open(store, id="alice") as context, context.fork("fork") as fork:
+        fork.append_turn("Thank you!")
+    executed(store, "UPDATE entry SET digest = zeroblob(16) WHERE (id & 0xffffffffff) = 5")
+
+    said = run("salvage", store, tmp_path / "new.db").stdout
+
+    lost = "  lost: message 6 (page #3): its bytes are not those that were written"
+    assert said.count(lost) == 2
+    assert "! alice: 119 messages" in said
+    assert "! fork: 120 messages" in said
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_salvage_when_bytes_of_the_file_are_damaged(run, store, tmp_path, seed):
     """Whatever is hit: a line that says what is lost, and nothing in the new store that was never written."""

@@ -191,7 +191,7 @@ for kind in (Chat, Embeddings):
     try:
         kind("m", base_url="http://localhost:1/v1")
     except memci.errors.InvalidSetting as error:
-        assert "pip install memci[llm]" in str(error), error
+        assert "pip install 'memci[llm]'" in str(error), error
     else:
         raise AssertionError(kind)
 """

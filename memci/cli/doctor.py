@@ -23,7 +23,7 @@ from typer import Argument, Option
 from typer.main import get_command
 
 from .. import __version__
-from ..errors import CorruptRecord, InvalidSetting, MemciError
+from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
 from ..storage.filesystem.store import DATABASE, MARK
 from ..storage.locks import holder, living
 from ..storage.opening import is_folder, is_url
@@ -291,6 +291,8 @@ def _contents(path: str) -> Iterator[Finding]:
         yield Finding("contexts", "warning" if error.data_safe else "problem", text.removesuffix(": "), advice)
         return
     sealed = sum(each.encrypted for each in records)
+    if sealed:
+        yield from _key(path)
     if sealed == len(records) and sealed:
         yield Finding("encryption", "ok", "AES-256-GCM, every context; its key is yours to keep")
     elif sealed:
@@ -304,6 +306,16 @@ def _contents(path: str) -> Iterator[Finding]:
     if aside:
         advice = "memci verify says whether they can be read; memci consolidate feeds them again"
         yield Finding("memory", "warning", f"{many(aside, 'page')} set aside, and not searchable", advice)
+
+
+def _key(path: str) -> Iterator[Finding]:
+    """Yield what is wrong with the key that the environment has for an encrypted store. O(contexts)."""
+    try:
+        with open_store(path) as storage:
+            for record in storage.contexts():
+                record.read_settings()
+    except KeyMissing as error:
+        yield Finding("key", "warning", f"{error.what}: {error.reason}", "set MEMCI_KEY or MEMCI_KEY_FILE")
 
 
 def _size(count: int) -> str:

@@ -7,16 +7,16 @@ This module knows nothing of what the inspector shows.
 """
 
 import secrets
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 from typer import Option
 
-from ..errors import InvalidSetting
-from ..storage.opening import is_url
+from ..errors import CorruptRecord, InvalidSetting
 from .app import Store, Str, command
 from .listening import address, listening
-from .stores import existing
+from .stores import open_store
 
 MISSING = "the inspector needs jinja2, starlette and uvicorn: pip install 'memci[ui]'"
 
@@ -45,8 +45,9 @@ def run_ui(
         if (error.name or "").partition(".")[0] not in {"jinja2", "markupsafe", "starlette", "uvicorn"}:
             raise
         raise InvalidSetting("ui", MISSING) from None
-    if not is_url(store):
-        existing(store, filled=True)
+    with open_store(store) as storage, suppress(CorruptRecord):  # what is wrong is said before anything listens
+        for record in storage.contexts(limit=1):
+            record.read_settings()
     secret = token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
     application = app(store, token=secret, hosts=[*(allow_host or ()), host])
     with listening(host, port) as place:

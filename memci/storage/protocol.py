@@ -134,7 +134,9 @@ class ContextRecord(NamedTuple):
             KeyMissing: If they are encrypted.
         """
         if self.encrypted:
-            raise KeyMissing(f"context {self.id!r:.60}", None, "it is encrypted")
+            key = self.settings.partition('"encrypted":"')[2].partition(":")[0]
+            reason = f"it is encrypted with the key {key!r:.20}, not given here"
+            raise KeyMissing(f"context {self.id!r:.60}", key, reason)
         return dict(json.loads(self.settings))
 
 

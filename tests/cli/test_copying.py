@@ -1,6 +1,7 @@
 """`memci copy`: contexts go from one store to another, exactly; an interrupted copy goes on."""
 
 import json
+import re
 from contextlib import closing
 
 import pytest
@@ -109,5 +110,9 @@ def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypat
         assert "MEMCI_KEY" in result.stderr
     findings = {each["name"]: each["text"] for each in json.loads(run("doctor", sealed, "--json").stdout)["findings"]}
     assert findings["encryption"].startswith("AES-256-GCM, every context")
+    key_name = re.search(r"the key '(\w{8})', not given here", findings["key"])[0]
+    monkeypatch.setenv("MEMCI_KEY", "ab" * 32)
+    for command in ("ui", "inspect", "doctor"):
+        assert key_name in run(command, sealed).output, command
     monkeypatch.setenv("MEMCI_KEY", "not a key")
     assert run("verify", sealed).exit_code == 2

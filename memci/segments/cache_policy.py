@@ -28,8 +28,9 @@ _SLACK = 1.1
 """how far above a bound a level stays, so that the next message does not cross it"""
 _FEW = 4_000
 """tokens that are enough of the recent past for an agent whose needs were seen"""
-_TASK = 0.65
-"""the share of the room that they are at most where gaps part the tasks: what a long one needs stays in a small room"""
+_LONG, _TASK = 4_800, 0.85
+"""the same where gaps part the tasks, and the share of the room that it is at most: what a long task needs stays in a
+small room, too"""
 _AFTER = 0.15
 """the share of the room that they are at most after a gap, if hardly anything from before a gap was needed so far"""
 
@@ -102,7 +103,7 @@ def levels(
         room     = budget - fixed - ceiling
         known    = uses ≥ 20
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
-                   with uses and gaps: min(4,000, 0.65 room), balanced: at least room / 2
+                   with uses and gaps: min(4,800, 0.85 room), balanced: at least room / 2
                    known: at least min(1.1 M - fixed - ceiling, room / 2)
         trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)),
                    at least 1.1 M; else the budget
@@ -129,7 +130,7 @@ def levels(
     economy, known, least = preset == "economy", use.uses >= KNOWN, _SLACK * pricing.minimum
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
     if use.uses and use.gaps:
-        floor = max(floor, min(_FEW, _TASK * room))
+        floor = max(floor, min(_LONG, _TASK * room))
     if known:
         floor = max(floor, min(least - fixed - ceiling, room / 2))
     trigger: float = budget

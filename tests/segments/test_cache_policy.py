@@ -70,8 +70,8 @@ def test_an_agent_whose_needs_were_seen_has_a_trigger_and_a_floor_of_its_own():
     """The window is a limit, no target: what is not used is not carried."""
     found = of("economy")
 
-    assert found.warm == 4_000
-    assert found.trigger == 3_200 + 4_000 + 4_235  # √(2 · 1.15 · 5,200 · 150 / 0.1)
+    assert found.warm == 4_800
+    assert found.trigger == 3_200 + 4_800 + 4_800  # √(2 · 1.15 · 6,000 · 150 / 0.1) is less than the floor
     assert of("economy", budget=200_000).trigger == found.trigger
     assert of("balanced").trigger == 30_000
 
@@ -81,9 +81,9 @@ def test_an_agent_with_gaps_keeps_most_of_a_small_window(use):
     """What a long task said at its beginning is needed at its end, and what was before it leaves at the gap."""
     small = {"budget": 8_000, "fixed": 2_000, "ceiling": 800}
 
-    assert of("economy", use=use, **small).warm == of("balanced", use=use, **small).warm == 3_380
+    assert of("economy", use=use, **small).warm == of("balanced", use=use, **small).warm == 4_420
     assert of("economy", use=use._replace(gaps=0, uses=40), **small).warm == 5_200 // 3
-    assert of("economy", use=use).warm == 4_000
+    assert of("economy", use=use).warm == 4_800
     assert of("balanced", use=use).warm == 13_400
 
 

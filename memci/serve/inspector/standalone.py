@@ -1,11 +1,12 @@
-"""One conversation as one file of HTML, to be sent or kept: it opens without a server, a network or a script.
+"""One conversation as one file of HTML, to be sent or kept: it opens without a server or a network.
 
     made = standalone(storage, "alice")
     made.html        what `memci ui` shows of it, one below the other: window, request, cost, pages
     made.pages       how many pages are in it; made.left_out, how many older ones are not
 
 The views and their templates are those of the server. A link leads to a place in the file; what is not in it is plain
-text, and a list at the end says what that is. This module knows nothing of files.
+text, and a list at the end says what that is. A script of its own finds words in the pages; nothing else needs one.
+This module knows nothing of files.
 """
 
 import base64
@@ -97,13 +98,17 @@ def standalone(
         view = views.page(query)
         text = drawn(view, anchor=f"page-{page.index}-")
         pages.append((page, view.values["title"], text, views.raw(query)))
-    style = markup.asset("inspector.css")
-    digest = base64.b64encode(sha256(style.encode()).digest()).decode()
+    inline = {"style": Markup(markup.asset("inspector.css")), "script": Markup(markup.asset("file.js"))}  # noqa: S704 -- its own
     values = {"context": context, "turn": shown, "sections": sections, "pages": pages, "first": first}
-    values |= {"memory": memory, "turns": TURNS, "letters": LETTERS, "at": at}
-    whole = environment.get_template("standalone.html").render(style=Markup(style), digest=digest, **values)  # noqa: S704
+    values |= {"memory": memory, "turns": TURNS, "letters": LETTERS, "at": at, "digest": _digest}
+    whole = environment.get_template("standalone.html").render(**inline, **values)
     whole = whole.replace(f' href="{_NOWHERE}"', "")  # no text of others holds these quotes: they are escaped
     return Standalone(whole.encode("utf-8", "backslashreplace"), len(pages), first - 1)
+
+
+def _digest(text: str) -> str:
+    """Return what a policy calls *text* by that may stand in a file."""
+    return base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
 def _first_page(context: InspectedContext) -> int:

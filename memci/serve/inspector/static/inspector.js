@@ -26,6 +26,7 @@ async function show(form, place) {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
+  document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   document.querySelector("#theme")?.addEventListener("click", switchTheme);
   const help = document.querySelector("#help");
   document.querySelector("#keys")?.addEventListener("click", () => help.showModal());

@@ -9,6 +9,7 @@ Looking does not count as use. This module knows nothing of how a store keeps wh
 """
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,9 @@ def run_show(
     target: Annotated[Str, Option("-o", "--output", metavar="FILE", help="Write a new file of HTML.")] = None,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Of this context; default: the only one.")] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's context.")] = None,
-    turn: Annotated[Int, Option(min=0, metavar="N", help="With -o: the request as of it; default: the last.")] = None,
+    turn: Annotated[
+        list[int] | None, Option(min=0, metavar="N", help="With -o: a turn whose request is shown; default: the last.")
+    ] = None,
     memory: Annotated[bool, Option("--memory", help="With -o: all that its owner's memory holds, as well.")] = False,
     json: Json = False,
 ) -> None:
@@ -47,7 +50,7 @@ def run_show(
     with open_store(store) as storage:
         record = choose_context(storage, store, context, owner=owner)
         if target is not None:
-            _write(output, storage, record, target, turn=turn, memory=memory)
+            _write(output, storage, record, target, turns=turn or (), memory=memory)
         elif page is not None:
             _print(output, storage, record, page)
 
@@ -66,7 +69,7 @@ def _print(output: Output, storage: Storage, record: ContextRecord, page: int) -
 
 
 def _write(
-    output: Output, storage: Storage, record: ContextRecord, target: str, *, turn: int | None, memory: bool
+    output: Output, storage: Storage, record: ContextRecord, target: str, *, turns: Iterable[int], memory: bool
 ) -> None:
     try:
         from ..serve.inspector.standalone import standalone
@@ -75,7 +78,7 @@ def _write(
             raise
         raise InvalidSetting("-o", "a file of HTML needs jinja2: pip install 'memci[ui]'") from None
     with new_file(target) as stream:
-        made = standalone(storage, record.id, turn=turn, memory=memory, at=time.time())
+        made = standalone(storage, record.id, turns=turns, memory=memory, at=time.time())
         stream.write(made.html)
     if output.json:
         figures = {"pages": made.pages, "left_out": made.left_out, "bytes": len(made.html)}

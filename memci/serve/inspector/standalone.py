@@ -10,6 +10,7 @@ This module knows nothing of files.
 """
 
 import base64
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -47,7 +48,7 @@ def standalone(
     storage: Storage,
     id: str,  # noqa: A002
     *,
-    turn: int | None = None,
+    turns: Iterable[int] = (),
     memory: bool = False,
     at: float | None = None,
 ) -> Standalone:
@@ -56,7 +57,7 @@ def standalone(
     Args:
         storage: The store; it is only read, and nothing counts as use.
         id: What the context is stored as.
-        turn: Of which turn the exact request is shown; default: the last.
+        turns: Of which turns the exact request is shown; default: the last.
         memory: Whether the memory of its owner is in the file, which knows the owner's other conversations as well.
         at: When this is, in seconds since 1970: the file says it.
 
@@ -67,10 +68,10 @@ def standalone(
     context = InspectedContext(storage, id)
     views = Views(storage, only=context, turns=TURNS)
     first = _first_page(context)
-    shown = context.last_turn if turn is None else turn
-    if not 0 <= shown <= context.last_turn:
-        raise InvalidSetting("turn", f"{shown} is none of its turns, which are 0 to {context.last_turn}")
-    request = views.request({"id": id, "turn": str(shown)})
+    chosen = sorted({*turns}) or [context.last_turn]
+    for turn in chosen:
+        if not 0 <= turn <= context.last_turn:
+            raise InvalidSetting("turn", f"{turn} is none of its turns, which are 0 to {context.last_turn}")
 
     def link(path: str, **query: Any) -> str:
         if path == "/memory":
@@ -78,7 +79,7 @@ def standalone(
         if query.get("id") != id:
             return _NOWHERE
         if path == "/request":
-            return "#request" if query.get("turn") == shown else _NOWHERE
+            return f"#request-{query['turn']}" if query.get("turn") in chosen else _NOWHERE
         if path == "/page":
             return f"#page-{query['n']}" if first <= query["n"] <= context.last_page else _NOWHERE
         return "#window" if path == "/window" and "last" not in query else _NOWHERE
@@ -88,7 +89,10 @@ def standalone(
     def drawn(view: View, **more: Any) -> Markup:
         return Markup(environment.get_template(view.template).render(**view.values, **more))  # noqa: S704 -- escaped
 
-    sections = [("window", "Window", drawn(views.window({"id": id}))), ("request", "Request", drawn(request))]
+    sections = [("window", "Window", drawn(views.window({"id": id})))]
+    for turn in chosen:
+        word = "Request" if len(chosen) == 1 else f"Request {turn:,}"
+        sections.append((f"request-{turn}", word, drawn(views.request({"id": id, "turn": str(turn)}))))
     sections.append(("costs", "Cost", drawn(views.costs({"id": id}))))
     if memory:
         sections.append(("memory", "Memory", drawn(views.memory({"owner": context.owner}))))
@@ -99,8 +103,8 @@ def standalone(
         text = drawn(view, anchor=f"page-{page.index}-")
         pages.append((page, view.values["title"], text, views.raw(query)))
     inline = {"style": Markup(markup.asset("inspector.css")), "script": Markup(markup.asset("file.js"))}  # noqa: S704 -- its own
-    values = {"context": context, "turn": shown, "sections": sections, "pages": pages, "first": first}
-    values |= {"memory": memory, "turns": TURNS, "letters": LETTERS, "at": at, "digest": _digest}
+    values = {"context": context, "turns": chosen, "sections": sections, "pages": pages, "first": first}
+    values |= {"memory": memory, "columns": TURNS, "letters": LETTERS, "at": at, "digest": _digest}
     whole = environment.get_template("standalone.html").render(**inline, **values)
     whole = whole.replace(f' href="{_NOWHERE}"', "")  # no text of others holds these quotes: they are escaped
     return Standalone(whole.encode("utf-8", "backslashreplace"), len(pages), first - 1)

@@ -161,7 +161,7 @@ def test_a_file_stands_alone(storage):
 
 def test_a_file_has_the_request_and_every_message(storage):
     """The request as of a turn is whole, and so is each message of each page."""
-    text = unescape(standalone(storage, "door-code", turn=12).html.decode())
+    text = unescape(standalone(storage, "door-code", turns=[12]).html.decode())
 
     with Context.view(storage, "door-code", at=12) as view:
         assert all(each["content"] in text for each in view.render(strict=False) if each["content"])
@@ -169,6 +169,17 @@ def test_a_file_has_the_request_and_every_message(storage):
         assert all(each["content"] in text for each in view.messages() if each["content"])
     assert "those of the 15 other turns are not" in text
     assert 'id="memory"' not in text
+
+
+def test_a_file_has_the_requests_of_several_turns(storage):
+    """Each turn that is asked for has its request, links lead to them, and no place has two names."""
+    text = standalone(storage, "door-code", turns=[12, 3, 12]).html.decode()
+    ids = re.findall(r' id="([^"]*)"', text)
+
+    assert [each for each in ids if each.startswith("request")] == ["request-3", "request-12"]
+    assert len(ids) == len(set(ids))
+    assert 'href="#request-3"' in text.partition("request-12")[2]
+    assert "those of the 14 other turns are not" in text
 
 
 def test_a_file_says_what_it_leaves_out(storage, monkeypatch):
@@ -201,7 +212,7 @@ def test_a_file_of_an_empty_conversation():
 
     made = standalone(storage, "new")
     with pytest.raises(InvalidSetting, match="turn"):
-        standalone(storage, "new", turn=1)
+        standalone(storage, "new", turns=[1])
 
     assert (made.pages, made.left_out) == (0, 0)
     assert b"No page was opened yet." in made.html

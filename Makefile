@@ -65,7 +65,7 @@ release: .venv-release/ready   ## wheel, source archive and bill of materials in
 
 lock: .venv-release/ready  ## what make sets up for developers, pinned with hashes: requirements-dev.lock
 	@CUSTOM_COMPILE_COMMAND="make lock" .venv-release/bin/pip-compile --quiet --upgrade --extra dev --generate-hashes --strip-extras --unsafe-package memci --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements-dev.lock pyproject.toml
-	@sed -i '/^# WARNING: The following packages were not pinned/,$$d' requirements-dev.lock  # it speaks of memci itself
+	@sed -i '/^$$/,$$d' requirements-dev.lock  # behind an empty line it warns that memci itself is not pinned
 
 .venv-release/ready: tools/release/requirements.txt
 	@echo "setting up .venv-release …"

@@ -29,6 +29,8 @@ STATEMENTS = 10
 """statements of a turn on SQLite, an append and a rendering; 9 when they were counted"""
 CHARACTERS = 0.3
 """characters that a compaction may give the counter, for each of the pages that leave; .26 when they were counted"""
+SEARCH = 8
+"""statements of a search on SQLite that counts no visit, however many messages it finds; 7 when they were counted"""
 BYTES = 21_000
 """bytes that a turn may write to SQLite's log; 19,776 when they were counted"""
 
@@ -209,3 +211,30 @@ def test_a_turn_costs_what_it_did(tmp_path, careless):
         "characters": measured["characters"] <= CHARACTERS,
     }
     assert set(within.values()) == {not careless}, (within, measured)
+
+
+class OneByOne(SQLiteStorage):
+    """A store that may be careless: it reads each of several pages on its own."""
+
+    careless = False
+
+    def pages_at(self, context, indexes):
+        parts = [[index] for index in sorted(indexes)] if self.careless else [indexes]
+        return [row for part in parts for row in super(OneByOne, self).pages_at(context, part)]
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_search_reads_its_pages_at_once(tmp_path, careless):
+    """A search takes few statements, as many for ten messages as for two; and more if each page is read on its own."""
+    store, found = OneByOne(tmp_path / "agent.db", durability="fast"), []
+    filled(store, 40).close()
+    store.careless = careless
+    with Context.view(store, "alice") as context:
+        context.search_memory("trains to Oslo")  # opens the memory, and reads the postings of the words
+        for k in (2, 10):
+            statements = []
+            for each in (store, context.memory.session.store):
+                each._connection.exec_trace = lambda *_, seen=statements: seen.append(1) or True
+            assert len(context.search_memory("trains to Oslo", k=k).pages) == k
+            found.append(len(statements))
+    assert (found[0] == found[1] <= SEARCH) is not careless, found

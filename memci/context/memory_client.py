@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..errors import StorageError
@@ -137,13 +137,14 @@ class MemoryClient:
         if not self._read_only:
             feed.send(_ALL)
         window = feed.window
-        shown = {
-            feed.key(window.rows[page.index])
+        whole = (
+            window.rows[page.index]
             for page in window.active
             if seen and (page is window.active.open or not any(node.clip for node in page))
-        }
+        )
+        shown = set(feed.keys(whole).values())
         found = feed.memory.search(query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown)
-        pages = tuple(page for each in found.pages if (page := self._seen(each)) is not None)
+        pages = tuple(self._seen(found.pages))
         user, assistant = (
             tuple(fact for fact in facts if (fact.context, fact.index) not in shown)
             for facts in (found.user_facts, found.assistant_facts)
@@ -224,8 +225,8 @@ class MemoryClient:
             feed = self._open_feed()
             names: dict[str, list[int]] = {}
             """the pages by the context whose they are in the memory: numbers are the same in a fork"""
-            for row in filter(None, map(feed.row, indexes)):
-                names.setdefault(feed.key(row)[0], []).append(row.index)
+            for context, index in feed.keys(feed.rows(indexes).values()).values():
+                names.setdefault(context, []).append(index)
             found = (self._jobs.summaries(context, own) for context, own in names.items())
             return {index: summary for each in found for index, summary in each.items()}
         except StorageError as error:
@@ -270,19 +271,20 @@ class MemoryClient:
             self._feed = MemoryFeed(*self._place, self.memory, as_of=self._as_of)
         return self._feed
 
-    def _seen(self, page: FoundPage) -> FoundPage | None:
-        """Return *page* as this context knows it: a page that it shares is its own; None if it was taken back here.
+    def _seen(self, found: Sequence[FoundPage]) -> Iterator[FoundPage]:
+        """Yield pages as this context knows them: one that it shares is its own, without those taken back here.
 
         As of an earlier turn, only the own pages of that time are known.
         """
         feed = self._open_feed()
-        if not feed.own(page.context, page.index):
-            return None if self._as_of else page
-        row = feed.row(page.index)
-        if row is None or row.state in (PageState.UNDONE, PageState.ERASED):
-            return None
-        name = feed.window.record.id
-        return page if page.context == name else replace(page, context=name)
+        own, name = feed.shown({(page.context, page.index) for page in found}), feed.window.record.id
+        for page in found:
+            key = page.context, page.index
+            row = own.get(key)
+            if key not in own and not self._as_of:
+                yield page
+            elif row is not None and row.state not in (PageState.UNDONE, PageState.ERASED):
+                yield page if page.context == name else replace(page, context=name)
 
 
 class JobWorker:

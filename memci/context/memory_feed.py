@@ -12,12 +12,12 @@ is sent as its parent's, if both belong to one owner. This module knows nothing 
 
 import logging
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from ..errors import CorruptRecord, StorageError, StorageUnavailable
-from ..memory.backend import HasTiers, MemoryBackend, PageRecord, Scope, SetsAside
+from ..memory.backend import HasTiers, MemoryBackend, PageKey, PageRecord, Scope, SetsAside
 from ..memory.repository.page_source import record_of
 from ..messages import tool_calls
 from ..storage import Storage
@@ -105,32 +105,34 @@ class MemoryFeed:
         for index in sorted(self.aside):
             self._send_page(index)
 
-    def key(self, row: PageRow) -> tuple[str, int]:
-        """Return the key of a page in the memory: one that a fork shares has its parent's. O(forks before it).
+    def keys(self, rows: Iterable[PageRow]) -> dict[int, PageKey]:
+        """Return by index the keys of pages in the memory: one that a fork shares has its parent's.
 
         A page that was open at the fork, or is open again since, is no longer the same, wherever it was closed.
+        O(rows · forks before it), in one read for each of these.
         """
-        for context, base in self._shared:
-            if row.end is None or row.end > base:
-                continue
-            for other in self._storage.pages(context, first=row.index, last=row.index):
-                if (other.end, other.cut) == (row.end, row.cut):
-                    return context, row.index
-        return self.window.record.id, row.index
+        own = {row.index: row for row in rows}
+        keys = {index: (self.window.record.id, index) for index in own}
+        for context, base in reversed(self._shared):
+            asked = [row.index for row in own.values() if row.end is not None and row.end <= base]
+            for other in self._storage.pages_at(context, asked) if asked else ():
+                if (other.end, other.cut) == (own[other.index].end, own[other.index].cut):
+                    keys[other.index] = context, other.index
+        return keys
 
-    def own(self, context: str, index: int) -> bool:
-        """Return whether (*context*, *index*) in the memory is a page of this context."""
-        if context == self.window.record.id:
-            return True
-        if all(context != name for name, _ in self._shared):
-            return False
-        row = self.row(index)
-        return row is not None and self.key(row) == (context, index)
+    def shown(self, found: Collection[PageKey]) -> dict[PageKey, PageRow | None]:
+        """Return the rows of those pages *found* in the memory that are of this context; None: it is gone."""
+        record, names = self.window.record, {name for name, _ in self._shared}
+        rows = self.rows({index for context, index in found if context == record.id or context in names})
+        keys = self.keys(rows.values())
+        return {key: rows.get(key[1]) for key in found if key[0] == record.id or keys.get(key[1]) == key}
 
-    def row(self, index: int) -> PageRow | None:
-        """Return the row of page *index*, None if there is no such page."""
-        known = self.window.row(index)
-        return known or next(iter(self._storage.pages(self.window.record.id, first=index, last=index)), None)
+    def rows(self, indexes: Collection[int]) -> dict[int, PageRow]:
+        """Return the rows of pages by index, without those that do not exist. One read."""
+        known = {index: row for index in indexes if (row := self.window.row(index)) is not None}
+        left = [index for index in indexes if index not in known]
+        read = self._storage.pages_at(self.window.record.id, left) if left else ()
+        return known | {row.index: row for row in read}
 
     @property
     def unsent(self) -> int:
@@ -150,11 +152,11 @@ class MemoryFeed:
 
     def _send_state(self, index: int) -> None:
         record = self.window.record
-        row = next(iter(self._storage.pages(record.id, first=index, last=index)), None)
+        row = next(iter(self._storage.pages_at(record.id, [index])), None)
         if row is None:  # the context was erased
             self.memory.erase(Scope(record.id, (index,)))
             return
-        context, _ = self.key(row)
+        context, _ = self.keys([row])[index]
         if context != record.id and row.state is not PageState.ERASED:
             return  # the other context sends it
         kept = row.state is PageState.UNDONE and self._forked(row)  # a fork has it still; here it is not shown
@@ -202,7 +204,7 @@ class MemoryFeed:
             other.first == row.first and other.state not in (PageState.UNDONE, PageState.ERASED)
             for fork in self._storage.forks(self.window.record.id)
             if row.first < fork.base
-            for other in self._storage.pages(fork.id, first=row.index, last=row.index)
+            for other in self._storage.pages_at(fork.id, [row.index])
         )
 
     def _last_shared(self) -> int:
@@ -210,11 +212,11 @@ class MemoryFeed:
         record = self.window.record
 
         def is_own(index: int) -> bool:
-            row = self.row(index)
-            return row is None or self.key(row)[0] == record.id
+            keys = self.keys(self.rows([index]).values())
+            return index not in keys or keys[index][0] == record.id
 
         last = bisect_left(range(record.next_page), x=True, lo=1, key=is_own) - 1
-        row = self.row(last)
+        row = self.rows([last]).get(last)
         return last if row is None or row.continues is None else row.continues - 1  # its origin may have been open
 
     def _shared_before(self) -> tuple[tuple[str, int], ...]:

@@ -12,7 +12,7 @@ module knows nothing of how a window shows its pages.
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -94,11 +94,16 @@ class AsOf:
         """Yield the pages as of the turn, by index. O(pages yielded) by index or by `PageState.ACTIVE`."""
         end = self.record.next_page - 1 if last is None else min(last, self.record.next_page - 1)
         if state is PageState.ACTIVE:
-            indexes = [index for index in sorted(self._active) if first <= index <= end]
-            rows = (row for index in indexes for row in self.storage.pages(context, first=index, last=index))
+            indexes = [index for index in self._active if first <= index <= end]
+            rows: Iterable[PageRow] = self.storage.pages_at(context, indexes)
         else:
-            rows = (row for row in self.storage.pages(context, first=first, last=end))
+            rows = self.storage.pages(context, first=first, last=end)
         return (row for row in map(self._row_of, rows) if state is None or row.state is state)
+
+    def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
+        """Return the pages with *indexes* as of the turn, by index."""
+        known = [index for index in indexes if index < self.record.next_page]
+        return [self._row_of(row) for row in self.storage.pages_at(context, known)]
 
     def entries(
         self,
@@ -113,6 +118,10 @@ class AsOf:
         head = self.record.head
         end = head if end is None else min(end, head)
         return self.storage.entries(context, first, end, containing=containing, as_appended=as_appended)
+
+    def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
+        """Return the entries with *seqs* that were appended up to the close of the turn."""
+        return self.storage.entries_at(context, [seq for seq in seqs if seq < self.record.head])
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions up to the close of the turn, newest first."""

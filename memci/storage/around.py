@@ -20,7 +20,9 @@ class StorageAround:
     revision: Any
     commit: Any
     pages: Any
+    pages_at: Any
     entries: Any
+    entries_at: Any
     compactions: Any
     ops: Any
     op: Any

@@ -26,7 +26,7 @@ This module knows nothing of tokens, windows or SQL.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import IntEnum
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
@@ -291,6 +291,10 @@ class Storage(Protocol):
         """
         ...
 
+    def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
+        """Return the pages with *indexes*, by index, without those that do not exist. O(these), in one read."""
+        ...
+
     def entries(
         self,
         context: str,
@@ -307,6 +311,13 @@ class Storage(Protocol):
 
         Raises:
             CorruptRecord: When a row is reached that is missing or not what was written.
+        """
+        ...
+
+    def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
+        """Return the entries with *seqs*, in order, without those that were not appended yet. O(these), in one read.
+
+        It raises as `entries`.
         """
         ...
 

@@ -206,6 +206,7 @@ class Bare:
     def __init__(self):
         store = EphemeralStorage()
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
+        self.pages_at, self.entries_at = store.pages_at, store.entries_at
         self.entries, self.compactions, self.ops, self.op = store.entries, store.compactions, store.ops, store.op
         self.calls = store.calls
         self.contexts, self.forks, self.erase, self.close = store.contexts, store.forks, store.erase, store.close

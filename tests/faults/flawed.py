@@ -6,7 +6,7 @@
 This module knows nothing of faults.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from memci import SQLiteStorage
@@ -82,6 +82,12 @@ class Split:
         as_appended: bool = False,
     ) -> Iterator[EntryRow]:
         return self._inner.entries(context, first, end, containing=containing, as_appended=as_appended)
+
+    def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
+        return self._inner.pages_at(context, indexes)
+
+    def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
+        return self._inner.entries_at(context, seqs)
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         rows = self._inner.compactions(context, head=head)

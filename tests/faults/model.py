@@ -101,6 +101,7 @@ class Watched:
         self._inner = inner
         self._look = look
         self.load, self.revision, self.pages, self.entries = inner.load, inner.revision, inner.pages, inner.entries
+        self.pages_at, self.entries_at = inner.pages_at, inner.entries_at
         self.compactions, self.ops, self.op, self.contexts = inner.compactions, inner.ops, inner.op, inner.contexts
         self.calls, self.forks = inner.calls, inner.forks
         self.tickets, self.replace_ticket, self.close = inner.tickets, inner.replace_ticket, inner.close

@@ -301,8 +301,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a fork keeps its own views",
         _ROWS,
-        "    bounds = (nr - owner) << 40,",
-        "    bounds = 0,",
+        "    views = (nr - owner) << 40\n",
+        "    views = 0\n",
         "tests/context/test_context_forks.py",
     ),
     Mutant(
@@ -471,9 +471,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a page is the one that its index leads to",
-        _SQLITE,
-        "                if row[0] >> 32 != nr or ",
-        "                if False and ",
+        _ROWS,
+        "    if key >> 32 != nr or ",
+        "    if False and ",
         "tests/storage/test_sqlite_damage.py -k tree",
     ),
     Mutant("a known op is synced", _SQLITE, '"user_version", SCHEMA_VERSION)', '"user_version")', _CHECKPOINT_TESTS),

@@ -20,6 +20,7 @@ class OfAThirdParty:
     def __init__(self, path: Path) -> None:
         store = SQLiteStorage(path, durability="fast")
         self.load, self.revision, self.commit, self.pages = store.load, store.revision, store.commit, store.pages
+        self.pages_at, self.entries_at = store.pages_at, store.entries_at
         self.entries, self.compactions, self.ops, self.op = store.entries, store.compactions, store.ops, store.op
         self.calls, self.forks = store.calls, store.forks
         self.contexts, self.erase, self.close = store.contexts, store.erase, store.close

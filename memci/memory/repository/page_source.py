@@ -1,14 +1,13 @@
 """The source of a memory: raw pages, read from the store that keeps their messages.
 
-    page_reader(storage)("alice", 42)     ──▶   PageRecord("alice", 42, entries=((1, {…}), (2, {…})), …)
-    raw_pages(storage, memory, [17, 18])  ──▶   (17, PageRecord), (18, PageRecord)
+    raw_pages(storage, memory, [17, 18])      ──▶   (17, PageRecord("alice", 42, entries=((1, {…}), …), …)), (18, …)
+    messages(storage, [("alice", 42, 1)])     ──▶   {("alice", 42, 1): {…}}
 
 All that a memory keeps of a page is derived from this and can be derived again. This module knows nothing of windows.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
@@ -19,30 +18,37 @@ from ...workers import yield_to_calls
 from ..backend import PageRecord
 from .store import MemoryStore
 
+Place = tuple[str, int, int]
+"""of a message: its context, the index of its page, and its ordinal there"""
 _LOG = logging.getLogger(__name__)
 SEARCH = "search_memory"
 """the tool whose answers only quote what is in the memory already"""
 
 
-def page_reader(storage: Storage) -> Callable[[str, int], PageRecord | None]:
-    """Return what reads a page by its context and index, each page once; None if there is no such page.
+def messages(storage: Storage, wanted: Iterable[Place]) -> dict[Place, Message]:
+    """Return the messages at some places, without those that are erased or on their pages no more.
 
-    Reading is O(its messages), and raises StorageError if the page can't be read.
+    O(these); a few reads for each context. It raises StorageError if one can't be read.
     """
-
-    @cache
-    def read(context: str, index: int) -> PageRecord | None:
-        for row in storage.pages(context, first=index, last=index):
-            loaded = storage.load(context) if row.end is None else None  # only an open page ends where its context does
-            return record_of(storage, context, row, 0 if loaded is None else loaded[0].head)
-        return None
-
-    return read
+    places: dict[str, list[Place]] = {}
+    for place in wanted:
+        places.setdefault(place[0], []).append(place)
+    found = {}
+    for context, own in places.items():
+        rows = {row.index: row for row in storage.pages_at(context, {index for _, index, _ in own})}
+        head, bases = _head(storage, context, rows.values()), _bases(storage, context, rows.values())
+        at = {bases[place[1]] + place[2] - 1: place for place in own if place[1] in rows}
+        spans = {index: row.spans(head) for index, row in rows.items()}
+        there = [seq for seq, (_, index, _) in at.items() if any(first <= seq < end for first, end in spans[index])]
+        for entry in storage.entries_at(context, there):
+            if entry.codec != ERASED:
+                found[at[entry.seq]] = decode(entry.codec, entry.body)
+    return found
 
 
 def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:
     """Return the page of *row* as a memory gets it, without erased messages. O(its messages)."""
-    base = _base(storage, context, row)
+    base = _bases(storage, context, [row])[row.index]
     stored = [entry for first, end in row.spans(head) for entry in storage.entries(context, first, end)]
     left = [entry for entry in stored if entry.codec != ERASED]
     entries = tuple((entry.seq - base + 1, decode(entry.codec, entry.body)) for entry in left)
@@ -63,16 +69,16 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
     index raises the error.
     """
     assert not store.writing, "reading pages waits for the page store, whose writer may wait for this one: read first"
-    read = page_reader(storage)
     for id_ in ids:
         yield_to_calls()
         for context, index, turn in store.read_rows(_WHERE, id_):
+            found = PageRecord(context, index, turn, ())
             try:
-                found = read(context, index)
+                for row in storage.pages_at(context, [index]):
+                    found = record_of(storage, context, row, _head(storage, context, [row]))
             except CorruptRecord:
                 _LOG.warning("page #%d can't be read: the memory goes on without it", index)
-                found = None
-            yield id_, found or PageRecord(context, index, turn, ())
+            yield id_, found
 
 
 _WHERE = """
@@ -96,10 +102,19 @@ def _found(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _base(storage: Storage, context: str, row: PageRow) -> int:
-    """Return the seq of the first message of the interaction, from which ordinals count."""
-    if row.continues is None:
-        return row.first
-    for origin in storage.pages(context, first=row.continues, last=row.continues):
-        return origin.first
-    raise CorruptRecord(context, row.first, f"page #{row.continues} is not in the store")
+def _head(storage: Storage, context: str, rows: Iterable[PageRow]) -> int:
+    """Return where *context* ends, if one of *rows* is open: only an open page ends there."""
+    loaded = storage.load(context) if any(row.end is None for row in rows) else None
+    return 0 if loaded is None else loaded[0].head
+
+
+def _bases(storage: Storage, context: str, rows: Collection[PageRow]) -> dict[int, int]:
+    """Return by page the seq of the first message of its interaction, from which ordinals count."""
+    bases = {row.index: row.first for row in rows}
+    if split := [row for row in rows if row.continues is not None]:
+        firsts = {row.index: row.first for row in storage.pages_at(context, {row.continues or 0 for row in split})}
+        for row in split:
+            if row.continues not in firsts:
+                raise CorruptRecord(context, row.first, f"page #{row.continues} is not in the store")
+            bases[row.index] = firsts[row.continues]
+    return bases

@@ -37,6 +37,11 @@ class FoundPassage(NamedTuple):
     role: str
     speaker: str
 
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Where its message is: context, page and entry."""
+        return self.context, self.page, self.entry
+
 
 class UnembeddedPassage(NamedTuple):
     """A passage that has no vector of the present model."""

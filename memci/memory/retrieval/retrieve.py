@@ -22,7 +22,7 @@ from ...messages import Message
 from ...text.language.instructions import instructions
 from ..backend import FoundPage, Recollection, Source, Tier
 from ..owner import Session
-from ..repository.page_source import page_reader
+from ..repository.page_source import Place, messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
 from .embedders import Embedder, embedded
@@ -35,7 +35,7 @@ from .vectors import VectorIndex
 _DEPTH = 32
 """passages that a search looks at, at most, for each page that is asked for"""
 _AT_ONCE = (8, 32)
-"""passages whose rows are read with the first query, and with a later one at most"""
+"""passages whose rows are read with the first query, at least, and with any at most"""
 _WIDEST = 16
 """characters of a token, at most, nearly always: a longer passage does not fit and is not read"""
 _CRUMB = 4
@@ -203,24 +203,27 @@ class _Answer:
         self._rivals = self._messages(best)
         pieces = _MOST if self._left is None else max(1, self._left // session.weights.packed)
         self._pieces = 1 if query.form == "order" else pieces
-        self._read = page_reader(session.storage)
+        self._read: dict[Place, Message | None] = {}
+        """the messages that were read; None: it is not there any more"""
 
     def add(self, positions: Sequence[int], source: Source = "words", *, share: float = 1.0) -> None:
         """Add the passages at *positions*, best first, until there are k messages, as far as they fit in a *share*."""
         self._spared = 0 if self._left is None else int(self._left * (1 - share))
-        at, places = self._columns, np.array(positions, np.int64)
-        keys = zip(at.page[places].tolist(), at.entry[places].tolist(), strict=True)
+        at, here = self._columns, np.array(positions, np.int64)
+        keys = zip(at.page[here].tolist(), at.entry[here].tolist(), strict=True)
         self._keys.update(zip(positions, keys, strict=True))
-        owner, left, size = self._session.owner, iter(positions), _AT_ONCE[0]
+        owner, left = self._session.owner, iter(positions)
+        size = min(max(_AT_ONCE[0], self._most), _AT_ONCE[1])
         while part := list(islice(filter(self._wanted, left), size)):
             ids = owner.index.ids[part].tolist()
             rows = owner.passages.find(ids)
+            places = [rows[id_].place for id_ in ids if id_ in rows]
             for position, id_ in zip(part, ids, strict=True):
                 if self._left is not None and (self._left < _CRUMB or self._missed > _MISSES):
                     return
                 passage = rows.get(id_) if self._wanted(position) else None
                 if passage is not None and (source == "standing" or not self._too_wide(passage)):
-                    self._take(position, passage, source)
+                    self._take(position, passage, source, places)
             if len(self.found) >= self._most:  # only further pieces of what was found are wanted
                 left = iter([each for each in left if self._keys[each] in self.found])
             size = min(2 * size, _AT_ONCE[1])
@@ -248,9 +251,16 @@ class _Answer:
         self._missed += wide
         return wide
 
-    def _take(self, position: int, passage: FoundPassage, source: Source) -> None:
-        record = self._read(passage.context, passage.page)
-        message = None if record is None else dict(record.entries).get(passage.entry)
+    def _message(self, place: Place, places: Sequence[Place]) -> Message | None:
+        """Return the message at *place*. As many of the *places* behind it are read with it as may still be taken."""
+        if place not in self._read:
+            fresh = dict.fromkeys(each for each in places[places.index(place) :] if each not in self._read)
+            few = list(fresh)[: max(1, self._most - len(self.found))]
+            self._read |= dict.fromkeys(few) | messages(self._session.storage, few)
+        return self._read[place]
+
+    def _take(self, position: int, passage: FoundPassage, source: Source, places: Sequence[Place]) -> None:
+        message = self._message(passage.place, places)
         score = float(self._scores[position])
         shown = _shown(message, passage, certainty(score, self._rivals, self._fit), source)
         if shown is not None and source == "standing":

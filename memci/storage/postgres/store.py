@@ -12,7 +12,8 @@ This module knows nothing of tokens, windows or what a body says.
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ...errors import CommitUnknown, CorruptRecord, StorageUnavailable
@@ -80,6 +81,7 @@ SELECT seq, tokens, clip, quotes_page, quotes_entry, at, crc, codec, digest, bod
     WHERE e.owner_key = %s AND e.nr = %s AND e.seq >= %s AND e.seq < %s"""
 _BATCH_END = f" ORDER BY e.seq LIMIT {_BATCH_ROWS}) AS batch WHERE before < {2**20} ORDER BY seq"
 _SELECT_ENTRIES = _BATCH + _BATCH_END
+_SELECT_ENTRIES_AT = _BATCH + " AND e.seq = ANY(%s::bigint[])" + _BATCH_END
 _SELECT_CONTAINING = _BATCH + " AND position(%b::bytea IN e.body) > 0" + _BATCH_END
 _PAGES = """
 SELECT index, first_seq, end_seq, turn, state, cut, continues, archived_turn, recall_count, last_recalled_turn, crc
@@ -89,6 +91,7 @@ _SELECT_PAGES = {
     "all": _PAGES + _PAGES_END,
     "active": _PAGES + " AND state = 0" + _PAGES_END,
     "state": _PAGES + " AND state = %s" + _PAGES_END,
+    "at": _PAGES + " AND index = ANY(%s::bigint[])" + _PAGES_END,
 }
 _SELECT_COMPACTION = """
 SELECT revision, head, turn, crc, packed FROM our.compaction
@@ -215,6 +218,16 @@ class PostgresStorage:
         check_text("id", context)
         return self._pages(context, max(first, 1), min(MAX_PAGE if last is None else last, MAX_PAGE) + 1, state)
 
+    def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
+        """Return the pages with *indexes*, as the protocol says. One query for each 256 of them."""
+        check_text("id", context)
+        left, found = sorted({index for index in indexes if 0 < index <= MAX_PAGE}), list[PageRow]()
+        while left:
+            batch, left = left[:_BATCH_ROWS], left[_BATCH_ROWS:]
+            read = self._rows(context, _SELECT_PAGES["at"], batch[0], batch[-1] + 1, batch)
+            found += [read_page(context, row) for row in read]
+        return found
+
     def entries(
         self,
         context: str,
@@ -228,25 +241,12 @@ class PostgresStorage:
 
         With *containing*, the server does the search: what does not match is neither read nor checked.
         """
-        holder = self._place(context)
-        shown = Place() if as_appended else holder
-        name: str | None = context
-        first, end = max(first, 0), holder.head if end is None else min(end, holder.head)
-        runs = []
-        while first < end and name is not None:
-            if not holder.nr:
-                raise CorruptRecord(context, first, "what it was forked from is missing")
-            if end > holder.base:
-                runs.append((name, holder, max(first, holder.base), end))
-                end = holder.base
-            name = holder.parent
-            if name is not None and first < end:
-                holder = self._place(name)
-        return (
-            row
-            for name, holder, start, stop in reversed(runs)
-            for row in self._entries(context, shown, name, holder, start, stop, containing)
-        )
+        seqs = range(max(first, 0), 2**62 if end is None else end)
+        return self._entries(context, seqs, containing, as_appended=as_appended)
+
+    def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
+        """Return the entries with *seqs*, as the protocol says. Two queries for each 256 of them."""
+        return list(self._entries(context, sorted({seq for seq in seqs if seq >= 0})))
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions, newest first, as the protocol says. One query for each."""
@@ -406,26 +406,44 @@ class PostgresStorage:
                 return
 
     def _entries(
-        self, context: str, shown: Place, name: str, holder: Place, first: int, end: int, containing: bytes | None
+        self, context: str, seqs: Sequence[int], containing: bytes | None = None, *, as_appended: bool = False
+    ) -> Iterator[EntryRow]:
+        """Yield the entries with *seqs*, a range or numbers in order; those that are there at the call."""
+        holder = self._place(context)
+        name, shown, seqs = context, Place() if as_appended else holder, seqs[: bisect_left(seqs, holder.head)]
+        runs = []
+        while seqs:
+            if not holder.nr:
+                raise CorruptRecord(context, seqs[0], "what it was forked from is missing")
+            shared = bisect_left(seqs, holder.base)
+            if shared < len(seqs):
+                runs.append((name, holder, seqs[shared:]))
+                seqs = seqs[:shared]
+            if holder.parent is None:
+                break
+            if seqs:
+                name, holder = holder.parent, self._place(holder.parent)
+        return (row for each in reversed(runs) for row in self._scan(context, shown, *each, containing))
+
+    def _scan(
+        self, context: str, shown: Place, name: str, holder: Place, seqs: Sequence[int], containing: bytes | None
     ) -> Iterator[EntryRow]:
         """Yield entries that *name* keeps, with the views of *context*: the same one, or a fork."""
-        while first < end:
-            bounds = (shown.owner_key, shown.nr, holder.owner_key, holder.nr, first, end)
-            if containing is None:
+        while seqs:
+            bounds = (shown.owner_key, shown.nr, holder.owner_key, holder.nr, seqs[0], seqs[-1] + 1)
+            if containing is not None:
+                found = self.database.read_rows(_SELECT_CONTAINING, *bounds, containing)
+            elif isinstance(seqs, range):
                 found = self.database.read_rows(_SELECT_ENTRIES, *bounds)
             else:
-                found = self.database.read_rows(_SELECT_CONTAINING, *bounds, containing)
-            for row in found:
-                if containing is None and row[0] != first:
-                    break
+                found = self.database.read_rows(_SELECT_ENTRIES_AT, *bounds, list(seqs))
+            for at, row in enumerate(found):
+                if containing is None and row[0] != seqs[at]:
+                    raise CorruptRecord(context, seqs[at], "it is missing")
                 yield read_entry(context, name, row)
-                first = row[0] + 1
-            else:
-                if found:
-                    continue
-            if containing is None:
-                raise CorruptRecord(context, first, "it is missing")
-            return
+            if not found and containing is None:
+                raise CorruptRecord(context, seqs[0], "it is missing")
+            seqs = seqs[bisect_right(seqs, found[-1][0]) :] if found else ()
 
     def _calls(self, context: str, after: int) -> Iterator[CallRow]:
         while found := self._rows(context, _SELECT_CALLS, after):

@@ -11,6 +11,7 @@ This module knows nothing of transactions, files or forks.
 
 import zlib
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Any, Final
 
 import apsw
@@ -39,12 +40,14 @@ SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.id >= ? AND (? IS NULL OR c.o
 _SELECT_CONTEXTS_AFTER = _SELECT_CONTEXTS.replace("c.id >= ?", "c.id > ?")
 _SELECT_FORKS = f"SELECT {CONTEXT_COLUMNS} FROM context AS c WHERE c.parent = ? ORDER BY c.id"
 _SELECT_ENTRIES = f"{_ENTRIES} ORDER BY e.id LIMIT {BATCH_ROWS}"
+_SELECT_ENTRIES_AT = _SELECT_ENTRIES.replace("e.id >= ? AND e.id < ?", "e.id IN (SELECT value FROM json_each(?))")
 _SELECT_ENTRIES_CONTAINING = f"{_ENTRIES} AND instr(body, ?) ORDER BY e.id LIMIT {BATCH_ROWS}"
 
 PAGE_COLUMNS = """
 id, first_seq, end_seq, turn, place, cut_first, cut_end, continues, archived_turn, recall_count, last_recalled_turn,
 more_cuts, crc"""
 _PAGES = f"SELECT {PAGE_COLUMNS} FROM page WHERE id >= ? AND id < ? ORDER BY id LIMIT {BATCH_ROWS}"
+_PAGES_AT = _PAGES.replace("id >= ? AND id < ?", "id IN (SELECT value FROM json_each(?))")
 _PAGES_IN_STATE = _PAGES.replace("ORDER", "AND place = ? ORDER")
 _ACTIVE_PAGES = _PAGES.replace("WHERE", "INDEXED BY page_active WHERE place = 0 AND")
 """the partial index needs a constant"""
@@ -105,23 +108,28 @@ def read_entry(context: str, seq: int, nr: int, shown_nr: int, row: Row) -> Entr
 
 
 def read_batch(
-    connection: apsw.Connection, context: str, nr: int, owner: int, first: int, end: int, containing: bytes | None
+    connection: apsw.Connection, context: str, nr: int, owner: int, seqs: Sequence[int], containing: bytes | None
 ) -> tuple[list[EntryRow], CorruptRecord | None]:
-    """Return a batch of the entries from *first* on, and the error of the entry after them, if it has one."""
-    bounds = (nr - owner) << 40, owner << 40 | first, (owner << 40) + end
+    """Return a batch of the entries with *seqs* from the first on, and the error of the one after them, if it has one.
+
+    *seqs* is a range, or without *containing* any numbers in order.
+    """
     entries: list[EntryRow] = []
-    size, seq = 0, first
-    cursor = connection.execute(
-        _SELECT_ENTRIES if containing is None else _SELECT_ENTRIES_CONTAINING,
-        bounds if containing is None else (*bounds, containing),
-    )
+    size, seq, following = 0, seqs[0], chain(seqs[1:], repeat(seqs[-1] + 1))
+    views = (nr - owner) << 40
+    if isinstance(seqs, range):
+        values = (views, owner << 40 | seq, (owner << 40) + seqs.stop, *(() if containing is None else (containing,)))
+        cursor = connection.execute(_SELECT_ENTRIES if containing is None else _SELECT_ENTRIES_CONTAINING, values)
+    else:
+        keys = orjson.dumps([owner << 40 | each for each in seqs]).decode()
+        cursor = connection.execute(_SELECT_ENTRIES_AT, (views, keys))
     try:
         for columns in cursor:
             if containing is not None:
                 seq = max(seq, columns[0] - (owner << 40))  # in a damaged tree a row may come twice: it is refused
             entries.append(read_entry(context, seq, owner, nr, columns))
             size += len(entries[-1].body)
-            seq += 1
+            seq = next(following) if containing is None else seq + 1
             if size > _BATCH_BYTES:
                 break
     except CorruptRecord as error:
@@ -131,7 +139,7 @@ def read_batch(
     finally:
         cursor.close()
     if containing is None and not entries:
-        return entries, CorruptRecord(context, first, "it is missing")
+        return entries, CorruptRecord(context, seq, "it is missing")
     return entries, None
 
 
@@ -145,23 +153,30 @@ def read_compaction(context: str, row: Row) -> CompactionRow:
     return CompactionRow(key & MAX_REVISION, head, turn, zlib.decompress(packed).decode())
 
 
-def read_pages(connection: apsw.Connection, nr: int, first: int, end: int, state: PageState | None) -> list[Row]:
-    """Return a batch of the rows of pages with an index in `[first, end)`, by index; only those in *state*."""
-    span = nr << 32 | first, (nr << 32) + end
+def read_pages(connection: apsw.Connection, nr: int, indexes: Sequence[int], state: PageState | None) -> list[Row]:
+    """Return a batch of the rows of pages with *indexes*, by index: of a range, in *state*, or of any numbers."""
+    if not isinstance(indexes, range):
+        keys = orjson.dumps([nr << 32 | index for index in indexes]).decode()
+        return connection.execute(_PAGES_AT, (keys,)).fetchall()
+    span = nr << 32 | indexes.start, (nr << 32) + indexes.stop
     if state is None or state is PageState.ACTIVE:
         return connection.execute(_PAGES if state is None else _ACTIVE_PAGES, span).fetchall()
     return connection.execute(_PAGES_IN_STATE, (*span, int(state))).fetchall()
 
 
-def read_page(context: str, row: Row) -> PageRow:
-    """Return the page in *row*, or raise CorruptRecord."""
+def read_page(context: str, nr: int, row: Row, indexes: Sequence[int], state: PageState | None) -> PageRow:
+    """Return the page in *row*, or raise CorruptRecord, also if it is none of *indexes* or not in *state*."""
     *columns, more, written = row
-    key, first, end, turn, state, cut_first, cut_end, *use = columns
+    key, first, end, turn, place, cut_first, cut_end, *use = columns
     index = key & MAX_PAGE
     if not _matches(written, columns if more is None else [*columns, more]):
         raise CorruptRecord(context, first, f"page #{index} is not what was written")
     cut = None if cut_first is None else (cut_first, cut_end, *orjson.loads(more or "[]"))
-    return PageRow(index, first, end, turn, PageState(state), cut, *use)
+    page = PageRow(index, first, end, turn, PageState(place), cut, *use)
+    if key >> 32 != nr or index not in indexes or state not in (None, page.state):
+        reason = f"page #{index} was found where another page belongs: an index of the file is damaged"
+        raise CorruptRecord(context, first, reason)
+    return page
 
 
 def read_op(context: str, row: Row) -> OpRow:

@@ -13,7 +13,8 @@ This module knows nothing of tokens, windows or what a body says.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from threading import RLock
 from typing import Concatenate, NoReturn, ParamSpec, TypeVar
@@ -160,9 +161,13 @@ class SQLiteStorage:
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
     ) -> Iterator[PageRow]:
         """Yield pages by index, as the protocol says; a page that comes while iterating may be among them."""
-        nr = self._number(context)[0]
-        end = MAX_PAGE if last is None else min(last, MAX_PAGE)
-        return self._scan_pages(context, nr, max(first, 1), end + 1, state) if nr else iter(())
+        indexes = range(max(first, 1), 1 + (MAX_PAGE if last is None else min(last, MAX_PAGE)))
+        return self._pages(context, self._number(context)[0], indexes, state)
+
+    def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
+        """Return the pages with *indexes*, as the protocol says. Two statements for each 256 of them."""
+        wanted = sorted({index for index in indexes if 0 < index <= MAX_PAGE})
+        return list(self._pages(context, self._number(context)[0], wanted, None))
 
     def entries(
         self,
@@ -177,28 +182,17 @@ class SQLiteStorage:
 
         With *containing*, SQLite does the search: what does not match is neither read nor checked.
         """
-        nr, head, _, parent, base = self._number(context)
-        first, end = max(first, 0), head if end is None else min(end, head)
-        runs = []
-        owner = nr
-        while first < end:
-            if end > base:
-                runs.append((owner, max(first, base), end))
-                end = base
-            if parent is not None and first < end:
-                owner, _, _, parent, base = self._number(parent)
-                if not owner:
-                    raise CorruptRecord(context, first, "what it was forked from is missing")
-        return (
-            row
-            for owner, start, stop in reversed(runs)
-            for row in self._scan_entries(context, 0 if as_appended else nr, owner, start, stop, containing)
-        )
+        seqs = range(max(first, 0), MAX_REVISION if end is None else end)
+        return self._entries(context, seqs, containing, as_appended=as_appended)
+
+    def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
+        """Return the entries with *seqs*, as the protocol says. Two statements for each 256 of them."""
+        return list(self._entries(context, sorted({seq for seq in seqs if seq >= 0})))
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions, newest first, as the protocol says."""
-        nr = self._number(context)[0]
-        return self._scan_compactions(context, nr, MAX_REVISION - 1, 2**62 if head is None else head)
+        latest = 2**62 if head is None else head
+        return self._scan_compactions(context, self._number(context)[0], MAX_REVISION - 1, latest)
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops by their first seq. O(ops) in memory."""
@@ -458,31 +452,40 @@ class SQLiteStorage:
         found = self._run(context, 0, rows, SELECT_HEAD, context)
         return found[0] if found else (0, 0, 0, None, 0)
 
-    def _scan_pages(self, context: str, nr: int, first: int, end: int, state: PageState | None) -> Iterator[PageRow]:
-        while first < end:
-            found = self._run(context, 0, read_pages, nr, first, end, state)
+    def _pages(self, context: str, nr: int, indexes: Sequence[int], state: PageState | None) -> Iterator[PageRow]:
+        while nr and indexes:
+            found = self._run(context, 0, read_pages, nr, indexes, state)
             for row in found:
-                page = read_page(context, row)
-                if row[0] >> 32 != nr or not first <= page.index < end or state not in (None, page.state):
-                    reason = f"page #{page.index} was found where another page belongs: an index of the file is damaged"
-                    raise CorruptRecord(context, page.first, reason)
-                first = page.index + 1
+                page = read_page(context, nr, row, indexes, state)
+                indexes = indexes[bisect_right(indexes, page.index) :]
                 yield page
-            if len(found) < BATCH_ROWS:
-                return
+            indexes = indexes if len(found) == BATCH_ROWS else ()
 
-    def _scan_entries(
-        self, context: str, nr: int, owner: int, first: int, end: int, containing: bytes | None
+    def _entries(
+        self, context: str, seqs: Sequence[int], containing: bytes | None = None, *, as_appended: bool = False
     ) -> Iterator[EntryRow]:
+        """Yield the entries with *seqs*, a range or numbers in order; those that are there at the call."""
+        nr, head, _, parent, base = self._number(context)
+        owner, seqs, runs = nr, seqs[: bisect_left(seqs, head)], []
+        while seqs:
+            shared = bisect_left(seqs, base)
+            runs.append((owner, seqs[shared:]))
+            seqs = seqs[:shared]
+            if parent is not None and seqs:
+                owner, _, _, parent, base = self._number(parent)
+                if not owner:
+                    raise CorruptRecord(context, seqs[0], "what it was forked from is missing")
+        nr = 0 if as_appended else nr
+        return (row for owner, run in reversed(runs) for row in self._scan(context, nr, owner, run, containing))
+
+    def _scan(self, context: str, nr: int, owner: int, seqs: Sequence[int], part: bytes | None) -> Iterator[EntryRow]:
         """Yield entries that context *owner* keeps, with the views of context *nr*: the same one, or a fork."""
-        while first < end:
-            found, error = self._run(context, first, read_batch, context, nr, owner, first, end, containing)
+        while seqs:
+            found, error = self._run(context, seqs[0], read_batch, context, nr, owner, seqs, part)
             yield from found
             if error is not None:
                 raise error
-            if not found:
-                return
-            first = found[-1].seq + 1
+            seqs = seqs[bisect_right(seqs, found[-1].seq) :] if found else ()
 
     def _scan_calls(self, context: str, nr: int, after: int) -> Iterator[CallRow]:
         while found := self._run(context, 0, read_calls, context, nr, after):
@@ -490,10 +493,8 @@ class SQLiteStorage:
             after = found[-1].revision
 
     def _scan_compactions(self, context: str, nr: int, revision: int, head: int) -> Iterator[CompactionRow]:
-        while nr:
-            found = self._run(context, 0, rows, _SELECT_COMPACTION, nr << 40, (nr << 40) + revision + 1, head)
-            if not found:
-                return
+        first = nr << 40
+        while nr and (found := self._run(context, 0, rows, _SELECT_COMPACTION, first, first + revision + 1, head)):
             compaction = read_compaction(context, found[0])
             yield compaction
             revision = compaction.revision - 1

@@ -17,6 +17,7 @@ This module knows nothing of how a store keeps its rows.
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import apsw
@@ -168,7 +169,8 @@ class StorageConformance:
     def test_reading_an_id_with_half_a_surrogate_pair_is_refused(self, storage: Storage) -> None:
         """No such context can be, and asking for one is an error of the caller."""
         reads = (storage.load, storage.revision, storage.pages, storage.entries, storage.compactions, storage.ops)
-        for read in (*reads, storage.calls, storage.tickets, storage.forks):
+        some = (partial(storage.pages_at, indexes=[1]), partial(storage.entries_at, seqs=[0]))
+        for read in (*reads, *some, storage.calls, storage.tickets, storage.forks):
             with pytest.raises(InvalidSetting):
                 read("a\ud83d")
 
@@ -284,6 +286,9 @@ class StorageConformance:
         assert seen == list(range(1, 301))
         assert [page.index for page in storage.pages("a", first=255, last=290)] == list(range(255, 291))
         assert list(storage.pages("a", first=290, last=255)) == []
+        assert [page.index for page in storage.pages_at("a", range(300, -9, -1))] == list(range(1, 301))
+        assert [row.seq for row in storage.entries_at("a", range(400, -9, -1))] == list(range(330))
+        assert not any((storage.pages_at("a", ()), storage.entries_at("a", ()), storage.pages_at("b", (1,))))
 
     def test_threads_may_write_their_contexts_at_once(self, storage: Storage) -> None:
         """Eight threads with a context each lose, mix up and repeat nothing."""

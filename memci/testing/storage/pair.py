@@ -94,6 +94,8 @@ class PairedStore:
             assert self.store.load(name) == self.known.load(name), "the record and the last compaction"
             assert self.store.revision(name) == self.known.revision(name), "the revision is the record's"
             assert list(self.store.entries(name)) == list(self.known.entries(name)), "entries are all there, in order"
+            some = list(self.known.entries(name))[::2]
+            assert self.store.entries_at(name, {2**40 - 1, *(row.seq for row in some)}) == some, "some of them"
             appended = list(self.known.entries(name, as_appended=True))
             assert list(self.store.entries(name, as_appended=True)) == appended, "entries without views"
             compactions = list(self.known.compactions(name))
@@ -111,3 +113,4 @@ class PairedStore:
             for state in (None, *PageState):
                 pages = list(self.known.pages(name, state=state))
                 assert list(self.store.pages(name, state=state)) == pages, "pages are in their last state, by index"
+                assert self.store.pages_at(name, {2**31, *(page.index for page in pages)}) == pages, "some of them"

@@ -173,7 +173,7 @@ def main():
                 report["growth"].append({"store": name, **row})
                 print(json.dumps(report["growth"][-1]), flush=True)
     for each in report.values():
-        print(f"\n{table(each)}")
+        print(f"\n{table(each)}" if each else "")
 
 
 def size_of(url, schema):

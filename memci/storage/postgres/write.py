@@ -10,6 +10,7 @@ the commit arrived. This module knows nothing of connections.
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 from typing import Any, Final
 
 import orjson
@@ -79,7 +80,8 @@ _OPS = """,
 ops AS (
     INSERT INTO our.op (owner_key, nr, op_key, first_seq, crc, digest, op_id, entries)
     SELECT owner_key, nr, t.* FROM fenced, unnest(%b::bytea[], %s::bigint[], %s::bigint[], %b::bytea[], %s::text[],
-    %s::text[]) AS t),
+    %s::text[]) AS t)"""
+_CALLS = """,
 calls AS (
     INSERT INTO our.call (owner_key, nr, revision, seq, turn, predicted, input, cached_read, cached_written, output,
     crc, at, model, tools)
@@ -101,13 +103,15 @@ compactions AS (
     crc = excluded.crc, packed = excluded.packed)"""
 _DONE = """
 SELECT nr FROM fenced"""
+_MORE = {"ops": _OPS, "calls": _CALLS, "edit": _EDIT}
 _COMMITS: Final = {
-    "update turn": _UPDATE + _TURN + _DONE,
-    "update turn ops": _UPDATE + _TURN + _OPS + _DONE,
-    "update turn edit": _UPDATE + _TURN + _EDIT + _DONE,
-    "update turn ops edit": _UPDATE + _TURN + _OPS + _EDIT + _DONE,
-    "insert turn ops edit": _INSERT + _TURN + _OPS + _EDIT + _DONE,
+    (new, *more): (_INSERT if new else _UPDATE) + _TURN + "".join(_MORE[each] for each in more) + _DONE
+    for new in (False, True)
+    for count in range(len(_MORE) + 1)
+    for more in combinations(_MORE, count)
 }
+"""by whether the context is new, and what is written besides the turn: the driver remembers statements of up to
+50 parameters"""
 
 SELECT_OP: Final = """
 SELECT op_id, digest, first_seq, entries, crc FROM our.op WHERE owner_key = %s AND nr = %s AND op_key = %s"""
@@ -179,15 +183,18 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
         parts[:0] = [parent_key, record.base]
         parts += [owner_key(record.owner), key_of(record.id), escaped(record.id), escaped(record.parent), parent_key]
         parts += [record.base, record.parent is None]
-    kind = "turn"
+    more = []
     parts += _turn(transition)
-    if not place.nr or transition.op or transition.ops or transition.call or transition.calls:
-        kind += " ops"
+    if transition.op or transition.ops:
+        more.append("ops")
         parts += _ops(transition)
-    if not place.nr or transition.views or transition.compaction is not None or transition.history:
-        kind += " edit"
+    if transition.call or transition.calls:
+        more.append("calls")
+        parts += _calls(transition)
+    if transition.views or transition.compaction is not None or transition.history:
+        more.append("edit")
         parts += _edit(transition)
-    return bool(run_rows(_COMMITS[("update " if place.nr else "insert ") + kind], *parts))
+    return bool(run_rows(_COMMITS[(not place.nr, *more)], *parts))
 
 
 def erase(run_rows: Run, erasure: Erasure, follow: Callable[[Transition, Place], None]) -> ErasedRows:
@@ -289,7 +296,7 @@ def _turn(transition: Transition) -> list[object]:
 
 
 def _ops(transition: Transition) -> list[object]:
-    """Return the columns of ops, calls of the model and lists of tools."""
+    """Return the columns of ops."""
     context = transition.record.id
     ops = [
         (
@@ -298,6 +305,12 @@ def _ops(transition: Transition) -> list[object]:
         )
         for op in all_ops(transition)
     ]
+    return [*_columns(ops, 6)]
+
+
+def _calls(transition: Transition) -> list[object]:
+    """Return the columns of calls of the model and of lists of tools."""
+    context = transition.record.id
     calls, lists = [], {}
     for row in all_calls(transition):
         text = None if row.tools is None else row.tools.encode()
@@ -307,7 +320,7 @@ def _ops(transition: Transition) -> list[object]:
         cost = (row.predicted, row.input, row.cached_read, row.cached_written, row.output)
         written = call_crc(context, row, tools)
         calls.append((row.revision, row.seq, row.turn, *cost, written, escaped(row.at), escaped(row.model), tools))
-    return [*_columns(ops, 6), *_columns(calls, 12), *_columns(list(lists.items()), 2)]
+    return [*_columns(calls, 12), *_columns(list(lists.items()), 2)]
 
 
 def _edit(transition: Transition) -> list[object]:

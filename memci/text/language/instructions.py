@@ -99,17 +99,19 @@ def _clauses(sentence: str, says: _Says) -> Iterator[tuple[int, int]]:
 
 def _stands(clause: str, says: _Says, *, asks: bool) -> bool:
     """Return whether *clause* asks for something for good, or states a lasting preference or constraint."""
-    if says["others"].search(clause):
-        return False
-    lasting = says["lasting"].search(clause) is not None
+
+    def has(key: str) -> bool:
+        return says[key].search(clause) is not None
+
+    # what hardly any clause has comes first: the others are rarely looked for
     if asks:
-        return lasting and says["polite"].search(clause) is not None
-    if says["once"].search(clause) and not lasting:
+        return has("lasting") and has("polite") and not has("others")
+    direct = has("direct")
+    if not direct and not has("asks"):
         return False
-    if says["direct"].search(clause):
-        return True
-    hows = lasting or (len(clause) <= _SHORT and says["manner"].search(clause) is not None)
-    return hows and says["asks"].search(clause) is not None
+    lasting = has("lasting")
+    stands = direct or lasting or (len(clause) <= _SHORT and has("manner"))
+    return stands and (lasting or not has("once")) and not has("others")
 
 
 @cache

@@ -19,7 +19,6 @@ This module knows nothing of messages, of columns, or of what a sentence says.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .patterns import WIDE, Writing, alternatives, words
@@ -110,7 +109,10 @@ def languages(text: str, default: Sequence[Writing] = ()) -> Sequence[Writing]:
         return [written]
     if _CYRILLIC.search(text):
         return ["russian"]
-    votes = Counter(one for word in _WORDS.findall(lower_case(text)) for one in _COMMON.get(word, ()))
+    votes: dict[Writing, int] = {}
+    for word in _WORDS.findall(lower_case(text)):
+        for one in _COMMON.get(word, ()):
+            votes[one] = votes.get(one, 0) + 1
     most = max(votes.values(), default=0)
     best = [one for one, count in votes.items() if count == most]
     return [one for one in default if one in best] or best or default or ["latin"]

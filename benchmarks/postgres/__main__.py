@@ -15,10 +15,12 @@ import platform
 import subprocess
 import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+
+import psycopg
 
 from memci import Context, SQLiteStorage
 from memci.memory import NullMemory
@@ -126,6 +128,45 @@ def grown(make, size, steps, pages):
         yield {"contexts": contexts, "pages": contexts * pages, "MiB": size() / 2**20, **quantiles}
 
 
+def costs(server, calls=1_000):
+    """Yield what a call costs without waiting, in ms of CPU and bytes of the log: an append, and a bare INSERT."""
+    said = "some words of a message " * 16
+
+    def measured(name, call):
+        spent, served, written = time.process_time(), server_cpu(), log_position(server.url)
+        for number in range(calls):
+            call(number)
+        spent, served = time.process_time() - spent, server_cpu() - served
+        log = (log_position(server.url) - written) / calls
+        return {"call": name, "worker ms": 1e3 * spent / calls, "server ms": 1e3 * served / calls, "log bytes": log}
+
+    settings = {"window": 1_000_000, "memory": NullMemory(), "counter": count, "clock": None}  # no compaction
+    with closing(PostgresStorage(server.url, schema="costs")) as storage:
+        context = Context.open(storage, "one", **settings)
+        turn = said, {"role": "assistant", "content": said}
+        yield measured("append", lambda number: context.append_turn(*turn, op_id=f"turn {number}"))
+        yield measured("render", lambda _number: context.render())
+    with psycopg.connect(server.url, autocommit=True) as plain:
+        plain.execute("CREATE TABLE bare (id bigserial PRIMARY KEY, body bytea)")
+        insert = "INSERT INTO bare (body) VALUES (%b), (%b)"
+        yield measured("bare INSERT", lambda _number: plain.execute(insert, (said.encode(), said.encode())))
+
+
+def server_cpu():
+    """Return the seconds of CPU of all processes of Postgres that run."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, rest = stat.read_text().rpartition(")")
+            ticks += sum(map(int, rest.split()[11:13])) if name.endswith("(postgres") else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def log_position(url):
+    with psycopg.connect(url) as connection:
+        return int(connection.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()[0])
+
+
 def table(rows):
     """Return *rows* as a table in Markdown."""
     names = list(rows[0])
@@ -145,7 +186,7 @@ def main():
     order = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
     print(f"{commit.strip()}, {os.cpu_count()} cores, {platform.platform()}, Python {platform.python_version()}")
-    report = {"appends": [], "growth": []}
+    report = {"appends": [], "costs": [], "growth": []}
     with (
         tempfile.TemporaryDirectory(prefix="memci-") as folder,
         Server(fsync=True) as server,
@@ -161,6 +202,8 @@ def main():
                 make().close()
                 report["appends"].append({"store": name, **rate(clients, make, order.seconds)})
                 print(json.dumps(report["appends"][-1]), flush=True)
+        report["costs"] += costs(server)
+        print(*map(json.dumps, report["costs"]), sep="\n", flush=True)
         makes = {
             "SQLite": (partial(SQLiteStorage, file), lambda: file.stat().st_size),
             "Postgres": (

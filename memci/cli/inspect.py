@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ..errors import CorruptRecord, InvalidSetting
+from ..errors import CorruptRecord, InvalidSetting, KeyMissing
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
@@ -62,6 +62,7 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
 
     output = terminal(json=json)
     found: dict[str, list[str]] = {}
+    locked: dict[str, str] = {}
     damage: list[str] = []
     records: list[ContextRecord] = []
     try:
@@ -70,25 +71,36 @@ def run_verify(store: Store, *, json: Json = False) -> bool:
             records += storage.contexts()
             with output.progress("messages", {record.id: record.head for record in records}) as done:
                 for id_ in [record.id for record in records]:
-                    found[id_] = list(problems(storage, id_, on_entry=partial(done, id_, 1)))
+                    found[id_] = []
+                    try:
+                        found[id_] += problems(storage, id_, on_entry=partial(done, id_, 1))
+                    except KeyMissing as error:
+                        locked[id_] = str(error)
     except CorruptRecord as error:
         damage.append(str(error))
-    well = not damage and not any(found.values())
+    damaged = bool(damage) or any(found.values())
+    well = not damaged and not locked
     if output.json:
-        contexts = [{"id": each.id, "messages": each.head, "problems": found[each.id]} for each in records]
+        contexts = [
+            {"id": each.id, "messages": each.head, "problems": found[each.id], "not_checked": locked.get(each.id)}
+            for each in records
+        ]
         output.print_json({"store": store, "well": well, "problems": damage, "contexts": contexts})
         return well
     for problem in damage:
         output.line(f"✗ {problem}", "red")
     for record in records:
+        if record.id in locked:
+            output.proof(False, f"{record.id}: not checked: {locked[record.id]}")
+            continue
         wrong = found[record.id]
         result = many(len(wrong), "problem") if wrong else "every one is there, and as it was written"
         output.proof(not wrong, f"{record.id}: {many(record.head, 'message')}, {result}")
         for problem in wrong:
             output.line(f"  {problem}")
-    if not well:
+    if damaged:
         output.line(f"what can be read goes to a new store: memci salvage {name_of(store)} NEW")
-    elif not records and not damage:
+    elif not records:
         output.line(f"{name_of(store)} holds no contexts")
     elif witnessed(store) is None and not is_url(store):
         output.line("no witness is beside it, so that the loss of whole commits can't be seen", "dim")

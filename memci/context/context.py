@@ -923,6 +923,9 @@ class Context:
         """Read everything that is stored, and return what is wrong with it; [] is well.
 
         O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes).
+
+        Raises:
+            KeyMissing: If something is encrypted with a key that was not given: nothing is known of it.
         """
         with self._usable():
             damage = self._storage.damage() if isinstance(self._storage, CheckedStorage) else []

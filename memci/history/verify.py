@@ -11,7 +11,7 @@ of windows.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ..errors import MemciError
+from ..errors import KeyMissing, MemciError
 from ..storage import Storage
 from ..storage.codec import decode
 from ..storage.protocol import ContextRecord, PageRow, PageState
@@ -21,7 +21,11 @@ from .reader import GONE
 
 
 def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Yield a sentence for everything that is wrong with *context*; *on_entry* is called per entry. O(entries)."""
+    """Yield a sentence for everything that is wrong with *context*; *on_entry* is called per entry. O(entries).
+
+    Raises:
+        KeyMissing: If it is encrypted, and the key that it needs was not given: nothing is known of it.
+    """
     try:
         found = storage.load(context)
         if found is None:
@@ -30,6 +34,8 @@ def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = l
         record, compaction = found
         yield from _entries(storage, record, on_entry)
         rows = list(storage.pages(context))
+    except KeyMissing:
+        raise
     except (MemciError, ValueError) as error:
         yield str(error)
         return
@@ -72,6 +78,8 @@ def _readable(found: Iterator[str]) -> Iterator[str]:
     """Yield the problems *found*; an error on the way is a problem, too."""
     try:
         yield from found
+    except KeyMissing:
+        raise
     except (MemciError, ValueError, KeyError, TypeError) as error:
         yield str(error) if isinstance(error, MemciError) else f"it can't be read: {error!r:.100}"
 

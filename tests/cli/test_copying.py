@@ -114,5 +114,13 @@ def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypat
     monkeypatch.setenv("MEMCI_KEY", "ab" * 32)
     for command in ("ui", "inspect", "doctor"):
         assert key_name in run(command, sealed).output, command
+    checked = run("verify", sealed)
+    assert checked.exit_code == 1
+    assert "not checked" in checked.stdout
+    assert "salvage" not in checked.stdout
+    checks = json.loads(run("verify", sealed, "--json").stdout)
+    assert not checks["well"]
+    assert all("encrypted with the key" in each["not_checked"] for each in checks["contexts"])
+    assert not any(each["problems"] for each in checks["contexts"])
     monkeypatch.setenv("MEMCI_KEY", "not a key")
     assert run("verify", sealed).exit_code == 2

@@ -23,8 +23,9 @@ KEYS = {
 }
 
 
-def test_replay_when_there_is_no_terminal(run, trip):
+def test_replay_when_there_is_no_terminal(run, trip, monkeypatch):
     """Without a terminal there are plain lines and a table, no control codes, nothing wider than 80 columns."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     result = run("replay", trip, "--window", 2000)
 
     assert result.exit_code == 0

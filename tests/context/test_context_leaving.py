@@ -34,7 +34,7 @@ for number in range(int(sys.argv[1])):
         context = busy()
         time.sleep(0.05 + 0.004 * (number % 20))
         sys.exit()
-    print(os.waitpid(child, 0)[1])
+    print(os.waitpid(child, 0)[1], flush=True)  # a child has a copy of what is not written yet
 """
 
 # What is registered first runs last.

@@ -19,7 +19,7 @@ from types import CodeType, FrameType
 import pytest
 from hypothesis import Phase, settings
 
-PACKAGE = f"memci{os.sep}"
+PACKAGE = str(Path.cwd() / "memci") + os.sep
 OUT, ONLY = "MEMCI_REACH_OUT", "MEMCI_REACH_ONLY"
 
 _reached: dict[str, tuple[float, list[str]]] = {}
@@ -71,5 +71,6 @@ def _called(frame: FrameType, _event: str, _argument: object) -> None:
 
 def _function(code: CodeType) -> str | None:
     """Return the name of the function that *code* is in, None if it is not of the package."""
-    _, found, inner = code.co_filename.rpartition(f"{os.sep}{PACKAGE}")
-    return f"memci/{inner}:{code.co_qualname.partition('.<locals>')[0]}" if found else None
+    if not code.co_filename.startswith(PACKAGE):
+        return None
+    return f"memci/{code.co_filename.removeprefix(PACKAGE)}:{code.co_qualname.partition('.<locals>')[0]}"

@@ -1,6 +1,6 @@
 """What the tiers of a memory would add to an answer, if what they know of a page counted in its score.
 
-    score of a message  +  weight × (how well its episode, day, facts or concepts fit the question)
+    score of a message  +  weight × (how well its episode, chain, facts, events or concepts fit)
 
 In the library the weight is 0: messages are found by their words and vectors alone, and the tiers order what is kept,
 shown and forgotten. This measures on what that rests: `python -m benchmarks.recall --ablate`. Weight 0 is the row to
@@ -38,16 +38,15 @@ def tiers(talks: Sequence[Talk]) -> dict[str, Any]:
     for talk in talks:
         whole = Whole()
         whole.add(talk)
-        memory = whole.memory
-        memory.maintain(float(talk.lines[-1].at or 0) + 86_400)
-        helpers = _Helpers(memory.session.owner)
-        held.update(helpers.sizes)
+        whole.memory.maintain(float(talk.lines[-1].at or 0) + 86_400)
+        of_tiers = _TierScores(whole.memory.session.owner)
+        held.update(of_tiers.sizes)
         for question in talk.questions:
-            base = helpers.base(question.text)
-            for name, scores in helpers.all(question.text):
+            base = of_tiers.base(question.text)
+            for name, scores in of_tiers.all(question.text):
                 for weight in WEIGHTS:
                     order = np.argsort(-(base + weight * base.max(initial=0) * scores), kind="stable")
-                    first = list(dict.fromkeys(whole.number(*helpers.places[at]) for at in order[: 4 * FIRST[-1]]))
+                    first = list(dict.fromkeys(whole.number(*of_tiers.places[at]) for at in order[: 4 * FIRST[-1]]))
                     found.setdefault(name, {}).setdefault(weight, []).append(share(first[:10], question))
         whole.close()
     return {
@@ -56,28 +55,28 @@ def tiers(talks: Sequence[Talk]) -> dict[str, Any]:
     }
 
 
-class _Helpers:
+class _TierScores:
     """How well what each tier knows of a passage fits a question, from 0 to 1."""
 
     def __init__(self, owner: Owner) -> None:
         owner.refresh(index=True)
         self._owner, self._at = owner, owner.index.layout.columns
-        known = {id_: owner.pages.row(id_) for id_ in dict.fromkeys(self._at.page.tolist())}
+        known = {row.id: row for id_ in set(self._at.page.tolist()) if (row := owner.pages.row(id_)) is not None}
         rows = [known[id_] for id_ in self._at.page.tolist()]
-        self.places = [(row.index, entry) for row, entry in zip(rows, self._at.entry.tolist(), strict=True) if row]
+        self.places = [(row.index, entry) for row, entry in zip(rows, self._at.entry.tolist(), strict=True)]
         tiers = owner.tiers
-        self._episode = [row.episode if row else None for row in rows]
-        self._pages = {place: [] for place in dict.fromkeys(index for index, _ in self.places)}
+        self._episode = [row.episode for row in rows]
+        self._pages: dict[int, list[int]] = {}
         for position, (index, _) in enumerate(self.places):
-            self._pages[index].append(position)
+            self._pages.setdefault(index, []).append(position)
         facts = [*tiers.user.facts.values(), *tiers.assistant.facts.values()]
         self._facts = {number: fact.text for number, fact in enumerate(facts)}
         self._told = {number: fact.index for number, fact in enumerate(facts)}
         self._episodes = {key: f"{each.summary} {' '.join(each.keywords)}" for key, each in tiers.episodes.items()}
         self._events = {key: each.what for key, each in tiers.events.items()}
         self._happened = {key: each.index for key, each in tiers.events.items()}
-        self._chains = {row.chain: str(tiers.chains[row.chain]) for row in rows if row and row.chain in tiers.chains}
-        self._chain = [row.chain if row else None for row in rows]
+        self._chains = {row.chain: str(tiers.chains[row.chain]) for row in rows if row.chain in tiers.chains}
+        self._chain = [row.chain for row in rows]
         self.sizes = {
             "episodes": len(self._episodes),
             "chains": len(self._chains),

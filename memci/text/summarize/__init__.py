@@ -7,7 +7,8 @@
     summary.lines[2]                        # "find_booking → {id: OI5L9G, date: 2024-05-27, 9 keys}"
 
 A summarizer is any callable from the messages of one page to a `Summary`; `extract` is the one that is always there.
-`extractive` makes the lines; `structured` shortens JSON values, and `parts` names content that is not plain text.
+`extractive` makes the lines; `gists` finds what says most, `structured` shortens JSON values, `parts` names content
+that is not plain text, and `observations` reads the shells of agents without tools.
 
 This package knows nothing of pages, tokens, windows or models.
 """

@@ -133,40 +133,48 @@ def titled(
 
     The pages that are given together show which words are frequent.
     """
-    acts: list[str] = []
-    texts: list[tuple[str, str]] = []
-    firsts: list[str] = []
-    thoughts: list[str | None] = []
+    told: list[_Told] = []
     for index, page in enumerate(pages):
         quoted = quotes[index] if index < len(quotes) else ()
-        own = [message for at, message in enumerate(page) if at >= len(quoted) or quoted[at] is None]
-        acts.append(_acts(own, min(_ACTS_COLUMNS, columns)))
-        texts.append((_spoken(own, "user"), _spoken(own, "assistant")))
-        thoughts.append(None)
-        if not acts[-1] and any(map(_observes, own)):
-            said = "\n".join(_content(message)[0] for message in own if message.get("role") == "assistant")
-            acts[-1], thoughts[-1] = command(said, min(_COMMAND_COLUMNS, columns // 2)), _prose(without_commands(said))
-            texts[-1] = (texts[-1][0], "")
-        firsts.append(next((each for each in texts[-1] if each), ""))
-        if not (acts[-1] or firsts[-1]):
-            calls = [_calls(message) for message in page[:1]]
-            firsts[-1] = _line(page[0], calls[0], "", "") if page else ""
-    rooms = [
-        max(columns // 3, columns - width(act)) if thought is None else columns // 4
-        for act, thought in zip(acts, thoughts, strict=True)
-    ]
-    found: list[Title] = []
-    printed = [thought is not None for thought in thoughts]
-    for act, gist, first, thought in zip(acts, gists(texts, rooms, acts, printed), firsts, thoughts, strict=True):
+        told.append(_told([each for at, each in enumerate(page) if at >= len(quoted) or quoted[at] is None], columns))
+    rooms = [columns // 4 if each.thought else max(columns // 3, columns - width(each.act)) for each in told]
+    found = gists([each.said for each in told], rooms, [each.act for each in told], [each.printed for each in told])
+    titles: list[Title] = []
+    for page, each, gist in zip(pages, told, found, strict=True):
         asked, answered = gist.spans
-        parts = [asked, act, answered]
-        if thought is not None:
-            room = columns - sum(width(each) + len(_JOINT) for each in (asked, act) if each)
-            parts = [asked, one_line(request(thought), max(_LEAST_ANSWER, room)) if thought.strip() else "", act]
-        tells = bool(act) or gist.weight > _ACKNOWLEDGES
-        text = one_line(_JOINT.join(filter(None, parts)), TITLE_COLUMNS) if tells else one_line(request(first), _ASIDE)
-        found.append(Title(text, tells))
-    return found
+        parts = (asked, each.act, answered)
+        if each.thought:
+            room = columns - sum(width(part) + len(_JOINT) for part in (asked, each.act) if part)
+            parts = (asked, one_line(request(each.thought), max(_LEAST_ANSWER, room)), each.act)
+        if each.act or gist.weight > _ACKNOWLEDGES:
+            titles.append(Title(one_line(_JOINT.join(filter(None, parts)), TITLE_COLUMNS), tells=True))
+            continue
+        first = next(filter(None, each.said), "") or (_line(page[0], _calls(page[0]), "", "") if page else "")
+        titles.append(Title(one_line(request(first), _ASIDE), tells=False))
+    return titles
+
+
+class _Told(NamedTuple):
+    """What the title of a page is made of."""
+
+    act: str
+    """what was called, and what came back"""
+    said: tuple[str, str]
+    """by the user and by the assistant, as far as a gist is made of it"""
+    printed: bool
+    """whether what has the user's role was printed by a machine"""
+    thought: str = ""
+    """in front of the command of an agent without tools"""
+
+
+def _told(own: Sequence[Mapping[str, object]], columns: int) -> _Told:
+    """Return what the messages of a page tell, without those that quote another one. O(characters)."""
+    act, asked, printed = _acts(own, min(_ACTS_COLUMNS, columns)), _spoken(own, "user"), any(map(_observes, own))
+    if printed and not act:
+        text = _scanned("\n".join(_content(each)[0] for each in own if each.get("role") == "assistant"))
+        if act := command(text, min(_COMMAND_COLUMNS, columns // 2)):
+            return _Told(act, (asked, ""), printed, _prose(without_commands(text)).strip())
+    return _Told(act, (asked, _spoken(own, "assistant")), printed)
 
 
 def _content(message: Mapping[str, object]) -> tuple[str, list[str]]:

@@ -22,7 +22,7 @@ _LONGEST = 120
 _LETTER = re.compile(r"[^\W\d_]")
 _COMMAND = re.compile(
     r"```(?:[\w+-]*\n)?(?P<fenced>.*?)(?:```|\Z)"
-    r"|<(?:execute_\w{1,20}|parameter=(?:command|code))>(?P<tagged>.{0,2000}?)</"
+    r"|<(?:execute_\w{1,20}|parameter=(?:command|code))>(?P<tagged>.{0,500}?)</"
     r"|^Action: ?(?P<action>[^\n]+(?:\nAction Input: ?[^\n]+)?)",
     re.DOTALL | re.MULTILINE,
 )

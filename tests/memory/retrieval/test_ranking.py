@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from memci.memory.retrieval.layout import LONG, Borrowing, Layout, Row, flags_of
+from memci.memory.retrieval.layout import LONG, STANDING, Borrowing, Layout, Row, flags_of
 from memci.memory.retrieval.passages import passage_terms, passages
 from memci.memory.retrieval.ranking import Query, Weights, rank
 from memci.text.language.terms import extent
@@ -318,3 +318,13 @@ def test_rank_of_a_long_chat_finds_what_the_user_told():
     ]
 
     assert sum(found) >= 0.9 * len(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"), [("Always answer in French.", True), ("Always answer in French.\n$", False)]
+)
+def test_what_a_machine_printed_is_no_lasting_instruction(text, stands):
+    """An agent without tools is told in the user's role what its shell printed."""
+    (passage,) = passages([(1, {"role": "user", "content": text})])
+
+    assert bool(flags_of(passage) & STANDING) is stands

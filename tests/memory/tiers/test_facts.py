@@ -104,3 +104,8 @@ def test_facts_are_bounded(texts):
 
     assert sum(each.about == "user" for each in found) <= PER_PAGE
     assert all(len(each.text) <= LONGEST and "\n" not in each.text for each in found)
+
+
+def test_what_a_machine_printed_is_no_fact():
+    """An agent without tools is told in the user's role what its shell printed."""
+    assert facts(page(user("cat notes\nI live in Oslo with my dog Rex.\nbash-$"))) == []

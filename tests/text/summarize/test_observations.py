@@ -4,6 +4,7 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.text.summarize import lines, titled
+from memci.text.summarize.gists import gists
 from memci.text.summarize.observations import command, observes, without_commands, worded
 
 SHELL = "HAT136 departs 09:15\n(Open file: n/a)\n(Current directory: /srv)\nbash-$"
@@ -81,6 +82,13 @@ def test_a_page_of_a_shell_says_what_was_thought_and_done():
     assert "bash-$" not in first
 
 
+def test_an_answer_without_a_command_is_no_acknowledgement():
+    answer = "The migration of harbour.db finished at 09:15 and lost two invoices."
+    (title,) = titled([[{"role": "user", "content": "ok\n$"}, {"role": "assistant", "content": answer}]])
+    assert title.tells
+    assert "invoices" in title.text
+
+
 def test_figures_of_a_progress_bar_do_not_stand_for_a_page():
     progress = "  % Total    % Received\n100   293  100   293    0     0  12993\n"
     pages = [
@@ -93,6 +101,13 @@ def test_figures_of_a_progress_bar_do_not_stand_for_a_page():
     for title, name in zip(titled(pages), ("harbour", "lantern", "meadow"), strict=True):
         assert name in title.text
         assert "12993" not in title.text
+
+
+def test_ids_on_each_page_of_a_machine_weigh_nothing_there():
+    pages = [(f"DTD-4711 DTD-4712 XHTML-1.0 of lantern{'abcdefghij'[n % 10] * (2 + n // 10)}", "") for n in range(90)]
+    typed, machine = gists(pages, [32] * 90), gists(pages, [32] * 90, printed=[True] * 90)
+    assert "DTD-4711" in typed[0].spans[0]
+    assert machine[0].spans[0] == "lanternaa"
 
 
 def test_what_a_machine_printed_gives_no_instruction():

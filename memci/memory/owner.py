@@ -101,12 +101,13 @@ class Tiers:
 
 
 def owner_of(store: MemoryStore, name: str) -> "Owner":
-    """Return what is in RAM of the owner *name*: the same object for all who use this store."""
+    """Return what is in RAM of the owner *name*: the same object for all who use this store, until it is closed."""
     with store.lock:
         found = store.owners.find(name)
         if not isinstance(found, Owner):
             found = Owner(store, name)
-            store.owners.add(name, found)
+            if not store.closed:  # a worker may be in the middle of a step: a closed store keeps nothing
+                store.owners.add(name, found)
         return found
 
 

@@ -9,6 +9,7 @@ may raise there between taking a lock and guarding it, where the interpreter its
 executes for the first time come before those that it repeats. This module knows nothing of what the lines say.
 """
 
+import gc
 import itertools
 import linecache
 import os
@@ -73,7 +74,12 @@ class Bomb:
         return 0 < self._at <= self.lines
 
     def around(self, act: Callable[[], object]) -> BaseException | None:
-        """Call *act* and return what it raised."""
+        """Call *act* and return what it raised.
+
+        What others left is not collected meanwhile: lines of its finalizers would be counted, now and then.
+        """
+        collects = gc.isenabled()
+        gc.disable()
         watch = _monitored if sys.version_info >= (3, 12) else _traced
         unraisable, sys.unraisablehook = sys.unraisablehook, self._ignored
         try:
@@ -82,6 +88,8 @@ class Bomb:
             return error
         finally:
             sys.unraisablehook = unraisable
+            if collects:
+                gc.enable()
         return None
 
     def _ignored(self, unraisable: Any) -> None:

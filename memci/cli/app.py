@@ -11,8 +11,8 @@ nothing of what the commands do.
 """
 
 from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer import Argument, Option
@@ -57,18 +57,29 @@ class NamedCommand(TyperCommand):
 
     def loaded(self) -> Any:
         """Return the command itself, with its options."""
-        load(str(self.name))
-        return cast("Program", typer.main.get_command(app)).loaded[str(self.name)]
+        return _loaded(str(self.name))
+
+
+@cache
+def _loaded(name: str) -> Any:
+    load(name)
+    return typer.main.get_command(_programs[name])
 
 
 class Program(TyperGroup):
-    """All commands by their names, and those that are loaded."""
+    """All commands by their names."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.loaded = self.commands
         self.commands = {name: NamedCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
 
+
+_SETTINGS: dict[str, Any] = {
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+_programs: dict[str, typer.Typer] = {}
+"""each command whose module is loaded, as a program of its own: no other one is made ready when it is run"""
 
 app = typer.Typer(
     name="memci",
@@ -76,8 +87,7 @@ app = typer.Typer(
     help="A context window that never overflows and never loses a message.",
     epilog="Start with: memci demo",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **_SETTINGS,
 )
 
 Str = str | None
@@ -126,7 +136,9 @@ def command(name: str) -> Callable[[_Options], _Options]:
     """
 
     def register(options: _Options) -> _Options:
-        @app.command(name)
+        program = _programs[name] = typer.Typer(add_completion=False, **_SETTINGS)
+
+        @program.command(name)
         @wraps(options)
         def run(**given: object) -> None:
             try:

@@ -6,6 +6,7 @@
 All that a memory keeps of a page is derived from this and can be derived again. This module knows nothing of windows.
 """
 
+import json
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -48,41 +49,63 @@ def messages(storage: Storage, wanted: Iterable[Place]) -> dict[Place, Message]:
 
 def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:
     """Return the page of *row* as a memory gets it, without erased messages. O(its messages)."""
-    base = _bases(storage, context, [row])[row.index]
-    stored = [entry for first, end in row.spans(head) for entry in storage.entries(context, first, end)]
-    left = [entry for entry in stored if entry.codec != ERASED]
-    entries = tuple((entry.seq - base + 1, decode(entry.codec, entry.body)) for entry in left)
-    return PageRecord(
-        context,
-        row.index,
-        row.turn,
-        entries,
-        next((seconds(entry.at) for entry in left if entry.at is not None), None),
-        frozenset(entry.seq - base + 1 for entry in left if entry.quotes is not None) | _found(entries),
-    )
+    return _records(storage, context, [row], head)[0]
 
 
 def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Iterator[tuple[int, PageRecord]]:
-    """Yield the pages *ids* of a memory with their messages, in this order. O(their messages).
+    """Yield the pages *ids* of a memory with their messages, in this order. O(their messages), some pages at a time.
 
     A page that can't be read is given without messages, so that the others need not wait for it; reading it by its
     index raises the error.
     """
     assert not store.writing, "reading pages waits for the page store, whose writer may wait for this one: read first"
-    for id_ in ids:
+    for first in range(0, len(ids), _BATCH):
+        batch = list(ids[first : first + _BATCH])
         yield_to_calls()
-        for context, index, turn in store.read_rows(_WHERE, id_):
-            found = PageRecord(context, index, turn, ())
-            try:
-                for row in storage.pages_at(context, [index]):
-                    found = record_of(storage, context, row, _head(storage, context, [row]))
-            except CorruptRecord:
-                _LOG.warning("page #%d can't be read: the memory goes on without it", index)
-            yield id_, found
+        rows = store.read_rows(_WHERE, json.dumps(batch))
+        places = {id_: PageRecord(context, index, turn, ()) for id_, context, index, turn in rows}
+        found: dict[tuple[str, int], PageRecord] = {}
+        for context in dict.fromkeys(each.context for each in places.values()):
+            wanted = [each.index for each in places.values() if each.context == context]
+            found |= {(context, page.index): page for page in _readable(storage, context, wanted)}
+        for id_ in batch:
+            if id_ in places:
+                yield id_, found.get((places[id_].context, places[id_].index), places[id_])
 
 
+_BATCH = 8
+"""pages that are read at once"""
 _WHERE = """
-SELECT c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context WHERE g.id = ?"""
+SELECT g.id, c.name, g.page, g.turn FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+WHERE g.id IN (SELECT value FROM json_each(?))"""
+
+
+def _readable(storage: Storage, context: str, indexes: Sequence[int]) -> Sequence[PageRecord]:
+    """Return those pages of *context* that can be read: all at once, or one by one if one of them can't."""
+    try:
+        rows = storage.pages_at(context, indexes)
+        return _records(storage, context, rows, _head(storage, context, rows))
+    except CorruptRecord:
+        if len(indexes) > 1:
+            return [page for index in indexes for page in _readable(storage, context, [index])]
+        _LOG.warning("page #%d can't be read: the memory goes on without it", indexes[0])
+        return ()
+
+
+def _records(storage: Storage, context: str, rows: Sequence[PageRow], head: int) -> list[PageRecord]:
+    """Return the pages of *rows* as `record_of` does, in one read of their messages."""
+    bases = _bases(storage, context, rows)
+    spans = [seq for row in rows for first, end in row.spans(head) for seq in range(first, end)]
+    stored = {entry.seq: entry for entry in storage.entries_at(context, spans) if entry.codec != ERASED}
+    records = []
+    for row in rows:
+        left = [stored[seq] for first, end in row.spans(head) for seq in range(first, end) if seq in stored]
+        base = bases[row.index]
+        entries = tuple((entry.seq - base + 1, decode(entry.codec, entry.body)) for entry in left)
+        at = next((seconds(entry.at) for entry in left if entry.at is not None), None)
+        quotes = frozenset(entry.seq - base + 1 for entry in left if entry.quotes is not None)
+        records.append(PageRecord(context, row.index, row.turn, entries, at, quotes | _found(entries)))
+    return records
 
 
 def _found(entries: Sequence[tuple[int, Message]]) -> frozenset[int]:

@@ -5,19 +5,25 @@ BIN := .venv/bin
 
 ADAPTERS := $(basename $(notdir $(wildcard tests/adapters/requirements/*.txt)))
 
-.PHONY: demo test adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
+HARNESSES := tests/faults tests/test_benchmarks.py
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
+
+.PHONY: demo test harnesses adapters docs embeddings wrapped postgres postgres-torture postgres-bench local-model lint types ui bench peers stale faults torture mutation release lock clean
 
 demo: .venv/ready          ## replay a conversation through a real context and look at the window
 	@$(BIN)/memci demo
 
-test: .venv/ready          ## all tests
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup
+test: .venv/ready          ## all tests of the library
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES:%=--ignore=%)
+
+harnesses: .venv/ready     ## tests of what tests it: each harness of faults finds what it must, each benchmark gives its figures
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) $(HARNESSES)
 
 embeddings: .venv-embeddings/ready   ## sentence vectors with the real library and a real model
 	@.venv-embeddings/bin/python -m pytest tests/memory/retrieval/real_sentences.py
 
 wrapped: .venv/ready       ## stores around others, encrypted or with quotas, in the suites of plain ones
-	@$(BIN)/python -m pytest -n 2 tests/storage/wrapped_stores.py
+	@$(PYTEST) tests/storage/wrapped_stores.py
 
 postgres: .venv-postgres/ready       ## contexts in Postgres, on a server that lasts as long as the tests
 	@.venv-postgres/bin/python -m pytest -n 2 --dist loadgroup tests/postgres

@@ -1,13 +1,30 @@
-"""How the tests are spread over the cores, and what holds for every property: none of them watches the clock."""
+"""How the tests are spread over the cores, where their files are, and that no property watches the clock."""
 
+import contextlib
 import gc
 import os
+import tempfile
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("memci", deadline=None)
 settings.load_profile("memci")
+
+_RAM_DISK = "/dev/shm"
+_ROOM = 2_000_000_000
+"""bytes that must be free there: four times what all tests need at once"""
+
+
+def pytest_configure():
+    """Files of tests are made in RAM, where there is room and no other place is set: thousands wait for no disk.
+
+    Power cuts and failing disks are simulated wherever the files are. Workers and what tests start inherit the place.
+    """
+    with contextlib.suppress(OSError):
+        free = os.statvfs(_RAM_DISK)
+        if "TMPDIR" not in os.environ and os.access(_RAM_DISK, os.W_OK) and free.f_bavail * free.f_frsize >= _ROOM:
+            os.environ["TMPDIR"] = tempfile.tempdir = _RAM_DISK
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -49,26 +49,31 @@ def trip(tmp_path):
     return path
 
 
-@pytest.fixture
-def store(tmp_path):
-    """A store with two contexts, one of which has archived pages."""
-    path = tmp_path / "agent.db"
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory):
+    """The store and the folder that the tests get copies of."""
+    path = tmp_path_factory.mktemp("stored") / "agent.db"
     with Context.open(path, id="alice", owner="ada", system="Be brief.", window=2_000) as context:
         for number in range(60):
             context.append_turn(f"Remember marker-{number}, please.", {"role": "assistant", "content": "I will. " * 8})
     with Context.open(path, id="bob", window=4_000) as context:
         context.append_turn("Hello.", {"role": "assistant", "content": "Hi."})
+    with closing(SQLiteStorage(path)) as source, closing(FilesystemStorage(path.parent / "agent")) as target:
+        for each in ("alice", "bob"):
+            imported(target, exported(source, each))
     return path
 
 
 @pytest.fixture
-def folder(store, tmp_path):
-    """The same store as a folder."""
-    path = tmp_path / "agent"
-    with closing(SQLiteStorage(store)) as source, closing(FilesystemStorage(path)) as target:
-        for each in ("alice", "bob"):
-            imported(target, exported(source, each))
-    return path
+def store(stored, tmp_path):
+    """A store with two contexts, one of which has archived pages."""
+    return shutil.copy(stored, tmp_path / "agent.db")
+
+
+@pytest.fixture
+def folder(store, stored, tmp_path):
+    """The same store as a folder, beside it."""
+    return shutil.copytree(stored.parent / "agent", tmp_path / "agent")
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,6 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
     assert not store.writing, "reading pages waits for the page store, whose writer may wait for this one: read first"
     for first in range(0, len(ids), _BATCH):
         batch = list(ids[first : first + _BATCH])
-        yield_to_calls()
         rows = store.read_rows(_WHERE, json.dumps(batch))
         places = {id_: PageRecord(context, index, turn, ()) for id_, context, index, turn in rows}
         found: dict[tuple[str, int], PageRecord] = {}
@@ -69,6 +68,7 @@ def raw_pages(storage: Storage, store: MemoryStore, ids: Sequence[int]) -> Itera
             wanted = [each.index for each in places.values() if each.context == context]
             found |= {(context, page.index): page for page in _readable(storage, context, wanted)}
         for id_ in batch:
+            yield_to_calls()
             if id_ in places:
                 yield id_, found.get((places[id_].context, places[id_].index), places[id_])
 

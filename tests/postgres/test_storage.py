@@ -9,6 +9,7 @@ from threading import Thread
 import psycopg
 import pytest
 
+from memci import Context
 from memci.errors import (
     CommitUnknown,
     HandlePoisoned,
@@ -158,6 +159,34 @@ def test_commit_that_arrived_is_found(storage, cut, monkeypatch):
 
     assert bodies_of(storage, "a") == [b"1", b"2"]
     assert bodies_of(storage, "b") == [b"new"]
+
+
+def test_an_append_is_a_statement_that_the_driver_remembers(storage, monkeypatch):
+    """An append with an op_id and the usage of its call, as servers make them, has no more values than are remembered.
+
+    One with more is read again by the driver each time; what is stored of the call is all there.
+    """
+    usage = {"prompt_tokens": 900, "completion_tokens": 30, "prompt_tokens_details": {"cached_tokens": 400}}
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+    ran = []
+    with Context.open(storage, "a", window=8_000) as context:
+        context.append_turn("Hi", {"role": "assistant", "content": "Hello"})
+        change_rows = storage.database.change_rows
+        monkeypatch.setattr(
+            storage.database,
+            "change_rows",
+            lambda *words: ran.append((len(words[0]), len(words[1:]))) or change_rows(*words),
+        )
+        for number in range(3):
+            context.render(tools=tools)
+            answer = {"role": "assistant", "content": "Yes"}
+            context.append_turn("And?", answer, usage=usage, op_id=f"op {number}")
+
+    assert len(ran) == 3
+    length, values = ran[-1]
+    assert length <= 4_096 and values <= 50, "the driver's limits"
+    known = [(each.input, each.cached_read, each.cached_written, each.output) for each in storage.calls("a")]
+    assert known == [(900, 400, 0, 30)] * 3
 
 
 def test_commit_is_unknown_when_the_server_stays_away():

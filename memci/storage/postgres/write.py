@@ -85,11 +85,16 @@ _CALLS = """,
 calls AS (
     INSERT INTO our.call (owner_key, nr, revision, seq, turn, predicted, input, cached_read, cached_written, output,
     crc, at, model, tools)
-    SELECT owner_key, nr, t.* FROM fenced, unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[],
-    %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::text[], %b::bytea[]) AS t),
+    SELECT owner_key, nr, revision, seq, turn, tokens[n * 5 - 4], tokens[n * 5 - 3], tokens[n * 5 - 2],
+    tokens[n * 5 - 1], tokens[n * 5], crc, at, model, tools
+    FROM fenced, (SELECT %s::bigint[] AS tokens) AS c, unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[],
+    %s::text[], %s::text[], %b::bytea[]) WITH ORDINALITY AS t (revision, seq, turn, crc, at, model, tools, n))"""
+_TOOLS = """,
 tools AS (
     INSERT INTO our.tools (owner_key, nr, digest, text)
-    SELECT owner_key, nr, t.* FROM fenced, unnest(%b::bytea[], %b::bytea[]) AS t ON CONFLICT DO NOTHING)"""
+    SELECT owner_key, nr, lists[n], lists[n + 1]
+    FROM fenced, (SELECT %b::bytea[] AS lists) AS l, generate_series(1, cardinality(lists), 2) AS n
+    ON CONFLICT DO NOTHING)"""
 _EDIT = """,
 views AS (
     INSERT INTO our.view (owner_key, nr, seq, tokens, clip, crc)
@@ -103,7 +108,7 @@ compactions AS (
     crc = excluded.crc, packed = excluded.packed)"""
 _DONE = """
 SELECT nr FROM fenced"""
-_MORE = {"ops": _OPS, "calls": _CALLS, "edit": _EDIT}
+_MORE = {"ops": _OPS, "calls": _CALLS, "tools": _TOOLS, "edit": _EDIT}
 _COMMITS: Final = {
     (new, *more): (_INSERT if new else _UPDATE) + _TURN + "".join(_MORE[each] for each in more) + _DONE
     for new in (False, True)
@@ -111,7 +116,7 @@ _COMMITS: Final = {
     for more in combinations(_MORE, count)
 }
 """by whether the context is new, and what is written besides the turn: the driver remembers statements of up to
-50 parameters"""
+50 parameters; an append with an op_id and the usage of its call has 50"""
 
 SELECT_OP: Final = """
 SELECT op_id, digest, first_seq, entries, crc FROM our.op WHERE owner_key = %s AND nr = %s AND op_key = %s"""
@@ -189,8 +194,9 @@ def apply(run_rows: Run, transition: Transition, place: Place, token: int) -> bo
         more.append("ops")
         parts += _ops(transition)
     if transition.call or transition.calls:
-        more.append("calls")
-        parts += _calls(transition)
+        calls, lists = _calls(transition)
+        more += ["calls", *(["tools"] if lists else [])]
+        parts += calls + lists
     if transition.views or transition.compaction is not None or transition.history:
         more.append("edit")
         parts += _edit(transition)
@@ -308,19 +314,19 @@ def _ops(transition: Transition) -> list[object]:
     return [*_columns(ops, 6)]
 
 
-def _calls(transition: Transition) -> list[object]:
-    """Return the columns of calls of the model and of lists of tools."""
+def _calls(transition: Transition) -> tuple[list[object], list[object]]:
+    """Return the columns of calls of the model, their tokens in one list, and lists of tools behind their digests."""
     context = transition.record.id
-    calls, lists = [], {}
+    calls, costs, lists = [], [], {}
     for row in all_calls(transition):
         text = None if row.tools is None else row.tools.encode()
         tools = None if text is None else digest(ORJSON, text)
         if tools is not None:
             lists[tools] = text
-        cost = (row.predicted, row.input, row.cached_read, row.cached_written, row.output)
+        costs += [row.predicted, row.input, row.cached_read, row.cached_written, row.output]
         written = call_crc(context, row, tools)
-        calls.append((row.revision, row.seq, row.turn, *cost, written, escaped(row.at), escaped(row.model), tools))
-    return [*_columns(calls, 12), *_columns(list(lists.items()), 2)]
+        calls.append((row.revision, row.seq, row.turn, written, escaped(row.at), escaped(row.model), tools))
+    return [costs, *_columns(calls, 7)], [[each for pair in lists.items() for each in pair]] if lists else []
 
 
 def _edit(transition: Transition) -> list[object]:

@@ -394,7 +394,8 @@ class ContextMachine(Lives):
             return
         expected = self.model.pop(origins[-1], next(iter(set(may_be_open) & set(origins[-2:-1])), None))
         assert dumped(self.context.pop()) == expected
-        self.closes = {turn: close for turn, close in self.closes.items() if turn < self.model.turn}
+        since = self.model.turns[origins[-1]]  # an earlier turn than the newest, if all of that was taken back
+        self.closes = {turn: close for turn, close in self.closes.items() if turn < since}
         self.pins = {index for index in self.pins if not self.gone(index)}
         self.rendered = None
         self.sync()

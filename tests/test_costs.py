@@ -14,7 +14,8 @@ from collections.abc import Callable
 import pytest
 
 from memci import Context, EphemeralStorage, SQLiteStorage
-from memci.memory import NullMemory
+from memci.memory import NullMemory, TieredMemory
+from memci.memory.repository.page_source import record_of
 from memci.storage.protocol import Ticket
 from memci.tokens import counter_for
 
@@ -31,6 +32,10 @@ CHARACTERS = 0.3
 """characters that a compaction may give the counter, for each of the pages that leave; .26 when they were counted"""
 SEARCH = 8
 """statements of a search on SQLite that counts no visit, however many messages it finds; 7 when they were counted"""
+SEARCHES = {"statements": 7, "calls": 470}
+"""statements and functions of a search that counts what it finds as visited; 6 and 447 when they were counted"""
+ADMISSION = 745
+"""functions of memci that a page enters on its way through all tiers; 713 when they were counted"""
 BYTES = 21_000
 """bytes that a turn may write to SQLite's log; 19,776 when they were counted"""
 
@@ -238,3 +243,59 @@ def test_a_search_reads_its_pages_at_once(tmp_path, careless):
             assert len(context.search_memory("trains to Oslo", k=k).pages) == k
             found.append(len(statements))
     assert (found[0] == found[1] <= SEARCH) is not careless, found
+
+
+class Hasty(SQLiteStorage):
+    """A store that may be careless: it reads pages again and again."""
+
+    careless = False
+
+    def pages_at(self, context, indexes):
+        for _ in range(8 * self.careless):
+            super().pages_at(context, indexes)
+        return super().pages_at(context, indexes)
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_search_costs_what_it_did(tmp_path, careless):
+    """A search that counts what it finds as visited takes few statements and calls, and writes nothing."""
+    store = Hasty(tmp_path / "agent.db", durability="fast")
+    with filled(store, 40) as context:
+        context.archive(keep=2)
+        context.end_session()
+    with Context.open(store, "alice") as context:  # no page waits that a worker would feed meanwhile
+        context.search_memory("trains to Oslo")  # reads the index, and the postings of the words
+        store.careless = careless
+        statements = []
+        for each in (store, context.memory.session.store):
+            each._connection.exec_trace = lambda _cursor, sql, _values: statements.append(sql) or True
+
+        calls = called(lambda: context.search_memory("trains to Oslo"))
+
+        assert context.memory.session.store.visits["alice"], "it counted"
+        within = len(statements) <= SEARCHES["statements"], calls <= SEARCHES["calls"]
+        assert set(within) == {not careless}, (len(statements), calls)
+        assert not [sql for sql in statements if not sql.lstrip().startswith("SELECT")]
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_admission_costs_what_it_did(tmp_path, careless):
+    """A page that passes through all tiers enters few functions, and more if raw pages are read again and again."""
+    store, pages = Hasty(tmp_path / "agent.db", durability="fast"), 32
+    with Context.open(store, "alice", window=4_000, memory=NullMemory()) as context:
+        for number in range(pages + 1):
+            context.append_turn(f"Which train {number} goes to Oslo?", {"role": "assistant", "content": "The 9:15."})
+        head = store.load("alice")[0].head
+        sent = [record_of(store, "alice", row, head) for row in store.pages("alice", last=pages)]
+    store.careless = careless
+    memory = TieredMemory(store, owner="alice")
+
+    def admit():
+        for page in sent:
+            memory.admit(page)
+            if page.index % 8 == 0:
+                memory.maintain()
+
+    entered = called(admit) / pages
+    memory.close()
+    assert (entered <= ADMISSION) is not careless, entered

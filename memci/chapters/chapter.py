@@ -72,6 +72,14 @@ class Page:
                 return
             node = node.next
 
+    @property
+    def whole(self) -> bool:
+        """Whether no message of it is clipped. O(messages)."""
+        node = self.head
+        while node is not None and not node.clip:
+            node = None if node is self.tail else node.next
+        return node is None
+
     def __len__(self) -> int:
         """Return how many messages the page has in the window. O(messages of the page)."""
         return sum(1 for _ in self)

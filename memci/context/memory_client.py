@@ -138,9 +138,7 @@ class MemoryClient:
             feed.send(_ALL)
         window = feed.window
         whole = (
-            window.rows[page.index]
-            for page in window.active
-            if seen and (page is window.active.open or not any(node.clip for node in page))
+            window.rows[page.index] for page in window.active if seen and (page is window.active.open or page.whole)
         )
         shown = set(feed.keys(whole).values())
         found = feed.memory.search(query.text, k=k, budget=budget, since=query.since, until=query.until, exclude=shown)

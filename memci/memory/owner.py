@@ -11,19 +11,19 @@ module knows nothing of what the steps do.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
 from ..storage import Storage
-from .backend import PageRecord
-from .repository.items import ItemTable, loaded, unpacked, validated
+from .backend import PageKey, PageRecord
+from .repository.items import ItemTable, dumped, loaded, unpacked, validated
 from .repository.job_queue import JobQueue
 from .repository.owner_cache import size_of
 from .repository.page_source import raw_pages
 from .repository.pages import PageTable
 from .repository.passages import PassageTable
-from .repository.store import MemoryStore, OwnerKey
+from .repository.store import MemoryStore, OwnerKey, Visit
 from .repository.usage_ledger import UsageLedger
 from .retrieval.embedders import Embedder
 from .retrieval.layout import Row
@@ -44,6 +44,9 @@ Fresh = tuple[list[int], list[Row], list[Counter[str]]]
 
 PORTRAIT = 10
 """facts that stand for a profile where no model has written one"""
+
+VISITS = 64
+"""searches whose visits wait to be written, at most"""
 
 Change = Callable[[], AbstractContextManager[None]]
 """a transaction in which a step writes what it computed: `Owner.change`, or one that writes more"""
@@ -73,6 +76,14 @@ class Tiers:
         """Return how many things are known, about: what its size in RAM grows with."""
         known: list[Sized] = [self.episodes, self.chains, self.user, self.assistant, self.graph, self.events, self.days]
         return sum(len(each) for each in known)
+
+    def visit(self, visit: Visit) -> None:
+        """Count what a search found as visited, as far as it is still known."""
+        for key in visit.episodes:
+            if key in self.episodes:
+                self.episodes[key] = self.episodes[key].visited(visit.at)
+        self.user.retrieved(visit.facts, visit.at)
+        self.assistant.retrieved(visit.facts, visit.at)
 
     def keep(self, id: int, episode: Episode | None) -> None:  # noqa: A002 -- the episode's
         """Replace an episode, None if it is gone."""
@@ -128,6 +139,10 @@ class Owner(OwnerKey):
         """how often the analysis of an episode failed"""
         self.passage_vectors: VectorIndex | None
         """vectors of passages by their ids, once they were needed"""
+        self.visits: list[Visit] = store.visits.setdefault(name, [])
+        """what was visited and is not written yet"""
+        self._ids: tuple[int, dict[PageKey, int | None]]
+        """ids of the pages that were asked for last, as of a revision"""
         self._changing = self._outdated = self._removes = False
         self._fresh: Fresh | None = None
         self._annotated: set[str] = set()
@@ -146,7 +161,7 @@ class Owner(OwnerKey):
             self._read()
             self.revision = revision
         if index and nr and (self._indexed, self._removals) != (revision, removals):
-            self.index = self.store.index(self.passages)
+            self.index, self._ids = self.store.index(self.passages), (-1, {})
             self.passage_vectors = None
             self._indexed, self._removals = revision, removals
 
@@ -176,6 +191,7 @@ class Owner(OwnerKey):
                 with self.store.change():
                     self._begin()
                     yield
+                self.visits.clear()
                 if self._outdated:
                     self._reset(self.nr)
                 else:
@@ -185,6 +201,47 @@ class Owner(OwnerKey):
                 raise
             finally:
                 self._changing = False
+
+    def ids_of(self, keys: Collection[PageKey]) -> list[int]:
+        """Return the ids of those pages that are known here. O(these); a query for each context if some are new.
+
+        What was asked for last stays in RAM, until the index is read again: a window changes little from one search to
+        the next. That a page is not known holds as long as the revision.
+        """
+        revision, known = self._ids
+        if revision != self.revision:
+            known = {key: id_ for key, id_ in known.items() if id_ is not None}
+        fresh: dict[str, list[int]] = {}
+        for context, index in keys:
+            if (context, index) not in known:
+                fresh.setdefault(context, []).append(index)
+        read = {context: self.pages.ids_of(context, some) for context, some in fresh.items()}
+        known = {key: known[key] if key in known else read[key[0]].get(key[1]) for key in keys}
+        self._ids = self.revision, known
+        return [id_ for id_ in known.values() if id_ is not None]
+
+    def visit(self, visit: Visit) -> None:
+        """Count what a search found as visited: at once in this process, and in the store with the owner's next change.
+
+        `VISITS` searches wait at most: those of a process that dies meanwhile are not counted. O(what was found).
+
+        Raises:
+            StorageError: If so many wait, and can't be written: they are not counted.
+        """
+        self.changed.update(visit.episodes)
+        self.tiers.visit(visit)
+        self.visits.append(visit)
+        if len(self.visits) >= VISITS:
+            try:
+                self.write_visits()
+            finally:
+                self.visits.clear()
+
+    def write_visits(self) -> None:
+        """Write the visits that wait, in one transaction."""
+        if self.visits:
+            with self.change():
+                pass
 
     def add_passages(self, fresh: Fresh) -> None:
         """Add passages that were stored in this change to the index, once it is committed."""
@@ -220,6 +277,16 @@ class Owner(OwnerKey):
             self.refresh(index=True)
         self.count(revisions=1)
         self.revision += 1
+        self._rewrite_visited()
+
+    def _rewrite_visited(self) -> None:
+        episodes, told = self.tiers.episodes, (self.tiers.user.facts, self.tiers.assistant.facts)
+        visited = {key for each in self.visits for key in each.episodes} & episodes.keys()
+        rows = [(dumped(episodes[key], without=["embedding"]), key) for key in sorted(visited)]
+        asked = {key for each in self.visits for key in each.facts}
+        rows += [(dumped(known[key], without=["vector"]), key) for known in told for key in asked & known.keys()]
+        if rows:
+            self.items.rewrite(rows)
 
     def _committed(self) -> None:
         if self._removes or self._indexed != self.revision - 1:
@@ -234,7 +301,7 @@ class Owner(OwnerKey):
         self.nr, self._cipher = nr, None
         self.revision = self._indexed = self._removals = -1
         self.tiers = Tiers()
-        self.index = self.store.index(self.passages, empty=True)
+        self.index, self._ids = self.store.index(self.passages, empty=True), (-1, {})
         self.passage_vectors = None
 
     def _read(self) -> None:
@@ -261,6 +328,8 @@ class Owner(OwnerKey):
                 tiers.days[day.date] = id_, day
         tiers.user, tiers.assistant = Knowledge(facts["user"]), Knowledge(facts["assistant"])
         tiers.graph = Graph(told)
+        for each in self.visits:
+            tiers.visit(each)
 
 
 @dataclass(slots=True)

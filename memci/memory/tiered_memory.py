@@ -8,13 +8,14 @@ It works without a model and without a network. With a model, the steps are done
 results replace them later, in the background. This module knows nothing of windows.
 """
 
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from ..errors import InvalidSetting, LimitExceeded, brief
+from ..errors import InvalidSetting, LimitExceeded, StorageError, brief
 from ..llm.model import ChatModel
 from ..storage import Storage
 from ..storage.audit import audit
@@ -34,6 +35,8 @@ from .retrieval.hash_embedder import HashEmbedder
 from .retrieval.retrieve import RetrievalRequest, recollect
 from .tiers.facts import LONGEST, About
 from .tiers.rules import Rules
+
+_LOG = logging.getLogger(__name__)
 
 
 class TieredMemory:
@@ -247,7 +250,20 @@ class TieredMemory:
                 keep_profile(owner, owner.tiers.profile.restored(found[0], now=self._session.clock()), ())
 
     def close(self) -> None:
-        """Release it. Its tables stay open as long as the store; those at a *path* are closed by their last user."""
+        """Write what was visited, and release it.
+
+        Its tables stay open as long as the store; those at a *path* are closed by their last user.
+        """
         if not self._closed:
             self._closed = True
+            self._write_visits()
             self._session.store.close()
+
+    def _write_visits(self) -> None:
+        store = self._session.store
+        with store.lock:
+            if not (self._read_only or store.closed):
+                try:
+                    self._session.owner.write_visits()
+                except StorageError as error:
+                    _LOG.debug("searches are not counted: %s", type(error).__name__)

@@ -102,8 +102,8 @@ class Lives(RuleBasedStateMachine):
         reached["hand-over"] += 1
 
     @precondition(lambda self: any(self.said.values()))
-    @rule(data=st.data(), topical=st.booleans())
-    def search(self, data, topical):
+    @rule(data=st.data(), topical=st.booleans(), written=st.booleans())
+    def search(self, data, topical, written):
         """Search for what was said, in the context or in the memory itself: those that are found are visited."""
         name = data.draw(st.sampled_from(sorted(each for each in self.said if self.said[each])))
         page = data.draw(st.sampled_from(sorted(self.said[name])))
@@ -111,10 +111,14 @@ class Lives(RuleBasedStateMachine):
         self.now += 60
         self._context(name).flush()
         memory = self._memory(name)
-        before = {key: Warmth(**each["warmth"]) for key, each in items(memory, "episode").items()}
+        before = {key: each.warmth for key, each in memory.session.tiers().episodes.items()}
         query = data.draw(st.sampled_from(TOPICS)) if topical or not words else words[0]
         hits = memory.search(query, k=4).pages
-        after = {key: Warmth(**each["warmth"]) for key, each in items(memory, "episode").items()}
+        after = {key: each.warmth for key, each in memory.session.tiers().episodes.items()}
+        if written:
+            memory.session.owner.write_visits()
+            stored = {key: Warmth(**each["warmth"]) for key, each in items(memory, "episode").items()}
+            assert stored == after, "what was visited is written"
         found = {hit.episode for hit in hits} - {None}
         assert found <= before.keys(), "an episode that is told is there"
         for key, warmth in after.items():

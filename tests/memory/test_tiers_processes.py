@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from machine_kit import check, die, items, pages, rows
+from machine_kit import check, die, items, keeping, pages, rows
 from tiers_kit import SMALL, fill
 
 from memci import SQLiteStorage
@@ -191,12 +191,41 @@ def test_handles_count_visits_together(tmp_path):
         other.search("quokka01")
         fill(one, 5, start=2)
         (hit, *_) = one.search("quokka01", k=1).pages
+        one.maintain()
         before = items(one, "episode")[hit.episode]["warmth"]["visits"]
 
         for memory in (other, one, other):
             assert memory.search("quokka01", k=1).pages[0].episode == hit.episode
+        one.maintain()
+        other.close()
 
         assert items(one, "episode")[hit.episode]["warmth"]["visits"] == before + 3
         check(one)
         one.close()
-        other.close()
+
+
+@pytest.mark.parametrize("erased", [True, False])
+def test_page_is_excluded_as_it_is_now(tmp_path, erased):
+    """A page excluded again and again is not found, though another process made it another row, or it is new."""
+    with contextlib.ExitStack() as opened:
+        one, other = (
+            TieredMemory(
+                opened.enter_context(contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast"))),
+                owner="anna",
+            )
+            for _ in range(2)
+        )
+        shown = told(3, "The quokka is at gate 12.", "Yes.")
+        keep = keeping(one.session.storage)
+        for page in (told(1, "The ferry is late.", "Yes."), told(2, "The tram is full.", "Yes."), shown):
+            keep(page)
+            if erased or page is not shown:
+                one.observe(page)
+        assert 3 not in {page.index for page in one.search("quokka gate ferry", exclude={("alice", 3)}).pages}
+
+        if erased:
+            other.erase(Scope("alice", (3,)))
+        (other if erased else one).observe(shown)
+
+        assert 3 not in {page.index for page in one.search("quokka gate ferry", exclude={("alice", 3)}).pages}
+        assert 3 in {page.index for page in one.search("quokka gate ferry").pages}

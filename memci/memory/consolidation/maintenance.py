@@ -55,6 +55,8 @@ def maintain(session: Session, now: float) -> int:
         return 0
     owner = session.owner
     moved = 0
+    with session.store.lock:
+        owner.write_visits()
     settle(session, now - session.rules.silence_seconds)
     patience = 2 if session.has_model else 1
     while queue_full(owner, patience * session.rules.capacity):

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ...text.language.keywords import keywords
-from ...text.summarize import Summary, extract
+from ...text.summarize import Summary, titled
 from ..backend import PageRecord
 from ..owner import Conflict, Owner, Session
 from ..repository.items import dumped, validated
@@ -25,7 +25,7 @@ KIND = "note"
 
 def plainly(page: PageRecord) -> tuple[str, tuple[str, ...]]:
     """Return the title and the keywords that are extracted of *page*. O(characters)."""
-    title = extract([message for _, message in page.entries]).title if page.entries else ""
+    title = titled([[message for _, message in page.entries]])[0].text if page.entries else ""
     return title, keywords([page_text(page)])
 
 

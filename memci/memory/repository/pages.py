@@ -85,11 +85,14 @@ class PageTable(OwnerTable):
         """Return the pages of *context* that were set aside. O(its pages)."""
         return self._store.read_column(_ASIDE, self._owner.name, context, ASIDE)
 
+    def ids_of(self, context: str, indexes: Collection[int]) -> dict[int, int]:
+        """Return the ids of the pages of *context* with *indexes*, without those that were never observed. O(these)."""
+        rows = self._store.read_rows(_SOME_OF_CONTEXT, self._owner.nr, context, json.dumps([*indexes]))
+        return dict(rows)
+
     def ids(self, context: str | None = None, indexes: Iterable[int] | None = None) -> list[int]:
         """Return the ids of all pages, or of those of a context, or with *indexes*. O(what is returned)."""
         wanted = None if indexes is None else json.dumps(list(indexes))
-        if context is not None and wanted is not None:
-            return self._store.read_column(_SOME_OF_CONTEXT, self._owner.nr, context, wanted)
         return self._store.read_column(_IDS, self._owner.nr, context, context, wanted, wanted)
 
     def add(self, page: PageRecord, digest: bytes, marks: int) -> tuple[int, int]:
@@ -295,9 +298,8 @@ ON CONFLICT(owner, name) DO UPDATE SET heard = excluded.heard WHERE memory_conte
 _RECOUNT = """
 UPDATE memory_context SET heard = (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)
 WHERE owner = ? AND name = ? AND heard > (SELECT coalesce(max(page), 0) FROM memory_page WHERE context = nr)"""
-# A search excludes some pages of a context of many: it seeks them by their index.
 _SOME_OF_CONTEXT = """
-SELECT g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
+SELECT g.page, g.id FROM memory_page AS g JOIN memory_context AS c ON c.nr = g.context
 WHERE c.owner = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?))"""
 _IDS = """
 SELECT g.id FROM memory_context AS c JOIN memory_page AS g ON g.context = c.nr

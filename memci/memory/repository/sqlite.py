@@ -53,9 +53,12 @@ class SQLiteMemory(MemoryStore):
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, [] if nothing was ever kept."""
-        with self.lock, self._errors():
-            connection = self._look(make=False)
-            return [] if connection is None else connection.execute(statement, values).fetchall()
+        with self.lock:
+            try:  # as `_errors` does: this runs several times in a search
+                connection = self._look(make=False)
+                return [] if connection is None else connection.execute(statement, values).fetchall()
+            except apsw.Error as error:
+                raise storage_error(error, self._place) from error
 
     def execute(self, statement: str, *values: Any) -> int:
         """Execute a statement within `change`, and return how many rows it changed."""

@@ -17,11 +17,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...errors import CorruptRecord, HandlePoisoned
 from ...storage.encrypted.keys import Cipher, Forged, KeyRing
 from .owner_cache import OwnerCache
+
+
+class Visit(NamedTuple):
+    """What a search found, and when (seconds since 1970 UTC): ids of episodes and facts."""
+
+    episodes: Sequence[int]
+    facts: Sequence[int]
+    at: float
 
 
 class MemoryStore(ABC):
@@ -42,6 +50,8 @@ class MemoryStore(ABC):
         self.read_only = read_only
         self.owners = OwnerCache(cache_bytes)
         """what is in RAM of owners"""
+        self.visits: dict[str, list[Visit]] = {}
+        """by owner, what searches found since the owner's last change; here, an owner that leaves RAM loses none"""
         self._place = place
         self._lasting = lasting
         self._pid = os.getpid()

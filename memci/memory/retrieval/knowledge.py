@@ -1,7 +1,6 @@
-"""Knowledge lookup: the facts and concepts that a question is about, and the count of what was asked for.
+"""Knowledge lookup: the facts and concepts that a question is about.
 
     "What does Mel play?"    ──▶  "Mel: I play the violin."        mel ──plays── violin
-    visited                  ──▶  its episode is warmer, the fact is the last to be forgotten
 
 This module knows nothing of pages or passages.
 """
@@ -9,18 +8,18 @@ This module knows nothing of pages or passages.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from functools import lru_cache
 
 from ...storage.codec import seconds
-from ...text.language.dates import asked_dates, date_terms
-from ...text.language.terms import query_terms, terms
+from ...text.language.dates import date_terms
+from ...text.language.terms import terms
 from ..backend import Concept, Fact, PageKey, Statement, StatementKind
 from ..owner import Owner
-from ..repository.items import dumped
 from ..tiers.events import day_of
 from ..tiers.graph import activate, seeds
+from .ranking import Query
 
 FACTS = 3
 """facts at most (the paper's code: 20 of each kind)"""
@@ -34,23 +33,23 @@ RELATIONS = 5
 """relations that are returned with a concept, at most"""
 
 
-def known(owner: Owner, query: str, limit: int = FACTS) -> list[tuple[int, Fact]]:
-    """Return the facts that *query* is about, best first, with their ids. O(facts).
+def known(owner: Owner, asked: Iterable[str], limit: int = FACTS) -> list[tuple[int, Fact]]:
+    """Return the facts that a question with the terms *asked* is about, best first, with their ids. O(facts).
 
-    The score is the share of the query's words that a fact has, each weighted by its rarity among the facts. The name
-    of who said it counts nothing: where the query names somebody who said facts, what others said is left out.
+    The score is the share of the terms that a fact has, each weighted by its rarity among the facts. The name
+    of who said it counts nothing: where the question names somebody who said facts, what others said is left out.
     """
     facts = owner.tiers.user.facts | owner.tiers.assistant.facts
     said = {key: _said(fact.text) for key, fact in facts.items()}
     common = Counter(term for _, own in said.values() for term in own)
-    words = dict.fromkeys(query_terms(query))
+    words = dict.fromkeys(asked)
     named = words.keys() & frozenset().union(*(speaker for speaker, _ in said.values()))
-    asked = {term: math.log(1 + len(facts) / max(1, common[term])) for term in words if term not in named}
-    total = sum(asked.values())
+    weights = {term: math.log(1 + len(facts) / max(1, common[term])) for term in words if term not in named}
+    total = sum(weights.values())
     found = []
     for key, each in facts.items():
         speaker, own = said[key]
-        score = sum(weight for term, weight in asked.items() if term in own) / total if total else 0.0
+        score = sum(weight for term, weight in weights.items() if term in own) / total if total else 0.0
         if score >= LEAST and (not named or not speaker or named & speaker):
             fact = Fact(each.text, each.about, round(score, 4), each.context, each.index, each.turn, each.at)
             found.append((key, fact))
@@ -66,14 +65,14 @@ def concepts(owner: Owner, query: str, limit: int = CONCEPTS) -> Iterator[Concep
         yield Concept(graph.name(key), round(activation, 4), told, graph.pages(key))
 
 
-def statements(owner: Owner, query: str, pages: Mapping[PageKey, float | None], zone: tzinfo) -> list[Statement]:
-    """Return what a model said that has half of the words of *query*, best first. O(events + days).
+def statements(owner: Owner, query: Query, pages: Mapping[PageKey, float | None], zone: tzinfo) -> list[Statement]:
+    """Return what a model said that has half of the terms of *query*, best first. O(events + days).
 
     Of events, those of *pages* (with their times) are looked at, which were found; a day that *query* names is shown in
     any case.
     """
-    tiers, profile, words = owner.tiers, owner.tiers.profile, set(query_terms(query))
-    dates = set(asked_dates(query))
+    tiers, profile, words = owner.tiers, owner.tiers.profile, set(query.terms)
+    dates = set(query.dates)
     found: list[Statement] = []
 
     def look(kind: StatementKind, texts: Iterable[str], date: str = "", least: float = HALF) -> None:
@@ -96,24 +95,6 @@ def statements(owner: Owner, query: str, pages: Mapping[PageKey, float | None], 
     look("profile", profile.text.splitlines())
     look("strategy", [profile.strategy])
     return sorted(found, key=lambda each: -each.score)[:STATEMENTS]
-
-
-def visit(owner: Owner, episodes: Iterable[int | None], facts: Sequence[int], now: float) -> None:
-    """Count *episodes* and *facts* as visited, in one transaction; nothing is written if there are none."""
-    tiers = owner.tiers
-    visited = [each for each in dict.fromkeys(episodes) if each is not None and each in tiers.episodes]
-    if not visited and not facts:
-        return
-    with owner.change():
-        tiers = owner.tiers
-        tiers.episodes.update((key, tiers.episodes[key].visited(now)) for key in visited)
-        owner.changed.update(visited)
-        rows = [(dumped(tiers.episodes[key], without=["embedding"]), key) for key in visited]
-        for known in (tiers.user, tiers.assistant):
-            known.retrieved(facts, now)
-            own = [key for key in facts if key in known.facts]
-            rows += [(dumped(known.facts[key], without=["vector"]), key) for key in own]
-        owner.items.rewrite(rows)
 
 
 def forget_texts() -> None:

@@ -34,6 +34,8 @@ _LATELY = 200
 """passages after which a tool's answer is a third as fresh"""
 _WHOLE = 8
 """terms of a passage that says something by itself"""
+_SUBSTANCE: Floats = np.log1p(np.arange(_WHOLE + 1, dtype=np.float32))
+"""by the number of its terms, up to these"""
 _LECTURED = 0.5
 """`Layout.lecturing` from which on only the user tells of the user"""
 
@@ -152,7 +154,7 @@ def rank(
     fit = 0.0
     if present is not None:
         fit = 0.0 if layout.only(people) else _fit(found, present)
-        found[present] += rule.presence
+        np.add(found, np.float32(rule.presence), out=found, where=present)
     if rule.listing and query.lists_own(layout):
         found[layout.columns.role != ROLES["user"]] = 0
     rows = np.flatnonzero(found > 0)
@@ -199,7 +201,7 @@ def _unscaled(score: float) -> float:
 
 def _fit(found: Floats, present: NDArray[np.bool_]) -> float:
     """Return by how much the best score of those who are *present* is above the best of the others (logarithms)."""
-    named, others = found[present].max(initial=0), found[~present].max(initial=0)
+    named, others = (found * present).max(initial=0), (found * ~present).max(initial=0)
     return math.log((named + 0.05) / (others + 0.05))
 
 
@@ -227,7 +229,7 @@ def _priors(query: Query, layout: Layout, rule: Weights, rows: Integers, present
     # A short statement that stands alone is whole, however short: between such, length says nothing.
     told = np.where(before | after, 1, 1 - talk)
     prior: Floats = np.zeros(len(rows), np.float32)
-    prior += rule.substance / np.log1p(_WHOLE) * np.log1p(np.minimum(at.length[rows], _WHOLE)) * told
+    prior += rule.substance / np.log1p(_WHOLE) * _SUBSTANCE[np.minimum(at.length[rows], _WHOLE).astype(np.int64)] * told
     # Only in quick talk: who explains something to an assistant at length asks something in the end, too.
     prior -= rule.question * at.question[rows] * talk * after
     if not query.asks_assistant:

@@ -25,8 +25,9 @@ from ..owner import Session
 from ..repository.page_source import Place, messages
 from ..repository.pages import EVICTED, MID, OBSERVED, SHORT
 from ..repository.passages import FoundPassage
+from ..repository.store import Visit
 from .embedders import Embedder, embedded
-from .knowledge import concepts, known, statements, visit
+from .knowledge import concepts, known, statements
 from .layout import ROLES, Floats, Integers
 from .passages import entry_text
 from .ranking import Query, Ranking, answer_certainty, certainty, rank
@@ -81,10 +82,12 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
     ranking, allowed = _ranking(session, request, query)
     pages, certain = _pages(session, request, query, ranking, allowed)
     found = {(page.context, page.index): page.at for page in pages}
-    facts = known(owner, request.query)
+    facts = known(owner, query.terms)
     if counts:
         try:
-            visit(owner, [page.episode for page in pages], [key for key, _ in facts], now)
+            episodes = dict.fromkeys(page.episode for page in pages if page.episode in owner.tiers.episodes)
+            if episodes or facts:
+                owner.visit(Visit([*episodes], [key for key, _ in facts], now))
         except (StorageBusy, StorageFull, StorageReadOnly) as error:  # what was found is returned all the same
             _LOG.debug("a search is not counted: %s", type(error).__name__)
     return Recollection(
@@ -95,7 +98,7 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
         tuple(concepts(owner, request.query)),
         owner.tiers.portrait,
         now,
-        statements=tuple(statements(owner, request.query, found, session.rules.zone)),
+        statements=tuple(statements(owner, query, found, session.rules.zone)),
         strategy=owner.tiers.profile.strategy,
         certainty=certain,
     )
@@ -114,10 +117,7 @@ def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple
         allowed &= at.at >= request.since
     if request.until is not None:
         allowed &= at.at <= request.until
-    by_context: dict[str, list[int]] = {}
-    for context, number in request.exclude:
-        by_context.setdefault(context, []).append(number)
-    if excluded := [id_ for each in by_context.items() for id_ in owner.pages.ids(*each)]:
+    if excluded := owner.ids_of(request.exclude):
         allowed[_of_pages(at.page, np.sort(excluded))] = False
     ranking.scores[~allowed] = 0
     return ranking, allowed

@@ -15,7 +15,7 @@ from typing import Literal
 
 from ...messages import Message, text_of
 from ...text.language.terms import terms
-from ...text.summarize import extract
+from ...text.summarize import titled
 from ..backend import PageRecord
 
 INTERVAL = 5
@@ -92,7 +92,8 @@ class ConversationSummary:
 
 def conversation(pages: Sequence[PageRecord], zone: tzinfo = UTC) -> ConversationSummary:
     """Return a conversation in short: the titles that say most. O(characters)."""
-    titles = dict.fromkeys(extract([message for _, message in page.entries]).title for page in pages if page.entries)
+    said = [[message for _, message in page.entries] for page in pages if page.entries]
+    titles = dict.fromkeys(titled([each])[0].text for each in said)
     told = [(len(frozenset(terms(title))), title) for title in titles]
     # of titles that say as much: how it began, then how it ended
     ranks = sorted(range(len(told)), key=lambda place: (-told[place][0], place > 0, -place))

@@ -134,11 +134,13 @@ def _follows_capital(text: str, end: int) -> bool:
 
 
 def _telling(word: str) -> bool:
-    return 2 <= len(word) <= _LONGEST and not word.isdigit() and any(letter.isalpha() for letter in word)
+    if not 2 <= len(word) <= _LONGEST or word.isdigit():
+        return False
+    return word.isalpha() or any(letter.isalpha() for letter in word)
 
 
 def _weight(word: str) -> float:
-    if any(letter.isdigit() for letter in word):
+    if not word.isalpha() and any(letter.isdigit() for letter in word):
         return _ID
     return _COMMON if folded(word) in _EVERYDAY_STEMS else _PLAIN
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ...text.language.dates import asked_dates, asks_time
 from ...text.language.questions import Form, asks_assistant, asks_own, form_of, framing
-from ...text.language.terms import is_single, query_terms
+from ...text.language.terms import query_terms
 from .bm25 import Postings, bm25
 from .layout import ROLES, Floats, Integers, Layout, talk_like
 
@@ -55,8 +55,6 @@ class Weights:
     """BM25's b: how much a piece of an assistant's long answer pays for its length"""
     name: float = 0.0
     """what a speaker's name counts as a word: it is the others who say it"""
-    single: float = 0.3
-    """what a single character counts, beside the pairs, in writing without spaces"""
     date: float = 1.2
     """what the date beside a passage counts, where the question names one"""
     substance: float = 0.06
@@ -142,9 +140,8 @@ def rank(
     rule = weights or Weights()
     if not len(layout):
         return Ranking(np.zeros(0, np.float32))
-    terms = {
-        term: rule.name if layout.people(term) else rule.single if is_single(term) else 1.0 for term in query.terms
-    } | dict.fromkeys(query.dates, rule.date)
+    terms = {term: rule.name if layout.people(term) else 1.0 for term in query.terms}
+    terms |= dict.fromkeys(query.dates, rule.date)
     terms |= dict.fromkeys(query.framing.intersection(terms), rule.framing)
     found = bm25(terms, postings, layout, saturation=rule.saturation, spread=rule.spread)
     if vectors is not None:

@@ -35,10 +35,16 @@ _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'t", "'em", "'all")
 STOP_WORDS = frozenset(words("words", "function"))
 """English words that carry no topic, and what is left of them before an apostrophe"""
 
-_TIED_GRAMMAR = frozenset(alternatives("characters", "grammar", "han") + alternatives("characters", "grammar", "kana"))
-"""characters that are grammar more often than words; a pair of them is dropped, too"""
-_PARTICLES = frozenset(alternatives("characters", "grammar", "hangul"))
-"""Hangul that is so at a word's end, and in pairs is not"""
+_GRAMMAR = frozenset(alternatives("characters", "grammar", "han"))
+"""Han that binds words more often than it is in one; a pair with such a character is no term"""
+_KANA_GRAMMAR = frozenset(alternatives("characters", "grammar", "kana"))
+"""kana that do so; a pair of them is no term"""
+_PARTICLES = frozenset(
+    alternatives("characters", "particles", "han")
+    + alternatives("characters", "grammar", "kana")
+    + alternatives("characters", "grammar", "hangul")
+)
+"""characters that mean nothing by themselves"""
 
 _lock = threading.Lock()
 _stemmer = EnglishStemmer()
@@ -131,10 +137,10 @@ def _of_tied(chunk: str) -> list[str]:
         last = match.end()
         run = match[0]
         pairs = (run[place : place + 2] for place in range(len(run) - 1))
-        found += [pair for pair in pairs if not _TIED_GRAMMAR.issuperset(pair)]
+        telling = (pair for pair in pairs if _GRAMMAR.isdisjoint(pair) and not _KANA_GRAMMAR.issuperset(pair))
+        found += [_IRREGULAR.get(pair, pair) for pair in telling]
         alone = len(run) == 1
-        telling = [letter for letter in run if letter not in _TIED_GRAMMAR and letter not in _PARTICLES]
-        found += [letter for letter in telling if alone or _SINGLE.match(letter)]
+        found += [letter for letter in run if letter not in _PARTICLES and (alone or _SINGLE.match(letter))]
     for between in _CHUNK.findall(chunk[last:]):
         found += _analysed(between)
     return found
@@ -154,6 +160,10 @@ def _stem(word: str) -> str:
 
 
 _IRREGULAR = {
-    form: base for *forms, base in map(str.split, " ".join(words("words", "irregular")).split(",")) for form in forms
+    form: base
+    for language in ("latin", "han")
+    for *forms, base in map(str.split, " ".join(words("words", "irregular", language)).split(","))
+    for form in forms
 }
+"""of English words their base, of Chinese ones another word for the same"""
 _ASKING_STEMS = frozenset(map(_stem, words("words", "asking")))

@@ -55,11 +55,11 @@ def test_terms_leave_function_words_out():
 
 
 def test_terms_of_chinese_are_pairs_and_single_characters():
-    """Han text becomes pairs of neighbours, and its characters one by one, without those that are grammar."""
-    found = terms("我住在上海。")
+    """Han text becomes its characters, and pairs of neighbours without those that grammar binds; particles are none."""
+    found = terms("我住在上海的西边。")
 
-    assert {"住在", "上海", "住", "海"} <= set(found)
-    assert not {"我", "在", "海。"} & set(found)
+    assert {"住在", "上海", "西边", "我", "住", "海"} <= set(found)
+    assert not {"我住", "海的", "的", "边。"} & set(found)
     assert is_single("海")
     assert not is_single("上海")
     assert not is_single("a")
@@ -77,6 +77,11 @@ def test_terms_of_chinese_are_pairs_and_single_characters():
 def test_terms_of_a_longer_text_have_those_of_a_word_in_it(text, asked):
     """A word of Chinese, Japanese or Korean is found inside a sentence, with its particles."""
     assert set(terms(asked)) & set(terms(text))
+
+
+def test_terms_of_chinese_words_for_the_same_are_one():
+    """Who is called by another word is found by each of them."""
+    assert {"父亲"} <= set(terms("爸爸退休了")) & set(terms("父親退休了")) & set(terms("我的父亲"))
 
 
 def test_terms_of_mixed_writing_have_both():
@@ -99,9 +104,9 @@ def test_terms_of_a_long_text_are_all_there():
     assert terms(" ".join(f"w{number}" for number in range(3000)))[-3:] == ["w2999", "w", "2999"]
 
 
-def test_terms_of_grammar_alone_are_none():
-    """Characters that are grammar are no terms, nor are pairs of them; Hangul pairs are."""
-    assert terms("我的。你们") == []
+def test_terms_of_particles_alone_are_none():
+    """Particles are no terms, nor are pairs with them; pairs of Hangul are."""
+    assert terms("的吗。のは") == []
     assert terms("도로") == ["도로"]
 
 

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from ..errors import CorruptRecord, InvalidSetting, StorageReadOnly, brief
 from ..storage import Storage
+from ..storage.around import StorageAround
 from ..storage.protocol import (
     CallRow,
     CompactionRow,
@@ -27,7 +28,6 @@ from ..storage.protocol import (
     OpRow,
     PageRow,
     PageState,
-    Ticket,
     Transition,
 )
 from ..storage.validation import MAX_PAGE
@@ -37,7 +37,7 @@ from ..window.state import WindowState
 from .reader import GONE
 
 
-class AsOf:
+class AsOf(StorageAround):
     """One context of *storage* as of the close of *turn* (from 0, as `PageInfo.turn`): when the next turn began.
 
     As of the turn that is open, it is the context now.
@@ -53,6 +53,7 @@ class AsOf:
         record = found[0]
         if type(turn) is not int or not 0 <= turn <= record.turn:
             raise InvalidSetting("at", f"expected a turn from 0 to {record.turn}, got {brief(turn)}")
+        super().__init__(storage)
         self.storage = storage
         """the store itself"""
         self._context = context
@@ -159,18 +160,6 @@ class AsOf:
     def erase(self, erasure: Erasure) -> NoReturn:  # noqa: ARG002 -- the protocol's
         """Raise StorageReadOnly: erase in the store itself."""
         raise StorageReadOnly(f"context {self._context!r:.60} was opened as of turn {self._turn}")
-
-    def tickets(self, context: str | None = None) -> Sequence[Ticket]:
-        """Return the tickets in the store."""
-        return self.storage.tickets(context)
-
-    def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
-        """Replace a ticket in the store."""
-        return self.storage.replace_ticket(old, new)
-
-    def close(self) -> None:
-        """Close the store itself."""
-        self.storage.close()
 
     def _open_page(self, head: int) -> int | None:
         """Return the page that reached up to *head*: the last one that was not taken back or erased since."""

@@ -17,7 +17,7 @@ from ..errors import CorruptRecord, InvalidSetting, WriteConflict
 from ..storage import Storage
 from ..storage.codec import ORJSON
 from ..storage.protocol import ContextRecord, EntryRow, PageRow
-from .export_format import FORMAT, SIGNED, Checksum, check_key, embedded, line_of
+from .export_format import FORMAT, SIGNED, Checksum, embedded, line_of
 from .reader import Reader
 
 
@@ -32,12 +32,12 @@ def exported(storage: Storage, context_id: str, *, chat: bool = False, key: byte
         WriteConflict: Before the last line, if the context has changed since the first one: export it again.
         CorruptRecord: When a row is reached that is not what was written.
     """
-    check_key(key)
+    checksum = Checksum(key)
     found = storage.load(context_id)
     if found is None:
         raise InvalidSetting("id", f"there is no context {context_id!r:.60} in this store")
     record = found[0]
-    return _unchanged(storage, record, _chat(storage, record) if chat else _native(storage, record, key))
+    return _unchanged(storage, record, _chat(storage, record) if chat else _native(storage, record, checksum))
 
 
 def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) -> Iterator[str]:
@@ -53,9 +53,9 @@ def _unchanged(storage: Storage, record: ContextRecord, lines: Iterator[str]) ->
         yield held
 
 
-def _native(storage: Storage, record: ContextRecord, key: bytes | None) -> Iterator[str]:
-    checksum, counts = Checksum(key), Counter[str]()
-    for kind, line in _rows(storage, record, SIGNED if key else FORMAT):
+def _native(storage: Storage, record: ContextRecord, checksum: Checksum) -> Iterator[str]:
+    counts = Counter[str]()
+    for kind, line in _rows(storage, record, SIGNED if "hmac" in checksum.fields() else FORMAT):
         counts[kind] += 1
         checksum.add(line)
         yield line
@@ -65,8 +65,7 @@ def _native(storage: Storage, record: ContextRecord, key: bytes | None) -> Itera
             raise CorruptRecord(record.id, -1, f"{ends[kind]} {kind} are there, not {wanted}: memci verify says which")
     if counts["call"]:
         ends["calls"] = counts["call"]
-    signature = {} if key is None else {"hmac": checksum.signature()}
-    yield line_of({"kind": "end", **ends, "digest": checksum.hex(), **signature})
+    yield line_of({"kind": "end", **ends, **checksum.fields()})
 
 
 def _rows(storage: Storage, record: ContextRecord, version: int) -> Iterator[tuple[str, str]]:

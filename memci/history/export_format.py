@@ -225,46 +225,32 @@ _STATE: Final = TypeAdapter(WindowState)
 
 
 def checked_line(kind: str, fields: Mapping[str, Any]) -> ExportLine:
-    """Return *fields* as a line of *kind*.
-
-    Raises:
-        ValueError: If they are not; it names the first field that is wrong.
-    """
+    """Return *fields* as a line of *kind*, or raise a ValueError that names the first field that is wrong."""
     with _first_reason(kind):
         return MODELS[kind].model_validate(fields)
 
 
 def check_snapshot_text(text: str) -> None:
-    """Check the types and ranges in the *text* of a compaction. O(characters).
-
-    Raises:
-        ValueError: If memci would not have written it; it names the first field that is wrong.
-    """
+    """Raise a ValueError if memci would not have written the *text* of a compaction. O(characters)."""
+    snapshot = None
     with _first_reason("text"):
         if text.lstrip().startswith("["):  # memci 0.1 kept the Contents Page only
-            _check_blocks(_BLOCKS.validate_json(text))
-            return
-        snapshot = SnapshotJson.model_validate_json(text)
-        _check_blocks(snapshot.contents)
+            blocks = _BLOCKS.validate_json(text)
+        else:
+            snapshot = SnapshotJson.model_validate_json(text)
+            blocks = snapshot.contents
+    if any(block.said and (block.lines or block.ranges or block is not blocks[-1]) for block in blocks):
+        raise ValueError("contents: the user's instructions are not the last block, or not by themselves")
+    if snapshot is None:
+        return
     if snapshot.marks is not None:
         unpacked(snapshot.marks)
-    check_settings(snapshot.settings)
-    if snapshot.was is not None:
-        check_settings(snapshot.was)
-
-
-def _check_blocks(blocks: list[BlockJson]) -> None:
-    for block in blocks:
-        if block.said and (block.lines or block.ranges or block is not blocks[-1]):
-            raise ValueError("contents: the user's instructions are not the last block, or not by themselves")
+    for settings in filter(None, (snapshot.settings, snapshot.was)):
+        check_settings(settings)
 
 
 def check_settings(text: str) -> None:
-    """Check the shape of stored settings; opening a context checks their values.
-
-    Raises:
-        ValueError: If they are not the JSON of settings.
-    """
+    """Raise a ValueError unless *text* has the shape of stored settings; opening a context checks their values."""
     try:
         fields = fields_of(text)
     except ValueError:
@@ -275,11 +261,7 @@ def check_settings(text: str) -> None:
 
 
 def check_state(record: ContextRecord) -> None:
-    """Check that the state of *record* is one of a window with its pages. O(state).
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Raise a ValueError unless the state of *record* is one of a window with its pages. O(state)."""
     try:
         WindowState.loads(record.state)
         text = json.dumps(state_fields(record.state), ensure_ascii=False)
@@ -324,22 +306,14 @@ def line_of(fields: Mapping[str, Any]) -> str:
 
 
 def stripped(number: int, line: object) -> str:
-    """Return *line*, the line *number* of a file, without its newline.
-
-    Raises:
-        InvalidSetting: If it is no str.
-    """
+    """Return *line*, the line *number* of a file, without its newline; InvalidSetting if it is no str."""
     if not isinstance(line, str):
         raise InvalidSetting("file", f"line {number:,}: expected a line of text (a str), got {brief(line)}")
     return line.rstrip("\r\n")
 
 
 def fields_of(line: str) -> Any:
-    """Return the value of *line*.
-
-    Raises:
-        ValueError: If it is not JSON.
-    """
+    """Return the value of *line*, or raise a ValueError if it is not JSON."""
     try:
         return json.loads(line, parse_constant=_refused)
     except RecursionError:
@@ -370,33 +344,25 @@ def is_native(line: object) -> bool:
     return isinstance(fields, dict) and "memci" in fields
 
 
-def check_key(key: object) -> None:
-    """Raise InvalidSetting unless *key* is None or can sign an export."""
-    if key is not None and not (isinstance(key, bytes) and len(key) >= SHORTEST_KEY):
-        given = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
-        raise InvalidSetting("key", f"expected at least {SHORTEST_KEY} random bytes, got {given}")
-
-
 class Checksum:
-    """The digest over the lines so far, and their signature with *key*."""
+    """The digest over the lines so far, and their signature with *key*; InvalidSetting if that can't sign."""
 
     def __init__(self, key: bytes | None = None) -> None:
-        self._whole = blake2b(digest_size=16)
-        self._signed = None if key is None else hmac.new(key, digestmod="sha256")
+        self._hashes: dict[str, Any] = {"digest": blake2b(digest_size=16)}
+        if key is not None:
+            if not (isinstance(key, bytes) and len(key) >= SHORTEST_KEY):
+                given = f"{len(key)} bytes" if isinstance(key, bytes) else type(key).__name__
+                raise InvalidSetting("key", f"expected at least {SHORTEST_KEY} random bytes, got {given}")
+            self._hashes["hmac"] = hmac.new(key, digestmod="sha256")
 
     def add(self, line: str) -> None:
         """Add *line* and its newline."""
-        for each in (self._whole, self._signed):
-            if each is not None:
-                each.update(line.encode() + b"\n")
+        for each in self._hashes.values():
+            each.update(line.encode() + b"\n")
 
-    def hex(self) -> str:
-        """Return the digest in hexadecimal digits."""
-        return self._whole.hexdigest()
-
-    def signature(self) -> str | None:
-        """Return the signature in hexadecimal digits, None without a key."""
-        return None if self._signed is None else self._signed.hexdigest()
+    def fields(self) -> dict[str, str]:
+        """Return what the last line says of the lines: `digest`, and with a key `hmac`."""
+        return {name: each.hexdigest() for name, each in self._hashes.items()}
 
 
 def _refused(constant: str) -> None:

@@ -38,7 +38,6 @@ from .export_format import (
     HeaderLine,
     OpLine,
     PageLine,
-    check_key,
     check_settings,
     check_snapshot_text,
     check_state,
@@ -99,7 +98,6 @@ def transitions(
 
     What is wrong is raised as by `imported`, when the line is reached.
     """
-    check_key(key)
     texts = ((number, stripped(number, line)) for number, line in enumerate(lines, 1))
     numbered = ((number, text) for number, text in texts if text.strip())
     first = next(numbered, None)
@@ -112,7 +110,7 @@ def transitions(
 
 def _transition(lines: Iterator[tuple[int, str]], request: OpenRequest | None, key: bytes | None) -> Transition:
     """Return the transition of the first context in *lines*."""
-    rows = _Rows(key)
+    rows = _Rows(Checksum(key))
     for number, text in lines:
         try:
             rows.add(text)
@@ -131,7 +129,7 @@ def _transition(lines: Iterator[tuple[int, str]], request: OpenRequest | None, k
 class _Rows:
     """The rows of one context, as far as they were read. What a method refuses, it raises as a ValueError."""
 
-    def __init__(self, key: bytes | None) -> None:
+    def __init__(self, checksum: Checksum) -> None:
         self.last = "context"
         """the kind of the last line"""
         self._record: ContextRecord | None = None
@@ -140,7 +138,7 @@ class _Rows:
         self._compactions: list[CompactionRow] = []
         self._ops: dict[str, OpRow] = {}
         self._calls: list[CallRow] = []
-        self._checksum = Checksum(key)
+        self._checksum = checksum
 
     @property
     def record(self) -> ContextRecord:
@@ -262,10 +260,10 @@ class _Rows:
         ):
             if wanted != there:
                 raise ValueError(f"{wanted:,} {name} were exported, the file has {there:,}: {_AGAIN}")
-        if end.digest != self._checksum.hex():
+        found = self._checksum.fields()
+        if end.digest != found["digest"]:
             raise ValueError(f"the lines before are not those that were exported (other digest): {_AGAIN}")
-        signature = self._checksum.signature()
-        if signature is not None and not compare_digest(signature, end.hmac or ""):
+        if "hmac" in found and not compare_digest(found["hmac"], end.hmac or ""):
             raise ValueError("not signed with this key" if end.hmac else "not signed: export it with the key")
 
 

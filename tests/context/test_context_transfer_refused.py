@@ -46,7 +46,7 @@ def resealed(lines):
         checksum.add(line)
     kinds = {"entries": "entry", "pages": "page", "editions": "edition", "ops": "op"}
     counts = {name: sum(value["kind"] == kind for value in values) for name, kind in kinds.items()}
-    return [*lines[:-1], line_of({"kind": "end", **counts, "digest": checksum.hex()})]
+    return [*lines[:-1], line_of({"kind": "end", **counts, **checksum.fields()})]
 
 
 def forged(position, **fields):

@@ -69,8 +69,7 @@ _FUNCTION = "the role 'function' is out of use: send the call as tool_calls and 
 def plain(value: object, path: str = "message") -> Message:
     """Return *value* as a message: text becomes the user's, an SDK's object becomes a dict of the fields that it set.
 
-    Raises:
-        InvalidMessage: If *value* is none of these.
+    InvalidMessage if it is none of these.
     """
     if type(value) is dict or isinstance(value, Enveloped):
         return value
@@ -142,11 +141,7 @@ def tool_calls(message: Message) -> list[Message]:
 
 
 def calls_of(reply: Message, path: str = "reply") -> list[Message]:
-    """Return the tool calls of a *reply* that was not checked, each as a dict; [] if it has none.
-
-    Raises:
-        InvalidMessage: If they are no list, or one of them is no object.
-    """
+    """Return the tool calls of a *reply* that was not checked, each as a dict; InvalidMessage if they are none."""
     calls = reply.get("tool_calls")
     if calls is None:
         return []
@@ -170,8 +165,7 @@ def call_name(call: Message) -> str:
 def arguments_of(value: object) -> dict[str, Any]:
     """Return the arguments of a call: *value* is the JSON that a model wrote, or its object.
 
-    Raises:
-        ValueError: If there is no object; it says why in a few words, which a model can read.
+    ValueError if there is no object: it says why in a few words, which a model can read.
     """
     try:
         arguments = json.loads(value) if isinstance(value, str) else value

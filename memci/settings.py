@@ -98,11 +98,7 @@ class Policy:
         return found if self.pricing is None else found | {"pricing": asdict(self.pricing)}
 
     def check(self) -> None:
-        """Accept the values that are not stored.
-
-        Raises:
-            InvalidSetting: If one makes no sense.
-        """
+        """Raise InvalidSetting if one of the values that are not stored makes no sense."""
         if not isinstance(self.pricing, CachePricing | None):
             raise InvalidSetting("pricing", f"expected a CachePricing, got {brief(self.pricing)}")
         if self.rules is not None and not (

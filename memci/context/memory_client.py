@@ -161,10 +161,7 @@ class MemoryClient:
         return True
 
     def hand_over(self) -> None:
-        """Feed the memory all that waits, and let what is whole in the window enter its tiers. O(pages that wait).
-
-        It raises as `MemoryFeed.send`.
-        """
+        """Feed the memory all that waits, and let what is whole in the window enter its tiers."""
         if self.off or self._read_only:
             return
         handed = self._open_feed().hand_over()
@@ -189,11 +186,7 @@ class MemoryClient:
         return len(self._feed.aside) if self._feed is not None else 0
 
     def maintain(self) -> None:
-        """Let the memory do what is due, with its model if it has one. O(pages and jobs that wait).
-
-        Raises:
-            StorageError: If it can't keep it.
-        """
+        """Let the memory do what is due, with its model if it has one. O(pages and jobs that wait)."""
         if self.off or self._read_only:
             return
         self.memory.maintain()

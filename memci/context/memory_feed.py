@@ -55,8 +55,7 @@ class MemoryFeed:
     def send(self, most: int) -> int:
         """Send up to *most* pages to the memory, and return how many were sent. O(their messages).
 
-        Raises:
-            StorageError: If a page can't be read, or the memory can't store it; it is sent again later.
+        StorageError if a page can't be read, or the memory can't store it; it is sent again later.
         """
         if self._ahead:  # nothing that it knows of this context is to be trusted
             self.memory.erase(Scope(self.window.record.id))

@@ -51,12 +51,9 @@ class MemoryPage:
         return replace(state, recollection=(opened.place[0], found[1]) if found is not None else None)
 
     def placed(self, view: list[Message], pending: list[Message], predicted: int) -> list[Message]:
-        """Return the rendering *view* with the memory page in it, as far as there is room.
+        """Return the rendering *view*, which costs *predicted* tokens, with the memory page in it if there is room.
 
-        Args:
-            view: The messages of the rendering.
-            pending: Those at its end that are not appended yet.
-            predicted: What it costs in tokens.
+        *pending*: the messages at its end that are not appended yet.
         """
         first = next((each for each in reversed(pending) if each.get("role") == "user"), None)
         text = self._for(_query(first)) if first is not None else self._of_open_page()

@@ -44,10 +44,8 @@ class SyncLog:
     ) -> Sequence[Message]:
         """Return those of *messages* that are not stored yet. O(messages), and O(stored messages) if not *whole*.
 
-        What differs is read again before it is refused: it may have been erased since.
-
-        Raises:
-            Diverged: If one of them is not what is stored in its place, or if they are fewer than those that are.
+        Diverged if one is not what is stored in its place, or if they are fewer. What differs is read again
+        first: it may have been erased.
         """
         self.follow(window, reader)
         first = messages[0] if messages else {}

@@ -184,8 +184,7 @@ class AsOf(StorageAround):
     def _state_of(self, state: WindowState, next_page: int) -> WindowState:
         """Return *state* without the pages that came or went later, and without what providers reported.
 
-        What was shown at the close of the turn fitted the budget of that time. Without the reports, the budget is the
-        largest that it can have been.
+        Without the reports, the budget is the largest that it can have been: what was shown then fitted it.
         """
         undone = {row.index for row in self._undone}
         erased = {row.index for row in self._erased}

@@ -33,10 +33,7 @@ class CopiedContext(NamedTuple):
 def copied(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     """Copy every context of *source* to *target*, and yield each when it is there. O(rows), one context in memory.
 
-    Raises:
-        InvalidSetting: If the target has another context of the same id and owner: the error names it. What was copied
-            before stays.
-        StorageError: If a store can't be read or written; what was copied before stays.
+    InvalidSetting if the target has another context of an id and owner. What was copied before an error stays.
     """
     after: str | None = None
     while listed := source.contexts(after=after, limit=_LISTED):

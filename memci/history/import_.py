@@ -300,9 +300,7 @@ def _check_snapshot(row: CompactionRow, record: ContextRecord) -> None:
 def _proved(transition: Transition, request: OpenRequest | None) -> Transition:
     """Return *transition* if it makes a whole context that opens, with the tokens of its window counted again. O(rows).
 
-    Raises:
-        InvalidSetting: If it does not.
-        BudgetExceeded: If it leaves no room as *request* opens it.
+    InvalidSetting if it does not; BudgetExceeded if it leaves no room as *request* opens it.
     """
     record = transition.record
     scratch = EphemeralStorage()

@@ -117,9 +117,7 @@ def loaded(storage: Storage, request: OpenRequest) -> LoadedContext:
 def located(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]:
     """Return what the context of *request* is stored as, and the context; with None, it would be a new one. O(1).
 
-    Raises:
-        InvalidSetting: If an argument makes no sense, or *request* asks for an owner who has no such context while
-            another one has; `SeveralOwners` if it asks for none and several have.
+    It raises as `loaded`: another owner has a context of this id, or several have.
     """
     check_name("id", request.id)
     if request.owner is not None:
@@ -150,11 +148,7 @@ def located(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]
 
 
 def settings_of(record: ContextRecord) -> Settings:
-    """Return the settings of the context of *record*. O(characters).
-
-    Raises:
-        KeyMissing: If they are encrypted.
-    """
+    """Return the settings of the context of *record*; KeyMissing if they are encrypted. O(characters)."""
     from ..settings import settings
 
     return settings({}, json.dumps(record.read_settings()["settings"]))[0]
@@ -283,11 +277,8 @@ def _check_settings_fit(window: Window) -> None:
 
 
 def check_room(window: Window, pinned: int) -> None:
-    """Check that a conversation fits beside what never leaves the window.
-
-    Raises:
-        BudgetExceeded: If system, tools, the smallest Contents Page, *pinned* tokens and a quarter of the budget for
-            the open page exceed the budget.
+    """Raise BudgetExceeded if system, tools, the smallest Contents Page, *pinned* tokens, and a quarter of the budget
+    for the open page do not fit it.
     """
     budget = window.limits.budget
     parts = {

@@ -63,11 +63,7 @@ class PlainChat:
         return [self.messages[start:end] for start, end in pairwise([*self.openings(), len(self.messages)])]
 
     def append(self, context: Appending, position: int) -> None:
-        """Append the message at *position* to *context*.
-
-        Raises:
-            InvalidMessage: If it is refused; it says where in the file the message stands.
-        """
+        """Append the message at *position* to *context*; an InvalidMessage says where in the file it stands."""
         try:
             context.append_turn(self.messages[position])
         except InvalidMessage as error:
@@ -77,9 +73,7 @@ class PlainChat:
 def read_chat(lines: Iterable[str], name: str = "file") -> PlainChat:
     """Return the conversations in *lines*, joined. O(characters).
 
-    Raises:
-        InvalidSetting: If they are not JSON, or hold no conversation; it says where.
-        InvalidMessage: If a message is not one that a provider accepts; it says which.
+    InvalidSetting if they are not JSON or hold no conversation, and InvalidMessage for a message say where.
     """
     values = _values("\n".join(stripped(number, line) for number, line in enumerate(lines, 1)), name)
     if len(values) == 1 and not values[0][0] and isinstance(values[0][1], list):
@@ -105,11 +99,8 @@ def exported_chat(
 ) -> Iterator[str]:
     """Return *chat* as the lines of an export of the context *id*. O(messages), all in memory.
 
-    *open_context* opens that context for the chat, in the store that it is called with.
-
-    Raises:
-        InvalidSetting: If the chat has more than one system prompt.
-        InvalidMessage: If a context would not accept a message.
+    *open_context* opens that context for the chat, in the store that it is called with. A second system prompt is
+    InvalidSetting.
     """
     if chat.left_out:
         reason = f"{chat.left_out[0]} is a system prompt: a context has one, which comes first; take it out"

@@ -55,13 +55,9 @@ def kin(storage: Storage, records: Iterable[ContextRecord]) -> list[ContextRecor
 
 
 class Spread:
-    """Finds the contexts that show some messages: the messages themselves, or answers that quote them.
+    """Finds the contexts among *records* that show some messages: the messages themselves, or answers that quote them.
 
     A message is named by the context that stores it and its seq. A fork shows those of its parents, too.
-
-    Args:
-        storage: The store.
-        records: The records of the contexts to look at.
     """
 
     def __init__(self, storage: Storage, records: Iterable[ContextRecord]) -> None:
@@ -156,13 +152,9 @@ def recalls(storage: Storage, record: ContextRecord, seqs: set[int]) -> Iterator
 def searches(
     storage: Storage, record: ContextRecord, messages: Collection[Message], pages: Collection[int]
 ) -> Iterator[int]:
-    """Yield the seqs of the answers to searches that quote one of *messages*. O(entries x messages).
+    """Yield the seqs of the answers to searches in the context of *record* that quote one of *messages*.
 
-    Args:
-        storage: The store that holds the context.
-        record: The record of the context whose answers are searched.
-        messages: The messages that are to be erased.
-        pages: The pages of this context that hold some of them.
+    *pages* of it hold some of these. O(entries x messages).
     """
     from ..memory.retrieval.passages import entry_text
 

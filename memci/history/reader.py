@@ -70,11 +70,7 @@ class Reader:
         self._context = context
 
     def page(self, index: object, record: ContextRecord) -> PageRow:
-        """Return the row of page *index*.
-
-        Raises:
-            PageNotFound: If no page has this index; `Undone` if it was taken back, `Erased` if it was erased.
-        """
+        """Return the row of page *index*, or raise PageNotFound: `Undone` if it was taken back, `Erased` if erased."""
         last = record.next_page - 1
         if type(index) is not int or not 1 <= index <= last:
             raise PageNotFound(index, (1, last) if last else None)
@@ -148,13 +144,7 @@ class Reader:
     ) -> Iterator[PageInfo]:
         """Yield every page that was ever opened, by index, or those from *first* to *last*.
 
-        Args:
-            record: The context's record.
-            pins: Pages that are pinned.
-            contents: Which lines are shown.
-            known: Rows that replace those of the store: a compaction has changed them that is shown and not stored.
-            first: The index of the first page.
-            last: The index of the last page; None: of all.
+        *known*: rows that replace those of the store: a compaction has changed them that is shown and not stored.
         """
         stored = (known.get(row.index, row) for row in self._storage.pages(self._context, first=first, last=last))
         shown = (known[index] for index in sorted(known))

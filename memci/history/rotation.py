@@ -16,12 +16,11 @@ def rotate(store: Storage) -> int:
     """Wrap each data key of *store* with the first of its keys; return how many were wrapped with another one.
 
     Each is a commit of its own: a handle that has the context open must `refresh()` before it writes. After an
-    interruption, call it again. O(contexts + owners).
+    interruption or an error, call it again: what was rotated stays. O(contexts + owners).
 
     Raises:
         InvalidSetting: If the store is not encrypted.
-        KeyMissing: If a key that is needed to unwrap was not given; what was rotated before stays.
-        StorageError: If the store can't be read or written.
+        KeyMissing: If a key that is needed to unwrap was not given.
     """
     if not isinstance(store, KeyedStorage):
         raise InvalidSetting("store", "it is not encrypted: memci copy makes an encrypted one")

@@ -39,11 +39,7 @@ class SalvagedContext(NamedTuple):
 
 
 def salvaged(source: Storage, target: Storage) -> Iterator[SalvagedContext]:
-    """Copy what is readable of each context of *source* to the empty *target*, and yield what became of it. O(rows).
-
-    Raises:
-        StorageError: If *target* can't be written.
-    """
+    """Copy what is readable of each context of *source* to the empty *target*, and yield what became of it. O(rows)."""
     after: str | None = None
     while True:
         try:

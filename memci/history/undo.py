@@ -64,10 +64,7 @@ def popped(storage: Storage, window: Window) -> tuple[Transition, Message]:
     """Return what changes when the newest message of *window* is taken back, and the message. O(pages behind it).
 
     Its page is open then. If nothing is left of the page, the one before is open again, if it is in the window.
-
-    Raises:
-        PageNotFound: If there is none.
-        InvalidSetting: If it is archived, or all that came before it on its page.
+    PageNotFound if there is no message; InvalidSetting if it is archived, or all that came before it on its page.
     """
     record = window.record
     head, rows = record.head, _newest_interaction(storage, record)

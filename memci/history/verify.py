@@ -23,8 +23,7 @@ from .reader import GONE
 def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = lambda: None) -> Iterator[str]:
     """Yield a sentence for everything that is wrong with *context*; *on_entry* is called per entry. O(entries).
 
-    Raises:
-        KeyMissing: If it is encrypted, and the key that it needs was not given: nothing is known of it.
+    KeyMissing if a key was not given: nothing is known of it then.
     """
     try:
         found = storage.load(context)

@@ -124,9 +124,7 @@ class Writer:
     def compaction(self, goal: Goal) -> Plan:
         """Make the compaction that reaches *goal*, and return its plan. O(messages in the window).
 
-        Raises:
-            BudgetExceeded: If the window can't fit. Nothing has changed.
-            WriteConflict: If another writer has changed the context.
+        BudgetExceeded if the window can't fit; nothing has changed then.
         """
         window = self._window
         reason = window.levels.reason
@@ -295,10 +293,9 @@ class Writer:
         self._window.follow(record)
 
     def check_revision(self) -> None:
-        """Detect a conflict without writing. O(1). A handle that only reads may show an earlier revision.
+        """Raise WriteConflict if another writer has changed the context since this handle read it. O(1).
 
-        Raises:
-            WriteConflict: If another writer has changed the context since this handle read it.
+        A handle that only reads may show an earlier revision.
         """
         record = self._window.record
         if not self._read_only and (stored := self._storage.revision(record.id)) != record.revision:

@@ -47,14 +47,10 @@ def quarantine(owner: Owner, context: str, index: int) -> Forgotten:
 
 
 def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | None]) -> None:
-    """Remove contexts, or pages of them, from every owner's memory; what is left in the files, `scrub` removes.
+    """Remove what is *gone* (pages by context; None: the whole context) from every owner's memory. O(what goes).
 
     A context may have had another owner before, or forks with owners of their own. An owner without a context is
-    removed; so is one whose key is gone, if a whole context goes. O(what goes).
-
-    Args:
-        storage: The store whose memory it is.
-        gone: Indexes of pages by context; None: the whole context.
+    removed; so is one whose key is gone, if a whole context goes. What is left in the files, `scrub` removes.
     """
     store = tables_of(storage)
     try:

@@ -23,12 +23,8 @@ from .retrieval.postings import stored
 def observe(session: Session, page: PageRecord, *, admits: bool = False) -> None:
     """Keep *page* so that its words are found. The store's lock is held. O(its characters).
 
-    If the memory has a model, a job is left for it to describe the page.
-
-    Args:
-        session: Of the owner.
-        page: As it is now.
-        admits: Whether it is put at the end of the short-term queue, if it never was there.
+    If the memory has a model, a job is left for it to describe the page. One that *admits* the page puts it at the end
+    of the short-term queue, if it never was there.
     """
     owner = session.owner
     digest = _digest(page)

@@ -41,11 +41,9 @@ class AuditLog:
         self._lines: list[bytes] = []
 
     def add(self, action: str, **facts: str | int | None) -> None:
-        """Add a line with the time of now, and sync it. Facts that are None are left out.
+        """Add a line with the time of now, and sync it: StorageFull or StorageUnavailable if that fails.
 
-        Raises:
-            StorageFull: If there is no space for it.
-            StorageUnavailable: If it can't be written.
+        Facts that are None are left out.
         """
         known = {
             name: mark(value) if name in _NAMES and isinstance(value, str) else value
@@ -80,11 +78,7 @@ class AuditLog:
                 raise StorageUnavailable(f"the audit log {self._path!r} can't be written: {error}") from error
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield the lines, oldest first.
-
-        Raises:
-            CorruptRecord: When a line is reached that is not one.
-        """
+        """Yield the lines, oldest first; CorruptRecord when one is reached that is not whole."""
         for number, line in enumerate(self._read(), 1):
             try:
                 yield dict(json.loads(line))
@@ -108,10 +102,6 @@ class AuditedStorage(Protocol):
 
 
 def audit(storage: object, action: str, **facts: str | int | None) -> None:
-    """Add a line to the audit log of *storage*, if it keeps one, before the *action* begins.
-
-    Raises:
-        StorageError: If it can't be written; the action must not begin then.
-    """
+    """Add a line to the audit log of *storage*, if it keeps one, before the *action* begins: not if this raises."""
     if isinstance(storage, AuditedStorage):
         storage.audit_log.add(action, **facts)

@@ -98,11 +98,7 @@ def decode(codec: int, body: bytes) -> dict[str, Any]:
 
 
 def _opened(envelope: dict[str, Any]) -> Enveloped:
-    """Return the message in *envelope*.
-
-    Raises:
-        InvalidMessage: If it is not what `encode` writes.
-    """
+    """Return the message in *envelope*, or raise InvalidMessage if `encode` did not write it."""
     try:
         chat = envelope.pop("chat")
         native = Native(**envelope)

@@ -57,9 +57,6 @@ class HeldLock:
         """Return whether the lock is still held: no other holder has taken over. One read.
 
         What was read from the store before this returned True can be changed without a conflict that goes unnoticed.
-
-        Raises:
-            StorageError: If the store can't be read.
         """
         ticket = self._ticket
         if ticket is not None and time.time() < ticket.expires - EXPIRY_SECONDS / 2:

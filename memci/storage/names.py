@@ -32,11 +32,8 @@ def check_name(name: str, value: object) -> None:
 def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | None]:  # noqa: A002
     """Return what the context that is meant is stored as, and the context; with None, it would be a new one. O(1).
 
-    Without an *owner*, the context of this id is meant, whosever it is. With one who has none of this id while another
-    owner has, the context of the other one is returned: its record tells.
-
-    Raises:
-        SeveralOwners: If no owner is given and several have a context of this id.
+    Without an *owner*, the context of this id is meant, whosever it is: SeveralOwners if several have one. With one who
+    has none of this id while another owner has, the context of the other one is returned: its record tells.
     """
     stored = storage.load(id)
     if MARK in id or (stored is not None and stored[0].owner == owner):
@@ -57,21 +54,13 @@ def find(storage: Storage, id: str, owner: str | None) -> tuple[str, Stored | No
 
 
 def owned(storage: Storage, id: str, owner: str | None) -> Stored | None:  # noqa: A002
-    """Return the context that is meant, None if there is none, or *owner* has none of this id. O(1).
-
-    Raises:
-        SeveralOwners: If no owner is given and several have a context of this id.
-    """
+    """Return the context that is meant, None if there is none, or *owner* has none of this id. It raises as `find`."""
     found = find(storage, id, owner)[1]
     return found if found is not None and owner in {None, found[0].owner} else None
 
 
 def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
-    """Return what a new context *id* of *owner* is stored as. O(1).
-
-    Raises:
-        InvalidSetting: If *id* can't be a name, or *owner* has a context of this id.
-    """
+    """Return what a new context *id* of *owner* is stored as; InvalidSetting if that is no name, or taken. O(1)."""
     check_name("id", id)
     check_name("owner", owner)
     stored = storage.load(id)

@@ -128,11 +128,7 @@ class ContextRecord(NamedTuple):
         return self.settings.startswith('{"encrypted":')
 
     def read_settings(self) -> dict[str, Any]:
-        """Return the settings as a dict. O(characters).
-
-        Raises:
-            KeyMissing: If they are encrypted.
-        """
+        """Return the settings as a dict; KeyMissing if they are encrypted. O(characters)."""
         if self.encrypted:
             key = self.settings.partition('"encrypted":"')[2].partition(":")[0]
             reason = f"it is encrypted with the key {key!r:.20}, not given here"

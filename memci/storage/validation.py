@@ -40,11 +40,7 @@ _ERASED_DIGEST: Final = bytes(16)
 
 
 def check(transition: Transition) -> None:
-    """Refuse texts that can't be kept, and assert that seqs and indexes make sense. O(rows).
-
-    Raises:
-        InvalidSetting: If a text holds half of a surrogate pair; its name says which text.
-    """
+    """Refuse texts with half of a surrogate pair, and assert that seqs and indexes make sense. O(rows)."""
     record = transition.record
     for name in ("id", "owner", "settings", "state"):
         check_text(name, getattr(record, name))

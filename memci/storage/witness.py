@@ -99,10 +99,7 @@ class Witness:
     def check(self, context: str, before: Slot | None, revision: int) -> None:
         """Raise CorruptRecord if *context* is at *revision* only, 0 if it is not there.
 
-        Args:
-            context: Its id.
-            before: Its slot, as it was before the revision was read: another handle may go on meanwhile.
-            revision: What the store says.
+        *before* is its slot, as it was before the revision was read: another handle may go on meanwhile.
         """
         if before is not None and revision < before.revision and self.slot(context) == before:
             raise CorruptRecord(context, 0, f"{before.sentence(context, revision)}: {WAY_OUT}")
@@ -133,11 +130,7 @@ class Witness:
             self._write(_place(slot.key), body + crc32(body).to_bytes(4, "little"))
 
     def forget(self, context: str) -> None:
-        """Clear the slot of *context*, on the disk, before it is erased: afterwards it would count as lost.
-
-        Raises:
-            StorageUnavailable: If that fails.
-        """
+        """Clear the slot of *context*, on the disk, before it is erased: afterwards it would count as lost."""
         if self.slot(context) is not None:
             self._write(_place(key_of(context)), _EMPTY, lasts=True)
 
@@ -222,11 +215,7 @@ class Witness:
 
 
 def forget_all(path: str) -> None:
-    """Make the witness in the file *path* one that knows of no context: its store is taken as it is.
-
-    Raises:
-        StorageUnavailable: If it can't be written.
-    """
+    """Make the witness in the file *path* one that knows of no context: its store is taken as it is."""
     with closing(Witness(path)) as witness:
         witness.make()
         witness.reset()

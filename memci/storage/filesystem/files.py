@@ -214,11 +214,7 @@ def sync(file: int) -> None:
 
 @contextmanager
 def locked_whole(path: str, seconds: float) -> Iterator[None]:
-    """Hold the folder itself, which needs no file in it.
-
-    Raises:
-        StorageBusy: If another process held it for *seconds*.
-    """
+    """Hold the folder itself, which needs no file in it; StorageBusy if another process held it for *seconds*."""
     file = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     until = time.monotonic() + seconds
     try:

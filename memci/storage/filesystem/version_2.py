@@ -49,10 +49,7 @@ class Line(NamedTuple):
 def moved(folder: str) -> list[Transition]:
     """Return each context in *folder* as the transition that makes it, those that others were forked from first.
 
-    O(bytes). An erasure that was cut short is finished before.
-
-    Raises:
-        CorruptRecord: If a line is missing or not what was written.
+    An erasure that was cut short is finished before. CorruptRecord if a line is not what was written. O(bytes).
     """
     root = Path(folder)
     _finish_erasing(root)

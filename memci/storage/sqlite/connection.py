@@ -104,9 +104,7 @@ def open_file(
 def network_file_system(path: str, mounts: str | None = None) -> str | None:
     """Return the type of the network file system that *path* is on, None if it is local or unknown.
 
-    Args:
-        path: A file or folder, there or not.
-        mounts: The lines of /proc/self/mounts; default: as they are now.
+    *mounts*: the lines of /proc/self/mounts; default: as they are now.
     """
     try:
         mounts = mounts or Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")

@@ -78,9 +78,7 @@ def prepare(connection: apsw.Connection, path: str, *, writable: bool) -> None:
 def version(connection: apsw.Connection, path: str) -> int:
     """Return the schema's version, 0 for an empty file.
 
-    Raises:
-        SchemaTooNew: If a later memci wrote it.
-        StorageUnavailable: If another program did.
+    SchemaTooNew if a later memci wrote it, StorageUnavailable if another program did.
     """
     row: list[Row] = connection.execute(_SELECT_VERSION).fetchall()
     application, found, tables = row[0]

@@ -92,7 +92,11 @@ class _Parts(NamedTuple):
 
 
 class Context:
-    """One conversation and its window. Thread-safe. Made by `Context.open`, closed by `close` or a `with` block."""
+    """One conversation and its window. Thread-safe. Made by `Context.open`, closed by `close` or a `with` block.
+
+    Each call may raise a `memci.errors.StorageError`; a change is a `WriteConflict` if another writer was first: then
+    `refresh`, and decide again. Nothing has changed and nothing is stored then, but for `CommitUnknown`.
+    """
 
     @classmethod
     def open(
@@ -157,22 +161,14 @@ class Context:
                 and several have a context of this id.
             BudgetExceeded: If system, tools and a quarter for the open page do not fit the window.
             StorageBusy: If another handle held the lock for *wait* seconds.
-            StorageError: If the store can't be opened or read.
         """
-        given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format}
         if new and (owner is None or change_owner):
             raise InvalidSetting("new", "it is for an owner who is named, and not with change_owner")
-        more = {
-            "owner": owner,
-            "new": new,
-            "change_owner": change_owner,
-            "system": system,
-            "counter": counter,
-            "nonce": nonce,
-        }
         if format is not None:
             formats.check(format)
-        request = _request(id, given, policy, memory, **more)
+        given: dict[str, object] = {"model": model, "window": window, "reply": reply, "format": format}
+        more = {"owner": owner, "new": new, "change_owner": change_owner, "nonce": nonce}
+        request = _request(id, given, policy, memory, system=system, counter=counter, **more)
         if chat is not None:
             _check_chat(chat, memory)
         if clock is not None and not callable(clock):
@@ -203,11 +199,10 @@ class Context:
 
         Raises:
             InvalidSetting: If there is no such context or no such turn, or an argument makes no sense.
-            StorageError: If the store can't be opened or read.
         """
         given: dict[str, object] = {"model": model, "window": window, "reply": reply}
-        more = {"owner": owner, "system": system, "counter": counter, "read_only": True, "recount": at is not None}
-        request = _request(id, given, policy, memory, **more)
+        more = {"owner": owner, "read_only": True, "recount": at is not None}
+        request = _request(id, given, policy, memory, system=system, counter=counter, **more)
         return cls(store, request, policy, memory=memory, at=at)
 
     @classmethod
@@ -216,15 +211,7 @@ class Context:
     ) -> builtins.list[ContextInfo]:
         """Return what contexts *store* holds, by id, at most *limit* at a time. O(those, and what is passed over).
 
-        Args:
-            store: A path, or a store.
-            owner: Only this owner's contexts.
-            after: Only ids after this one: the last id of the page before.
-            limit: How many at most.
-
-        Raises:
-            InvalidSetting: If an argument makes no sense.
-            StorageError: If the store can't be opened or read.
+        Only those of *owner*, and with ids after *after*: the last id of the page before.
         """
         with _opened(store, read_only=True) as storage:
             return listed(storage, owner=owner, after=after, limit=limit)
@@ -261,7 +248,6 @@ class Context:
                 *key*; it says where.
             InvalidMessage: If a message of a chat is not one that a provider accepts.
             BudgetExceeded: If system, tools and a quarter for the open page do not fit the window; nothing is stored.
-            StorageError: If it could not be stored.
         """
         from ..history.export_format import is_native
         from ..history.import_ import imported
@@ -445,11 +431,9 @@ class Context:
             BudgetExceeded: If what can't be taken out does not fit; it says what that is.
             OpenToolGroup: If calls at the tail wait for their results, which no provider accepts.
             InvalidMessage: If a pending message is not one.
-            WriteConflict: If another writer has changed the context: `refresh`, then render again.
+            WriteConflict: If another writer has changed the context.
         """
-        if format is not None:
-            formats.check(format)
-        form = format or self.format
+        form = self._form(format)
         with self._usable():
             view, pending_view = self._view(pending, tools, strict=strict)
             window = self._parts.window
@@ -475,9 +459,7 @@ class Context:
 
         The arguments and errors are those of `render`.
         """
-        if format is not None:
-            formats.check(format)
-        form = format or self.format
+        form = self._form(format)
         tools = builtins.list(tools) if isinstance(tools, Iterable) else tools
         with self._usable():
             (view, _), window = self._view(pending, tools, strict=strict), self._parts.window
@@ -518,9 +500,7 @@ class Context:
             LimitExceeded: If one is too large to store; nothing was stored.
             OpConflict: If *op_id* was used with other messages.
             Undone: If what *op_id* stored was taken back; `Erased` if it was erased.
-            WriteConflict: If another writer has changed the context; nothing was stored: `refresh`, and decide again.
             CommitUnknown: If the disk failed at the last moment: open the store again, and repeat it with its op_id.
-            StorageError: If it could not be stored; nothing was.
         """
         with self._usable():
             window, writer = self._parts.window, self._parts.writer
@@ -640,10 +620,8 @@ class Context:
     def answer(self, call: object) -> Message:
         """Return the message or item that answers one *call*, in its format; a model's mistake is answered, too.
 
-        A page that is stored but can't be read is answered as that, never as one that does not exist.
-
-        Raises:
-            HandlePoisoned: If the store has to be opened again.
+        A page that is stored but can't be read is answered as that, never as one that does not exist. Only
+        `HandlePoisoned` is raised: the store has to be opened again.
         """
         form, calls = formats.calls(call, self.format)
         with self._usable():
@@ -700,9 +678,7 @@ class Context:
             until: Only pages until then; a date is its end.
             seen: Whether the window counts as seen: pages that stand whole in it are left out then.
 
-        Raises:
-            InvalidSetting: If an argument makes no sense.
-            StorageError: If the memory can't be read; never an empty answer then.
+        If the memory can't be read, it is a StorageError, never an empty answer.
         """
         if not isinstance(query, str) or not query.strip():
             raise InvalidSetting("query", f"expected what to look for (a str that is not empty), got {brief(query)}")
@@ -736,10 +712,7 @@ class Context:
         A good moment is when the provider's cache has gone cold anyway. It leaves the share of the active pages that
         a compaction leaves, or the newest *keep* closed pages; the open page and pinned ones always stay.
 
-        Raises:
-            InvalidSetting: If *keep* makes no sense.
-            BudgetExceeded: If the window can't fit, whatever is archived; nothing has changed then.
-            StorageError: If it could not be stored.
+        BudgetExceeded if the window can't fit, whatever is archived; nothing has changed then.
         """
         if keep is not None and (type(keep) is not int or keep < 0):
             raise InvalidSetting("keep", f"expected how many closed pages to keep (an int from 0), got {brief(keep)}")
@@ -747,12 +720,9 @@ class Context:
             return self._parts.renderer.archive(keep).archive
 
     def undo(self) -> builtins.list[Message]:
-        """Take back the newest interaction and return its messages, in order.
+        """Take back the newest interaction and return its messages, in order; PageNotFound if there is none.
 
         They are neither shown nor recalled any more, but stay in the store; page numbers are not used again.
-
-        Raises:
-            PageNotFound: If there is nothing to take back.
         """
         with self._usable():
             return self._parts.writer.undo()
@@ -766,7 +736,6 @@ class Context:
         Raises:
             PageNotFound: If there is nothing to take back.
             InvalidSetting: If it is archived already: `undo` takes back its whole interaction.
-            WriteConflict: If another writer has changed the context; nothing was taken back: `refresh` first.
         """
         with self._usable():
             message = self._parts.writer.pop()
@@ -801,7 +770,7 @@ class Context:
     def report(self) -> Report:
         """Return where the tokens and the pages are, what a prompt cache keeps, and what the calls of the model cost.
 
-        O(messages in the window, and calls since the last report). StorageError if the calls can't be read.
+        O(messages in the window, and calls since the last report).
         """
         with self._usable():
             meter = self._parts.renderer.meter
@@ -812,15 +781,7 @@ class Context:
         """Return what the calls of the model cost, oldest first: those that an append gave its `usage` of. O(*limit*).
 
         Each says what was predicted and what was reported, when, of which model, and the tools that were sent. A fork
-        has its own calls only.
-
-        Args:
-            after: Only calls with a `revision` above this: that of the last one of the page before.
-            limit: How many at most.
-
-        Raises:
-            InvalidSetting: If an argument makes no sense.
-            StorageError: If they can't be read.
+        has its own calls only. *after*: only those with a higher `revision`, that of the last one of the page before.
         """
         for name, value, least in (("after", after, 0), ("limit", limit, 1)):
             if type(value) is not int or value < least:
@@ -837,7 +798,6 @@ class Context:
         Raises:
             HandlePoisoned: If it was erased meanwhile: nothing is made in its place.
             StorageBusy: If the lock was lost, and another handle has it.
-            StorageError: If it can't be read.
         """
         with self._usable():
             if not self._storage.revision(self.id):
@@ -851,14 +811,8 @@ class Context:
         counter and rules of this one. What is erased in one is erased in both. For another owner all messages are
         copied, and what is erased in one stays in the other: O(messages), all of them in memory.
 
-        Args:
-            id: Its name.
-            at: The last turn that is shared; default: all that was appended.
-            owner: Whose memory it is; default: this one's owner.
-
-        Raises:
-            InvalidSetting: If the owner has a context of this name, or there is no such turn.
-            WriteConflict: If another writer has changed this context: `refresh` first.
+        *at*: the last turn that is shared; default: all that was appended. InvalidSetting if there is no such turn, or
+        the owner has a context of this name.
         """
         with self._usable():
             then = self._request._replace(read_only=True, given={}, system=None, recount=True)
@@ -883,9 +837,7 @@ class Context:
         (the past before can't be opened by `at=` any more). The page's number is not used again. O(entries +
         contexts in the store).
 
-        Raises:
-            PageNotFound: If no page has this index, or it has no such entry; `Erased` if it is gone already.
-            WriteConflict: If another writer has changed one of these contexts: `refresh` first.
+        PageNotFound if no page has this index, or it has no such entry; `Erased` if it is gone already.
         """
         with self._usable():
             self._parts.writer.check_writable()
@@ -908,8 +860,7 @@ class Context:
         """Yield the whole context as lines of JSON, without their newlines; `import_` reads them. O(entries).
 
         Every byte of every message comes back, and all that is known of pages, compactions and ops (docs/storage.md
-        says which line holds what). With a secret *key* (from 16 bytes) the last line is signed: HMAC-SHA256 over all
-        lines.
+        says which line holds what). With a secret *key* (from 16 bytes) the last line is signed (HMAC-SHA256).
         """
         from ..history.export import exported
 
@@ -922,10 +873,8 @@ class Context:
     def verify(self) -> builtins.list[str]:
         """Read everything that is stored, and return what is wrong with it; [] is well.
 
-        O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes).
-
-        Raises:
-            KeyMissing: If something is encrypted with a key that was not given: nothing is known of it.
+        O(messages). A SQLite file is checked as a whole, with all contexts in it: O(bytes). KeyMissing if a key was not
+        given: nothing is known of what is encrypted with it.
         """
         with self._usable():
             damage = self._storage.damage() if isinstance(self._storage, CheckedStorage) else []
@@ -936,10 +885,7 @@ class Context:
 
         Messages are stored when `append_turn` returns, in any case. A worker does the same while the context is idle;
         call this in tests and in scheduled jobs. With a model, it waits for all of the model's jobs that are due, each
-        once; other threads may use the context meanwhile.
-
-        Raises:
-            StorageError: If the memory can't store them; they are sent again later.
+        once; other threads may use the context meanwhile. What the memory can't store is sent again later.
         """
         with self._usable():
             self._client.flush()
@@ -953,9 +899,6 @@ class Context:
         Without this call, a conversation is over after a silence (`memci.memory.tiers.rules.Rules.silence_seconds`);
         closing ends none, since a server opens a context per request. The context can be used further: the next
         message begins another conversation.
-
-        Raises:
-            StorageError: If the memory can't store it.
         """
         with self._usable():
             self._client.end_session()
@@ -997,11 +940,7 @@ class Context:
                 self._storage.close()
 
     def _usable(self) -> threading.RLock:
-        """Return the lock that every call holds.
-
-        Raises:
-            HandlePoisoned: If the context was closed.
-        """
+        """Return the lock that every call holds; HandlePoisoned if the context was closed."""
         if self._closed:
             raise HandlePoisoned(f"the context {self.id!r:.60} is closed: open it again")
         if self._unread:  # an erasure could not be read back: nothing older is shown
@@ -1023,6 +962,11 @@ class Context:
             read_only=self._request.read_only,
             chat=self._chat,
         )
+
+    def _form(self, format: str | None) -> str:  # noqa: A002
+        if format is not None:
+            formats.check(format)
+        return format or self.format
 
     def _notify(self, event: Event) -> None:
         if self.on_event is not None:

@@ -10,6 +10,7 @@
 This package knows nothing of tokens, windows or models.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .ephemeral.store import EphemeralStorage
@@ -33,21 +34,16 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "EncryptedStorage": ".encrypted.store",
+    "FilesystemStorage": ".filesystem.store",
+    "PostgresStorage": ".postgres.store",
+    "QuotaStorage": ".quota",
+}
+
+
 def __getattr__(name: str) -> object:
-    if name == "EncryptedStorage":
-        from .encrypted.store import EncryptedStorage
-
-        return EncryptedStorage
-    if name == "FilesystemStorage":
-        from .filesystem.store import FilesystemStorage
-
-        return FilesystemStorage
-    if name == "PostgresStorage":
-        from .postgres.store import PostgresStorage
-
-        return PostgresStorage
-    if name == "QuotaStorage":
-        from .quota import QuotaStorage
-
-        return QuotaStorage
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Load on first use what needs a package, or POSIX."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name], __name__), name)

@@ -223,10 +223,8 @@ class Owner(OwnerKey):
     def visit(self, visit: Visit) -> None:
         """Count what a search found as visited: at once in this process, and in the store with the owner's next change.
 
-        `VISITS` searches wait at most: those of a process that dies meanwhile are not counted. O(what was found).
-
-        Raises:
-            StorageError: If so many wait, and can't be written: they are not counted.
+        `VISITS` searches wait at most: those of a process that dies meanwhile, or that can't be written then,
+        are not counted. O(what was found).
         """
         self.changed.update(visit.episodes)
         self.tiers.visit(visit)

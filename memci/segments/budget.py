@@ -156,11 +156,7 @@ def fit(occupancy: Occupancy, limits: Limits, *, low: int | None = None) -> Plan
 
 
 def check(occupancy: Occupancy, limits: Limits) -> None:
-    """Check that *occupancy* fits once its plan was carried out: an id or a name may be more than a clip leaves.
-
-    Raises:
-        BudgetExceeded: If it costs more than the budget.
-    """
+    """Raise BudgetExceeded if *occupancy* does not fit after its plan: an id may be more than a clip leaves."""
     if occupancy.tokens > limits.budget:
         latest = sum(unit.tokens for unit in (*occupancy.units[int(occupancy.task) :], *occupancy.pending))
         pinned = sum(page.tokens for page in occupancy.closed)

@@ -135,11 +135,7 @@ class CustomCounter(_Named):
         self._count = count
 
     def __call__(self, text: str, /) -> int:
-        """Return what the callable returns for *text*.
-
-        Raises:
-            InvalidSetting: If that is not an int >= 0.
-        """
+        """Return what the callable returns for *text*; InvalidSetting if that is not an int >= 0."""
         tokens = self._count(text)
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise InvalidSetting("counter", f"{self.name} returned {tokens!r}, an int >= 0 is needed")

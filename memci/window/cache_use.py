@@ -139,11 +139,7 @@ def packed(nodes: Iterable[MessageNode]) -> str | None:
 
 
 def unpacked(text: str) -> Marks:
-    """Return what `packed` wrote.
-
-    Raises:
-        ValueError: If it did not write *text*.
-    """
+    """Return what `packed` wrote; ValueError if it did not write *text*."""
     until, _, marks = text.partition(" ")
     raw = b85decode(marks)
     if len(raw) % 4:

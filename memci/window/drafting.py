@@ -118,10 +118,9 @@ def counted(draft: Draft) -> dict[bytes, int]:
 
 
 def timestamp(at: datetime | str | None) -> str | None:
-    """Return *at* as ISO 8601, as it is stored; None stays None. Times are for information: they order nothing.
+    """Return *at* as ISO 8601, as it is stored; None stays None. InvalidSetting if it is no point in time.
 
-    Raises:
-        InvalidSetting: If it is no point in time.
+    Times are for information: they order nothing.
     """
     if at is None:
         return None
@@ -140,10 +139,8 @@ def _made(
 ) -> set[str]:
     """Return the ids that calls ever had, of those that *messages* name from *position* on: *call_id* is one of them.
 
-    They are asked for together, so that many late results cost one look at the store.
-
-    Raises:
-        InvalidMessage: If no call has *call_id*.
+    They are asked for together, so that many late results cost one look at the store. InvalidMessage if no call has
+    *call_id*.
     """
     named = (each.get("tool_call_id") for each in messages[position:])
     found = made({call_id, *(each for each in named if isinstance(each, str))})

@@ -25,11 +25,7 @@ _KEYS = {"compactions": "editions"}
 
 
 def fields_of(text: str) -> dict[str, Any]:
-    """Return the fields of a stored state, by their names in `WindowState`.
-
-    Raises:
-        ValueError: If *text* is not a JSON object.
-    """
+    """Return the fields of a stored state, by their names in `WindowState`; ValueError if *text* is no JSON object."""
     names = {key: name for name, key in _KEYS.items()}
     return {names.get(key, key): value for key, value in json.loads(text).items()}
 

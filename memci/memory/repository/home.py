@@ -25,14 +25,8 @@ _lock = RLock()
 def tables_of(storage: Storage, path: str | os.PathLike[str] | None = None) -> MemoryStore:
     """Return the tables that belong to *storage*, with one user more; opened when they are first used.
 
-    Those that the store offers are closed when the store closes, those at a *path* by their last user.
-
-    Args:
-        storage: The store of the pages.
-        path: The file of the tables; None: where the store says.
-
-    Raises:
-        InvalidSetting: If there is no path and the store has no place for a memory.
+    Those that the store offers are closed when the store closes, those in the file *path* by their last user.
+    InvalidSetting if there is no path and the store has no place for a memory.
     """
     key = "" if path is None else os.path.abspath(path)  # noqa: PTH100 -- a Path would resolve links
     with _lock:

@@ -96,11 +96,7 @@ class ItemTable(OwnerTable):
             self._store.execute("DELETE FROM memory_item WHERE id = ?", each)
 
     def all(self) -> list[tuple[int, str, str, bytes | None]]:
-        """Return (id, kind, body, vector) of all items but notes. O(items).
-
-        Raises:
-            KeyMissing: If they are encrypted, and the store was opened without a key.
-        """
+        """Return (id, kind, body, vector) of all items but notes; KeyMissing if their key was not given. O(items)."""
         rows = self._store.read_rows(_ALL, self._owner.nr)
         if self._store.keys is None and any(row[1] == "key" for row in rows):
             raise KeyMissing(f"the memory of {self._owner.name!r:.60}", None, "it is encrypted")

@@ -268,11 +268,7 @@ class OwnerTable:
         return cipher.seal(content, kind, same=same)
 
     def _unseal(self, kept: _Content, kind: str) -> _Content:
-        """Return what `_seal` was given. O(size).
-
-        Raises:
-            CorruptRecord: If it is not what was encrypted.
-        """
+        """Return what `_seal` was given, or raise CorruptRecord. O(size)."""
         cipher = self._owner.cipher
         if cipher is None or not kept:
             return kept

@@ -33,12 +33,7 @@ class Meter:
         return any(each.calls > each.failed for each in self.ledger.steps.values())
 
     def __call__(self, messages: Sequence[Message], /, *, step: str = "chat", **options: Any) -> Reply:
-        """Ask the model, and count it.
-
-        Raises:
-            ModelError: If there is no answer.
-            CeilingReached: If the tokens for today are spent.
-        """
+        """Ask the model, and count it; CeilingReached if the tokens for today are spent."""
         self.ledger.admit(step)
         try:
             reply = checked_reply(self._chat(messages, step=step, **options), step)

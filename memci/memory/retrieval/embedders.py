@@ -44,9 +44,8 @@ class Embedder(Protocol):
 def embedded(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     """Return the vectors of *texts*: a row of unit length for each, a row of zeros for a blank one.
 
-    Raises:
-        EmbeddingFailed: If the embedder raises, or returns another shape than it says, or a number that is not finite.
-            It is retryable if the embedder raised.
+    EmbeddingFailed if the embedder raises (it is retryable then), or returns another shape than it says, or a number
+    that is not finite.
     """
     if isinstance(texts, str):
         raise InvalidSetting("texts", f"a list of texts, not the text {brief(texts)}")

@@ -83,11 +83,7 @@ class SentenceEmbedder:
             return self._name
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of unit length per text. About 10 ms for 200 characters, with a model of 22 M parameters.
-
-        Raises:
-            EmbeddingFailed: If the model can't be loaded; it can't be retried then.
-        """
+        """Return a row of unit length per text. About 10 ms for 200 characters, with a model of 22 M parameters."""
         model = self._loaded()
         # Half of a surrogate pair is no character to the tokenizer.
         given = [text[:_LONGEST].encode("utf-8", "replace").decode("utf-8") for text in texts]

@@ -79,8 +79,7 @@ class VectorIndex:
     def add(self, ids: Sequence[int] | Ids, rows: ArrayLike) -> None:
         """Store *rows* under *ids*. A known id gets its new row; of equal ids the last one counts. O(rows), amortised.
 
-        Raises:
-            InvalidSetting: If there is not one finite row of this dimension per id. Nothing is changed then.
+        InvalidSetting if there is not one finite row of this dimension per id. Nothing is changed then.
         """
         given = np.asarray(rows, np.float32)
         if given.shape != (len(ids), self.dimension) or not np.isfinite(given).all():
@@ -107,10 +106,7 @@ class VectorIndex:
     def search(self, query: ArrayLike, k: int) -> tuple[Ids, Cosines]:
         """Return the ids and cosines of the *k* rows nearest to *query*, of unit length; best first, equal ones by id.
 
-        O(rows · dimension).
-
-        Raises:
-            InvalidSetting: If the query is not finite, or of another dimension.
+        InvalidSetting if the query is not finite, or of another dimension. O(rows · dimension).
         """
         vector = self._vector(query)
         k = min(max(k, 0), len(self))
@@ -125,10 +121,7 @@ class VectorIndex:
     def scores(self, query: ArrayLike, ids: Sequence[int] | Ids, *, missing: float = 0.0) -> Cosines:
         """Return the cosine of *query* and the row of each of *ids*, in their order; *missing* for an unknown id.
 
-        O(rows · dimension + ids · log rows).
-
-        Raises:
-            InvalidSetting: If the query is not finite, or of another dimension.
+        It raises as `search`. O(rows · dimension + ids · log rows).
         """
         cosines = self._matrix[: len(self)] @ self._vector(query)
         if self._positions is None:

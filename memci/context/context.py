@@ -889,8 +889,6 @@ class Context:
         """
         with self._usable():
             self._client.flush()
-            with suppress(StorageError):  # the pages are sent: if that can't be noted, they are sent again
-                self._parts.writer.store_delivered()
         self._client.maintain()
 
     def end_session(self) -> None:

@@ -82,7 +82,6 @@ class Writer:
         self._rules = tuple(rules) if rules is not None else rules_of(window.settings)
         self._notify = notify
         self._summaries = summaries
-        self._wrote = False
         self._marks: deque[Marks] | None = None
         """of pages that left the window; None: not read yet"""
 
@@ -274,14 +273,6 @@ class Writer:
         if state != self._window.state or rows or call is not None:
             self._store(state, rows, call)
 
-    def store_delivered(self) -> None:
-        """Store which state changes the memory has, if this handle has changed the context before.
-
-        A handle that only feeds the memory never commits; feeding it twice is harmless.
-        """
-        if self._wrote and self._window.state.dumps() != self._window.record.state:
-            self._store(self._window.state)
-
     def store_opened(self) -> None:
         """Store what opening left unwritten: new settings, and the tokens of the window by a new counter."""
         if self._unwritten is not None:
@@ -326,7 +317,6 @@ class Writer:
         known = self._storage.commit(transition)
         if known is None:
             self._unwritten = None
-            self._wrote = True
         return known
 
 

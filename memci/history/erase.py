@@ -134,7 +134,7 @@ def erased(
         seq = reader.base(row, record) + entry - 1 if type(entry) is int else -1
         if seq not in seqs:
             raise PageNotFound(f"{index}, entry {brief(entry)}", (1, record.next_page - 1))
-        if next(iter(storage.entries(record.id, seq, seq + 1))).codec == ERASED:
+        if storage.entries_at(record.id, [seq])[0].codec == ERASED:
             raise Erased(f"page #{index}, entry {entry}")
         seqs = {seq}
     audit(storage, "erase", context=record.id, owner=record.owner, page=index, entry=entry)
@@ -191,8 +191,8 @@ def _emptied(
         )
         transition, pages[record.id] = _without(storage, window, record, gone)
         transitions.append(transition)
-        own = sorted(seq for seq in gone if seq >= record.base)  # the others belong to the contexts it was forked from
-        rows = [entry for seq in own for entry in storage.entries(record.id, seq, seq + 1)]
+        # the others belong to the contexts it was forked from
+        rows = storage.entries_at(record.id, [seq for seq in gone if seq >= record.base])
         tombstones += [(record.id, _tombstone(window, row.seq, decode(row.codec, row.body))) for row in rows]
     return _Emptied(tuple(transitions), tuple(tombstones), pages)
 

@@ -27,7 +27,7 @@ from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import seconds
 from ..storage.names import MARK, Stored, beside, check_name, find, owned
-from ..storage.protocol import ContextRecord, PageRow, PageState, Transition
+from ..storage.protocol import ContextRecord, PageState, Transition
 from ..tokens import TokenCounter, counter_for
 from ..tools.recall_page import RECALL_PAGE
 from ..tools.search_memory import SEARCH_MEMORY
@@ -254,21 +254,7 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
     if record.open_page is None:
         window.active.close()
     if contents.blocks:
-        window.show(contents, _rows(storage, record.id, contents.listed))
-
-
-def _rows(storage: Storage, context: str, indexes: list[int]) -> dict[int, PageRow]:
-    """Return the rows of *indexes*, read in a few runs, which may hold some other rows between them."""
-    rows: dict[int, PageRow] = {}
-    left = sorted(indexes)
-    while left:
-        end = next((at for at, index in enumerate(left) if index > left[0] + 2 * at + 64), len(left))
-        run, left = left[:end], left[end:]
-        wanted = set(run)
-        rows.update(
-            (row.index, row) for row in storage.pages(context, first=run[0], last=run[-1]) if row.index in wanted
-        )
-    return rows
+        window.show(contents, {row.index: row for row in storage.pages_at(record.id, contents.listed)})
 
 
 def _check_settings_fit(window: Window) -> None:

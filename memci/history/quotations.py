@@ -70,8 +70,7 @@ class Spread:
         O(contexts + entries of those that were forked from one another or belong to the same owner).
         """
         storage, root = self._storage, self._holder(record.id)
-        entries = [entry for seq in sorted(seqs) for entry in storage.entries(record.id, seq, seq + 1)]
-        messages = [decode(entry.codec, entry.body) for entry in entries]
+        messages = [decode(entry.codec, entry.body) for entry in storage.entries_at(record.id, seqs)]
         found = {(self._holder(record.id, seq), seq) for seq in seqs}
         for each in self._records.values():
             related = self._holder(each.id) == root

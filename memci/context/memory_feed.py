@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from ..errors import CorruptRecord, StorageError, StorageUnavailable
 from ..memory.backend import HasTiers, MemoryBackend, PageKey, PageRecord, Scope, SetsAside
-from ..memory.repository.page_source import record_of
+from ..memory.repository.page_source import page_keys, record_of, shared_before
 from ..messages import tool_calls
 from ..storage import Storage
 from ..storage.protocol import PageRow, PageState
@@ -48,7 +48,7 @@ class MemoryFeed:
         """pages that the memory has only observed, as they stood whole in the window"""
         self._over = False
         """whether the window is shown no more: its pages are admitted"""
-        self._shared = self._shared_before()
+        self._shared = shared_before(storage, window.record)
         if self._shared:
             self._cursor = max(self._cursor, self._last_shared())
 
@@ -105,19 +105,8 @@ class MemoryFeed:
             self._send_page(index)
 
     def keys(self, rows: Iterable[PageRow]) -> dict[int, PageKey]:
-        """Return by index the keys of pages in the memory: one that a fork shares has its parent's.
-
-        A page that was open at the fork, or is open again since, is no longer the same, wherever it was closed.
-        O(rows · forks before it), in one read for each of these.
-        """
-        own = {row.index: row for row in rows}
-        keys = {index: (self.window.record.id, index) for index in own}
-        for context, base in reversed(self._shared):
-            asked = [row.index for row in own.values() if row.end is not None and row.end <= base]
-            for other in self._storage.pages_at(context, asked) if asked else ():
-                if (other.end, other.cut) == (own[other.index].end, own[other.index].cut):
-                    keys[other.index] = context, other.index
-        return keys
+        """Return by index the keys of pages in the memory (see `page_keys`)."""
+        return page_keys(self._storage, self.window.record.id, rows, self._shared)
 
     def shown(self, found: Collection[PageKey]) -> dict[PageKey, PageRow | None]:
         """Return the rows of those pages *found* in the memory that are of this context; None: it is gone."""
@@ -217,18 +206,6 @@ class MemoryFeed:
         last = bisect_left(range(record.next_page), x=True, lo=1, key=is_own) - 1
         row = self.rows([last]).get(last)
         return last if row is None or row.continues is None else row.continues - 1  # its origin may have been open
-
-    def _shared_before(self) -> tuple[tuple[str, int], ...]:
-        """Return (context, base) of the contexts of the same owner that this one was forked from, oldest first."""
-        found: list[tuple[str, int]] = []
-        parent, base = self.window.record.parent, self.window.record.base
-        while parent is not None:
-            loaded = self._storage.load(parent)
-            if loaded is None or loaded[0].owner != self.window.record.owner:
-                break
-            found.append((parent, base))
-            parent, base = loaded[0].parent, min(base, loaded[0].base)
-        return tuple(reversed(found))
 
 
 def _is_answered(page: PageRecord) -> bool:

@@ -7,15 +7,16 @@
 It reads only: nothing of it counts as use. This module knows nothing of how any of it comes about or is printed.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 
 from ..storage import Storage
-from ..storage.protocol import ContextRecord, PageRow, PageState
+from ..storage.protocol import PageState
 from .backend import PageKey, Work
 from .consolidation.page_notes import plainly
 from .owner import Session, Tiers
 from .repository.home import tables_of
+from .repository.page_source import page_keys, shared_before
 from .repository.pages import EVICTED, MID, OBSERVED, SHORT, KnownPage
 from .tiered_memory import TieredMemory
 from .tiers.events import DailySummary, LifeEvent
@@ -199,12 +200,13 @@ def waiting(memory: TieredMemory, context: str) -> int:
     if found is None:
         return 0
     record = found[0]
-    shared = _shared(storage, record)
+    rows = list(storage.pages(context))
+    keys = page_keys(storage, context, rows, shared_before(storage, record))
     forked = max((each.base for each in storage.forks(context)), default=0)
     tiers = memory.session.owner.pages.tiers(context)
     count = 0
-    for row in storage.pages(context):
-        if row.index == record.open_page or shared(row):
+    for row in rows:
+        if row.index == record.open_page or keys[row.index][0] != context:
             continue
         tier = tiers.get(row.index)
         if row.state is PageState.ERASED or (row.state is PageState.UNDONE and row.first >= forked):
@@ -213,21 +215,6 @@ def waiting(memory: TieredMemory, context: str) -> int:
             left = row.state in (PageState.ARCHIVED, PageState.UNLOADED)
             count += tier is None or (left and tier == OBSERVED)
     return count
-
-
-def _shared(storage: Storage, record: ContextRecord) -> Callable[[PageRow], bool]:
-    """Return the test whether a page of a fork is still that of its parent, whose owner is the same."""
-    parent = None if record.parent is None else storage.load(record.parent)
-    if parent is None or parent[0].owner != record.owner:
-        return lambda _: False
-
-    def shared(row: PageRow) -> bool:
-        if row.end != record.base:
-            return row.end is not None and row.end < record.base
-        # one that was open at the fork is no longer the same
-        return any(other.end == row.end for other in storage.pages(parent[0].id, first=row.index, last=row.index))
-
-    return shared
 
 
 def _episodes(session: Session, grouped: Sequence[KnownPage], now: float) -> Iterator[WarmEpisode]:

@@ -14,9 +14,9 @@ from ...errors import CorruptRecord
 from ...messages import Message, call_name, text_of, tool_calls
 from ...storage import Storage
 from ...storage.codec import ERASED, decode, seconds
-from ...storage.protocol import PageRow
+from ...storage.protocol import ContextRecord, PageRow
 from ...workers import yield_to_calls
-from ..backend import PageRecord
+from ..backend import PageKey, PageRecord
 from .store import MemoryStore
 
 Place = tuple[str, int, int]
@@ -45,6 +45,32 @@ def messages(storage: Storage, wanted: Iterable[Place]) -> dict[Place, Message]:
             if entry.codec != ERASED:
                 found[at[entry.seq]] = decode(entry.codec, entry.body)
     return found
+
+
+def shared_before(storage: Storage, record: ContextRecord) -> list[PageKey]:
+    """Return (context, base) of the contexts of the same owner that this one was forked from, the last one first."""
+    found: list[PageKey] = []
+    parent, base = record.parent, record.base
+    while parent is not None and (loaded := storage.load(parent)) is not None and loaded[0].owner == record.owner:
+        found.append((parent, base))
+        parent, base = loaded[0].parent, min(base, loaded[0].base)
+    return found
+
+
+def page_keys(storage: Storage, context: str, rows: Iterable[PageRow], shared: Iterable[PageKey]) -> dict[int, PageKey]:
+    """Return by index the keys of pages in the memory: one that is *shared* with another context has that one's.
+
+    A page that was open at the fork, or is open again since, is no longer the same, wherever it was closed.
+    O(rows · forks before it), in one read for each of these.
+    """
+    own = {row.index: row for row in rows}
+    keys = {index: (context, index) for index in own}
+    for before, base in shared:
+        asked = [row.index for row in own.values() if row.end is not None and row.end <= base]
+        for other in storage.pages_at(before, asked) if asked else ():
+            if (other.end, other.cut) == (own[other.index].end, own[other.index].cut):
+                keys[other.index] = before, other.index
+    return keys
 
 
 def record_of(storage: Storage, context: str, row: PageRow, head: int) -> PageRecord:

@@ -11,25 +11,17 @@ show.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
-from ..errors import CorruptRecord, Erased, InvalidSetting, KeyMissing, PageNotFound, brief
+from ..errors import Erased, InvalidSetting, PageNotFound, brief
 from ..messages import Message
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.codec import ERASED, decode, digest
 from ..storage.names import owned
-from ..storage.protocol import (
-    ContextRecord,
-    EntryRow,
-    Erasure,
-    PageRow,
-    PageState,
-    Transition,
-)
+from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
 from ..storage.validation import has_memory
 from ..window import snapshot as snapshots
 from ..window.compaction import entries_of, instruction_sentences, listed
@@ -39,6 +31,7 @@ from .loader import OpenRequest, loaded
 from .page_reader import as_nodes
 from .quotations import Shown, Spread, kin
 from .reader import Reader
+from .verify import entries_or_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +192,9 @@ def _emptied(
 
 def _readable(storage: Storage, record: ContextRecord) -> Iterator[Message]:
     """Yield the messages of a context; one that can't be read must not prevent that the others are erased."""
-    for seq in range(record.head):
-        with suppress(CorruptRecord, KeyMissing):
-            for entry in storage.entries(record.id, seq, seq + 1):
-                if entry.codec != ERASED:
-                    yield decode(entry.codec, entry.body)
+    for _, entry in entries_or_errors(storage, record):
+        if isinstance(entry, EntryRow) and entry.codec != ERASED:
+            yield decode(entry.codec, entry.body)
 
 
 def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:

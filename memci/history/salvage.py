@@ -7,23 +7,19 @@ A context without a problem is copied exactly. Of another one, each readable mes
 page and number; a message that is lost reads "[erased]" there. This module knows nothing of files.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..errors import CorruptRecord, MemciError
-from ..messages import Message
 from ..storage import EphemeralStorage, Storage
 from ..storage.codec import ERASED, decode, digest
 from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState, Transition
 from ..tokens import counter_for, message_tokens
 from .copying import whole
 from .loader import OpenRequest, loaded, settings_of
-from .verify import problems
+from .verify import entries_or_errors, problems, rows_or_errors
 
-_APART = 256
-"""rows that are read one by one behind one that can't be read"""
 _BESIDE = "digests of named appends, and what calls of the model cost"
-_Row = TypeVar("_Row", EntryRow, PageRow)
 
 
 class SalvagedContext(NamedTuple):
@@ -91,40 +87,31 @@ def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Tr
     """Return the transition that makes what is left of the context of *record*, and what is lost."""
     lost: list[str] = []
     pages: dict[int, PageRow] = {}
-    for index, row in _each(
+    for index, row in rows_or_errors(
         lambda first, end: source.pages(record.id, first=first, last=end - 1),
         1,
         record.next_page,
         lambda row: row.index,
     ):
-        if isinstance(row, str):
-            lost.append(f"page #{index}, where it begins and ends: {row}")
-        else:
+        if isinstance(row, PageRow):
             pages[index] = row
+        else:
+            lost.append(f"page #{index}, where it begins and ends: {_reason(row)}")
     rows = _tiled(record, pages)
     base = 0 if alone else record.base
     model = settings_of(record).model
     count = counter_for(model, None)
     entries, views = [], []
-    shown = dict(_each(lambda first, end: source.entries(record.id, first, end), 0, record.head, lambda row: row.seq))
-    for seq, entry in _each(
-        lambda first, end: source.entries(record.id, first, end, as_appended=True),
-        0,
-        record.head,
-        lambda row: row.seq,
-    ):
-        view = shown.get(seq)
-        if isinstance(entry, str):
+    shown = dict(entries_or_errors(source, record))
+    cost = message_tokens(decode(ERASED, b"user"), count, model)
+    for seq, entry in entries_or_errors(source, record, as_appended=True):
+        view = shown[seq]
+        if not isinstance(entry, EntryRow):
             page = next((each.index for each in rows if any(a <= seq < b for a, b in each.spans(record.head))), 0)
-            lost.append(f"message {seq + 1} (page #{page}): {entry}")
+            lost.append(f"message {seq + 1} (page #{page}): {_reason(entry)}")
+            entry = view = EntryRow(seq, ERASED, b"user", digest(ERASED, b"user"), cost)  # noqa: PLW2901
         if seq < base:
             continue  # the parent's own
-        if isinstance(entry, str):
-            tombstone: Message = decode(ERASED, b"user")
-            entries.append(
-                EntryRow(seq, ERASED, b"user", digest(ERASED, b"user"), message_tokens(tombstone, count, model))
-            )
-            continue
         entries.append(entry)
         if isinstance(view, EntryRow) and view != entry:
             views.append((seq, view.tokens, view.clip))
@@ -148,31 +135,8 @@ def _rebuilt(source: Storage, record: ContextRecord, *, alone: bool) -> tuple[Tr
     return transition, lost
 
 
-def _each(
-    read: Callable[[int, int], Iterable[_Row]], first: int, end: int, number: Callable[[_Row], int]
-) -> Iterator[tuple[int, _Row | str]]:
-    """Yield the rows *first* to *end* by their number, or why one can't be read; behind such a one they are read apart.
-
-    A damaged part of a file makes all fail that are read together with it.
-    """
-    at, apart = first, first
-    while at < end:
-        last = at + 1 if at < apart else end
-        try:
-            for row in read(at, last):
-                if number(row) != at:
-                    raise CorruptRecord("", 0, "it is missing")
-                if isinstance(row, EntryRow):
-                    decode(row.codec, row.body)
-                yield at, row
-                at += 1
-            if at < last:
-                raise CorruptRecord("", 0, "it is missing")
-        except (MemciError, ValueError) as error:
-            if at < apart:
-                yield at, error.reason if isinstance(error, CorruptRecord) else str(error)
-                at += 1
-            apart = at + _APART
+def _reason(error: Exception) -> str:
+    return error.reason if isinstance(error, CorruptRecord) else str(error)
 
 
 def _tiled(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:

@@ -9,15 +9,20 @@ It is the public counterpart of the `_check` methods. It reads everything and ch
 of windows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
-from ..errors import KeyMissing, MemciError
+from ..errors import CorruptRecord, KeyMissing, MemciError
 from ..storage import Storage
 from ..storage.codec import decode
-from ..storage.protocol import ContextRecord, PageRow, PageState
+from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState
 from ..window import snapshot as snapshots
 from ..window.state import WindowState
 from .reader import GONE
+
+_APART = 256
+"""rows that are read one by one behind one that can't be read"""
+_Row = TypeVar("_Row", EntryRow, PageRow)
 
 
 def problems(storage: Storage, context: str, *, on_entry: Callable[[], None] = lambda: None) -> Iterator[str]:
@@ -107,20 +112,51 @@ def _calls(storage: Storage, record: ContextRecord) -> Iterator[str]:
 
 
 def _entries(storage: Storage, record: ContextRecord, on_entry: Callable[[], None]) -> Iterator[str]:
-    seq = 0
-    while seq < record.head:
-        try:
-            for entry in storage.entries(record.id, seq, record.head):
-                decode(entry.codec, entry.body)
-                seq = entry.seq + 1
-                on_entry()
-        except (MemciError, ValueError) as error:
-            yield f"entry {seq}: {error}"
-            seq += 1
+    for seq, entry in entries_or_errors(storage, record):
+        if isinstance(entry, KeyMissing):
+            raise entry
+        if isinstance(entry, EntryRow):
+            on_entry()
         else:
-            if seq < record.head:
-                yield f"the entries end at {seq}, the context at {record.head}"
-            return
+            yield f"entry {seq}: {entry}"
+
+
+def entries_or_errors(
+    storage: Storage, record: ContextRecord, *, as_appended: bool = False
+) -> Iterator[tuple[int, EntryRow | Exception]]:
+    """Yield the entries of the context of *record* by seq, each checked, or why one can't be read. O(entries)."""
+
+    def read(first: int, end: int) -> Iterator[EntryRow]:
+        for entry in storage.entries(record.id, first, end, as_appended=as_appended):
+            decode(entry.codec, entry.body)
+            yield entry
+
+    return rows_or_errors(read, 0, record.head, lambda row: row.seq)
+
+
+def rows_or_errors(
+    read: Callable[[int, int], Iterable[_Row]], first: int, end: int, number: Callable[[_Row], int]
+) -> Iterator[tuple[int, _Row | Exception]]:
+    """Yield the rows *first* to *end* by their number, or why one can't be read; behind such a one they are read apart.
+
+    A damaged part of a file makes all fail that are read together with it.
+    """
+    at, apart = first, first
+    while at < end:
+        last = at + 1 if at < apart else end
+        try:
+            for row in read(at, last):
+                if number(row) != at:
+                    raise CorruptRecord("", 0, "it is missing")
+                yield at, row
+                at += 1
+            if at < last:
+                raise CorruptRecord("", 0, "it is missing")
+        except (MemciError, ValueError) as error:
+            if at < apart:
+                yield at, error
+                at += 1
+            apart = at + _APART
 
 
 def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:

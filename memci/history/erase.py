@@ -95,12 +95,8 @@ def finish_erasures(store: Storage) -> ErasureReceipt:
 
     A file is written again as a whole: some 5 s for each GB, while nobody else can write.
     """
-    done = store.erase(Erasure()).scrubbed
-    return ErasureReceipt(
-        *(0, 0, 0, 0, 0),
-        physical="done" if done else "pending",
-        memory="done" if memory_scrubbed(store, whole=True) else "pending",
-    )
+    receipt = _receipt(store, Erasure())
+    return receipt if memory_scrubbed(store, whole=True) else replace(receipt, memory="pending")
 
 
 def erased(

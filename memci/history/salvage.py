@@ -17,7 +17,7 @@ from ..storage.protocol import ContextRecord, EntryRow, PageRow, PageState, Tran
 from ..tokens import counter_for, message_tokens
 from .copying import whole
 from .loader import OpenRequest, loaded, settings_of
-from .verify import entries_or_errors, problems, rows_or_errors
+from .verify import entries_or_errors, gaps, problems, rows_or_errors
 
 _BESIDE = "digests of named appends, and what calls of the model cost"
 
@@ -141,14 +141,7 @@ def _reason(error: Exception) -> str:
 
 def _tiled(record: ContextRecord, pages: dict[int, PageRow]) -> list[PageRow]:
     """Return a row for every page: a page without one gets the messages that stand on no page, if it is their turn."""
-    free = []
-    reached = 0
-    for first, end in sorted(span for row in pages.values() for span in row.spans(record.head)):
-        if first > reached:
-            free.append((reached, first))
-        reached = max(reached, end)
-    if reached < record.head:
-        free.append((reached, record.head))
+    free = gaps(record, pages.values())
     rows = []
     turn = reached = 0
     for index in range(1, record.next_page):

@@ -78,6 +78,16 @@ def page_problems(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[st
         reached = max(reached, end)
 
 
+def gaps(record: ContextRecord, rows: Iterable[PageRow]) -> list[tuple[int, int]]:
+    """Return the runs of entries of the context of *record* that are on none of the pages *rows*. O(rows)."""
+    found, reached = [], 0
+    for first, end in [*sorted(span for row in rows for span in row.spans(record.head)), (record.head, record.head)]:
+        if first > reached:
+            found.append((reached, first))
+        reached = max(reached, end)
+    return found
+
+
 def _readable(found: Iterator[str]) -> Iterator[str]:
     """Yield the problems *found*; an error on the way is a problem, too."""
     try:
@@ -161,13 +171,8 @@ def rows_or_errors(
 
 def _pages(record: ContextRecord, rows: Sequence[PageRow]) -> Iterator[str]:
     yield from page_problems(record, rows)
-    reached = 0
-    for first, end in sorted(span for row in rows for span in row.spans(record.head)):
-        if first > reached:
-            yield f"entries {reached} to {first - 1} are on no page"
-        reached = max(reached, end)
-    if reached != record.head:
-        yield f"the pages end at entry {reached}, the context at {record.head}"
+    for first, end in gaps(record, rows):
+        yield f"entries {first} to {end - 1} are on no page"
     missing = sorted(set(range(1, record.next_page)) - {row.index for row in rows})
     if missing:
         yield f"pages {missing[:10]} were opened and are not there"

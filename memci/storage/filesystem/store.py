@@ -55,12 +55,8 @@ class FilesystemStorage(SQLiteStorage):
     """Keeps contexts in a folder, with a plain copy of their messages.
 
     Args:
-        folder: The folder; it is made if there is none. One that holds other things is refused.
-        durability: "full": on disk when commit() returns. "fast": a power cut may take the newest transitions.
-        busy_timeout_seconds: How long to wait for another writer before `StorageBusy`.
-        cache_bytes: RAM for what memories have read of this store, until it closes. Beyond it, the owner that was used
-            longest ago is read again at its next use.
-        read_only: Write nothing, make nothing.
+        folder: It is made if there is none; one that holds other things is refused. The other arguments are those of
+            `SQLiteStorage`.
     """
 
     def __init__(

@@ -6,7 +6,6 @@
     summary.title                           # "Change my flight to May 27 · OI5L9G"
     summary.lines[2]                        # "find_booking → {id: OI5L9G, date: 2024-05-27, 9 keys}"
 
-A summarizer is any callable from the messages of one page to a `Summary`; `extract` is the one that is always there.
 `extractive` makes the lines; `gists` finds what says most, `structured` shortens JSON values, `parts` names content
 that is not plain text, and `observations` reads the shells of agents without tools.
 
@@ -18,7 +17,6 @@ from .extractive import (
     LINE_COLUMNS,
     SAID_COLUMNS,
     TITLE_COLUMNS,
-    Summarizer,
     Summary,
     Title,
     extract,
@@ -31,7 +29,6 @@ __all__ = [
     "LINE_COLUMNS",
     "SAID_COLUMNS",
     "TITLE_COLUMNS",
-    "Summarizer",
     "Summary",
     "Title",
     "extract",

@@ -14,7 +14,7 @@ and the last 5,000 characters of a message are looked at. This module knows noth
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, salient
@@ -90,9 +90,6 @@ class Summary(NamedTuple):
     title: str
     lines: tuple[str, ...]
     """one per message, in the same order; none is empty"""
-
-
-Summarizer = Callable[[Sequence[Mapping[str, object]]], Summary]
 
 
 def extract(messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None] = ()) -> Summary:

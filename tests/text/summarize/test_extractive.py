@@ -9,7 +9,7 @@ import pytest
 
 from memci.text.language import salience
 from memci.text.sanitize import width
-from memci.text.summarize import Summarizer, Summary, extract
+from memci.text.summarize import extract
 from memci.text.summarize.extractive import titled
 
 Message = dict[str, object]
@@ -386,13 +386,6 @@ def test_a_summary_is_the_same_in_every_process() -> None:
     }
 
     assert len(made) == 1
-
-
-def test_extract_is_a_summarizer() -> None:
-    """The summary without a model fits the type that every summarizer has."""
-    summarizer: Summarizer = extract
-
-    assert summarizer([said("user", "Hi")]) == Summary(title="Hi", lines=("Hi",))
 
 
 def test_id_is_the_last_to_leave_a_narrow_title():

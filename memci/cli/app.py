@@ -6,13 +6,14 @@
         context (consolidate), a context could not be written (files), a message from a pipe was not answered (chat)
     2   a file or an argument makes no sense: one line on stderr says which and why
 
-A command is a function with `@command`: its parameters are the options, its docstring is the help. This module knows
-nothing of what the commands do.
+A command is a function: its parameters are the options, its docstring is the help. If it returns False, the command
+ends with 1. It raises a `MemciError` if options do not fit together, or a file or store can't be used: the command ends
+with one line and 2, or with 1 for `BudgetExceeded`. This module knows nothing of what the commands do.
 """
 
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -62,8 +63,27 @@ class NamedCommand(TyperCommand):
 
 @cache
 def _loaded(name: str) -> Any:
-    load(name)
-    return typer.main.get_command(_programs[name])
+    program = typer.Typer(add_completion=False, **_SETTINGS)  # no other command is made ready when one is run
+    program.command(name)(_ending(load(name)))
+    return typer.main.get_command(program)
+
+
+def _ending(command: Callable[..., bool | None]) -> Callable[..., None]:
+    """Return *command*, which ends as the module says."""
+
+    @wraps(command)
+    def run(**given: object) -> None:
+        try:
+            well = command(**given)
+        except MemciError as error:
+            from .output import visible
+
+            typer.echo(f"memci: {visible(' '.join(str(error).split()))}", err=True)
+            raise typer.Exit(1 if isinstance(error, BudgetExceeded) else 2) from None
+        if well is False:
+            raise typer.Exit(1)
+
+    return run
 
 
 class Program(TyperGroup):
@@ -78,8 +98,6 @@ _SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
-_programs: dict[str, typer.Typer] = {}
-"""each command whose module is loaded, as a program of its own: no other one is made ready when it is run"""
 
 app = typer.Typer(
     name="memci",
@@ -124,36 +142,6 @@ _NO_MODEL = (
     "no model is configured: name it by --model or MEMCI_MODEL, and say where it is by OPENAI_API_KEY (OpenAI's own), "
     "or by --base-url or OPENAI_BASE_URL (any server that speaks its API, as http://localhost:11434/v1)"
 )
-
-_Options = TypeVar("_Options", bound=Callable[..., bool | None])
-
-
-def command(name: str) -> Callable[[_Options], _Options]:
-    """Make a command of a function, which can be called as before.
-
-    If it returns False, the command ends with 1. It raises a `MemciError` if options do not fit together, or a file or
-    store can't be used: the command ends with one line and 2, or with 1 for `BudgetExceeded`.
-    """
-
-    def register(options: _Options) -> _Options:
-        program = _programs[name] = typer.Typer(add_completion=False, **_SETTINGS)
-
-        @program.command(name)
-        @wraps(options)
-        def run(**given: object) -> None:
-            try:
-                well = options(**given)
-            except MemciError as error:
-                from .output import visible
-
-                typer.echo(f"memci: {visible(' '.join(str(error).split()))}", err=True)
-                raise typer.Exit(1 if isinstance(error, BudgetExceeded) else 2) from None
-            if well is False:
-                raise typer.Exit(1)
-
-        return options
-
-    return register
 
 
 def named_model(model: str | None, base_url: str | None) -> "Chat":

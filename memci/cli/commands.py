@@ -1,11 +1,12 @@
 """The names of the commands, in the order of the help, and where each of them is.
 
     COMMANDS["verify"]      ("inspect", "Read everything in a store and say what is wrong with it.")
-    load("verify")          imports memci.cli.inspect, which adds the command to the program
+    load("verify")          memci.cli.inspect.run_verify
 
 So the help, the version and what a shell completes need no module of a command. This module knows nothing of options.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 
 COMMANDS = {
@@ -47,6 +48,7 @@ COMMANDS = {
 """The module of each command, and the first sentence of its help."""
 
 
-def load(name: str) -> None:
-    """Import the module of the command *name*."""
-    import_module(f".{COMMANDS[name][0]}", __package__)
+def load(name: str) -> Callable[..., bool | None]:
+    """Return the function of the command *name*, `run_NAME` of its module."""
+    run: Callable[..., bool | None] = getattr(import_module(f".{COMMANDS[name][0]}", __package__), f"run_{name}")
+    return run

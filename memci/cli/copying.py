@@ -13,12 +13,11 @@ from typer import Option
 
 from ..errors import InvalidSetting
 from ..history.copying import copied
-from .app import Json, NewStore, Store, command
+from .app import Json, NewStore, Store
 from .output import many, terminal
 from .stores import open_store
 
 
-@command("copy")
 def run_copy(
     source: Store,
     target: NewStore,

@@ -32,7 +32,7 @@ from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ..storage.witness import WAY_OUT
-from .app import Json, NamedCommand, Str, app, command
+from .app import Json, NamedCommand, Str, app
 from .configuration import HERE, config_file, configured
 from .output import many, terminal
 from .stores import database, existing, open_store, witnessed
@@ -61,7 +61,6 @@ class Finding:
     """what to do; empty if all is well"""
 
 
-@command("doctor")
 def run_doctor(
     store: Annotated[Str, Argument(help="A store to look at, too: a file, a folder or a URL.")] = None,
     *,

@@ -17,7 +17,7 @@ from ..errors import InvalidSetting
 from ..messages import call_name, text_of, tool_calls
 from ..storage import Storage
 from ..storage.protocol import ContextRecord
-from .app import CONTEXT, Int, Json, Store, Str, command
+from .app import CONTEXT, Int, Json, Store, Str
 from .output import Output, many, terminal
 from .stores import choose_context, choose_contexts, open_store
 from .tables import table
@@ -36,7 +36,6 @@ _LONGEST = 100
 """characters that are shown of a message"""
 
 
-@command("erase")
 def run_erase(
     store: Store,
     *,

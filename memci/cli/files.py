@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from ..errors import InvalidSetting
-from .app import CONTEXT, Json, Store, Str, command
+from .app import CONTEXT, Json, Store, Str
 from .output import Output, many, terminal
 from .stores import choose_context, open_store
 
@@ -25,7 +25,6 @@ WATCH_SECONDS = 1.0
 """how long a watcher waits between two looks"""
 
 
-@command("files")
 def run_files(
     store: Store,
     folder: Annotated[str, Argument(help="A new folder, or one that this command has written.")],

@@ -18,14 +18,13 @@ from ..storage import Storage
 from ..storage.audit import AuditedStorage, mark
 from ..storage.opening import is_url, name_of
 from ..storage.protocol import CheckedStorage, ContextRecord, PageState
-from .app import CONTEXT, Json, Store, Str, command
+from .app import CONTEXT, Json, Store, Str
 from .output import Output, many, terminal
 from .show import titled
 from .stores import choose_context, choose_contexts, open_store, window_and_compactions, witnessed
 from .tables import pages_table, report_tables, table
 
 
-@command("inspect")
 def run_inspect(
     store: Store,
     *,
@@ -55,7 +54,6 @@ def run_inspect(
             _print_context(output, storage, choose_context(storage, store, context, owner), pages=pages)
 
 
-@command("verify")
 def run_verify(store: Store, *, json: Json = False) -> bool:
     """Read everything in a store and say what is wrong with it. Changes nothing."""
     from ..history.verify import problems

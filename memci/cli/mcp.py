@@ -16,11 +16,10 @@ from typer import Option
 from .. import __version__
 from ..errors import InvalidSetting
 from ..storage import Storage
-from .app import CONTEXT, WINDOW, Int, NewStore, Str, command, tokens
+from .app import CONTEXT, WINDOW, Int, NewStore, Str, tokens
 from .stores import open_store
 
 
-@command("mcp")
 def run_mcp(
     store: NewStore,
     *,

@@ -7,12 +7,11 @@ This module knows nothing of how a data key is wrapped.
 """
 
 from ..history.rotation import rotate
-from .app import Json, Store, command
+from .app import Json, Store
 from .output import many, terminal
 from .stores import open_store
 
 
-@command("rotate")
 def run_rotate(store: Store, *, json: Json = False) -> None:
     """Wrap all data keys of an encrypted store with the first key of the environment. No message is encrypted again."""
     output = terminal(json=json)

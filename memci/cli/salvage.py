@@ -17,12 +17,11 @@ from ..errors import CorruptRecord, InvalidSetting
 from ..storage import Storage
 from ..storage.opening import is_url
 from ..storage.sqlite.loss import accept_loss
-from .app import Json, NewStore, Store, command
+from .app import Json, NewStore, Store
 from .output import many, terminal
 from .stores import database, existing, open_store
 
 
-@command("salvage")
 def run_salvage(store: Store, target: NewStore, *, json: Json = False) -> bool:
     """Save what can be read of a damaged store into a new one, and name what is lost. The damaged one is only read."""
     from ..history.salvage import salvaged

@@ -17,7 +17,7 @@ from typer import Option
 
 from ..errors import InvalidSetting
 from ..storage.opening import is_url
-from .app import WINDOW, Int, NewStore, Str, command, tokens
+from .app import WINDOW, Int, NewStore, Str, tokens
 from .listening import address, listening
 
 _IDLE = 75
@@ -25,7 +25,6 @@ _IDLE = 75
 _MISSING = "the gateway needs httpx2, starlette and uvicorn: pip install 'memci[serve]'"
 
 
-@command("serve")
 def run_serve(
     store: NewStore,
     *,

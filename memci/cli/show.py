@@ -19,7 +19,7 @@ from ..errors import CorruptRecord, InvalidSetting
 from ..messages import text_of
 from ..storage import Storage
 from ..storage.protocol import ContextRecord
-from .app import CONTEXT, Int, Json, Store, Str, command
+from .app import CONTEXT, Int, Json, Store, Str
 from .output import Output, many, new_file, terminal
 from .stores import choose_context, open_store
 from .tables import print_messages
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..history.reader import PageInfo
 
 
-@command("show")
 def run_show(
     store: Store,
     *,

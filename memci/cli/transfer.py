@@ -19,7 +19,7 @@ from ..history.import_ import committed, transitions
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import new
-from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, command, tokens
+from .app import CONTEXT, WINDOW, Int, Json, NewStore, Store, Str, tokens
 from .output import Output, many, new_file, terminal
 from .source import Source
 from .stores import NAMED, choose_context, choose_contexts, open_store
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..history.plain_chat import PlainChat
 
 
-@command("export")
 def run_export(
     store: Store,
     *,
@@ -75,7 +74,6 @@ def write_export(
         output.line(f"{target}: {names}, {many(lines, 'line')}, {size:,} bytes")
 
 
-@command("import")
 def run_import(
     store: NewStore,
     file: Annotated[str, Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],

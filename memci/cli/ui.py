@@ -14,14 +14,13 @@ import typer
 from typer import Option
 
 from ..errors import CorruptRecord, InvalidSetting
-from .app import Store, Str, command
+from .app import Store, Str
 from .listening import address, listening
 from .stores import open_store
 
 MISSING = "the inspector needs jinja2, starlette and uvicorn: pip install 'memci[ui]'"
 
 
-@command("ui")
 def run_ui(
     store: Store,
     *,

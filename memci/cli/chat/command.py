@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from ...errors import MemciError
-from ..app import WINDOW, BaseUrl, Int, NewStore, Str, command, named_model, tokens
+from ..app import WINDOW, BaseUrl, Int, NewStore, Str, named_model, tokens
 from ..output import terminal
 from ..stores import choose, find_context, open_store
 from .input import messages_of, typed
@@ -34,7 +34,6 @@ NAME = "me"
 """of the first context of a new store"""
 
 
-@command("chat")
 def run_chat(
     store: NewStore,
     *,

@@ -19,7 +19,7 @@ from ...history.plain_chat import PlainChat, read_chat
 from ...messages import Message
 from ...text.sanitize import quoted
 from ...tools.recall_page import quotable
-from ..app import NoLive, Window, command
+from ..app import NoLive, Window
 from ..output import Output, terminal
 from ..replay.command import first_turns, print_replay
 from ..replay.live_picture import watching
@@ -34,7 +34,6 @@ _SECONDS = 6.0
 """how long the picture is shown at least, so that one can follow it"""
 
 
-@command("demo")
 def run_demo(
     *,
     window: Window = 8_000,

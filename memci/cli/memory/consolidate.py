@@ -19,7 +19,7 @@ from typer import Option
 from ...errors import InvalidSetting, MemciError, WriteConflict
 from ...storage import Storage
 from ...storage.protocol import ContextRecord
-from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, command, named_model, tokens
+from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, named_model, tokens
 from ..output import Output, terminal
 from ..stores import choose_context, open_store
 from ..tables import table
@@ -52,7 +52,6 @@ class FedContext:
     """why pages still wait; empty if all were fed"""
 
 
-@command("consolidate")
 def run_consolidate(
     store: Store,
     *,

@@ -23,7 +23,7 @@ from typer import Argument, Option
 
 from ...errors import InvalidSetting
 from ...storage import Storage
-from ..app import CONTEXT, Json, Store, Str, command
+from ..app import CONTEXT, Json, Store, Str
 from ..output import terminal, visible
 from ..stores import open_store
 from ..tables import cell
@@ -45,7 +45,6 @@ _TIERS = {
 }
 
 
-@command("search")
 def run_search(
     store: Store,
     query: Annotated[str, Argument(help="What to look for, in the words that were probably used.")],

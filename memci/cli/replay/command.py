@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from ...errors import InvalidSetting
 from ...history.plain_chat import PlainChat
-from ..app import Int, Json, NoLive, Str, Window, command, tokens
+from ..app import Int, Json, NoLive, Str, Window, tokens
 from ..output import Output, many, terminal, visible
 from ..show import titled
 from ..source import Source, read_conversation
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ...context.report import Report
 
 
-@command("replay")
 def run_replay(
     file: Annotated[str, Argument(help="A conversation in JSON or JSON lines; - is standard input.")],
     *,

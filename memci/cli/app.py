@@ -145,11 +145,7 @@ _NO_MODEL = (
 
 
 def named_model(model: str | None, base_url: str | None) -> "Chat":
-    """Return the model that options or the environment name; close it, or use it with `with`.
-
-    Raises:
-        InvalidSetting: If there is none, or an option makes no sense.
-    """
+    """Return the model that options or the environment name; close it, or use it with `with`."""
     from ..llm import Chat
 
     try:

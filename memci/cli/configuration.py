@@ -30,7 +30,6 @@ _SERVERS: Final = {"base_url", "upstream"}
 class Setting:
     """An option that was not typed."""
 
-    command: str
     name: str
     value: Any
     place: str
@@ -47,31 +46,13 @@ def config_file() -> Path | None:
 
 
 def settings(command: str, options: Collection[str]) -> dict[str, Setting]:
-    """Return what the environment and the file say of the *options* of a *command*, by their names.
-
-    Raises:
-        InvalidSetting: If the file can't be read, or has a key that it can't have.
-    """
+    """Return what the environment and the file say of the *options* of a *command*, by their names."""
     found = {each.name: each for each in _of_file(command, options)}
     for name in options:
         variable = f"MEMCI_{command}_{name}".upper()
         if variable in os.environ and name not in _TYPED and command != "erase":
-            found[name] = Setting(command, name, os.environ[variable], variable)
+            found[name] = Setting(name, os.environ[variable], variable)
     return found
-
-
-def configured() -> list[str]:
-    """Return the commands of which the environment or the file says something.
-
-    Raises:
-        InvalidSetting: If the file can't be read.
-    """
-    tables = _tables(config_file())
-    return [
-        name
-        for name in COMMANDS
-        if name in tables or any(each.startswith(f"MEMCI_{name.upper()}_") for each in os.environ)
-    ]
 
 
 def _of_file(command: str, options: Collection[str]) -> Iterator[Setting]:
@@ -89,11 +70,10 @@ def _of_file(command: str, options: Collection[str]) -> Iterator[Setting]:
             raise InvalidSetting(place, "names a server: it belongs in your own file, memci/config.toml, or is typed")
         if isinstance(value, dict):
             raise InvalidSetting(place, "is a table: expected a value")
-        yield Setting(command, name, value, place)
+        yield Setting(name, value, place)
 
 
 def _tables(file: Path | None) -> Mapping[str, dict[str, Any]]:
-    """Return the tables of *file*, by the names of their commands."""
     if file is None:
         return {}
     try:

@@ -15,12 +15,11 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
+from typing import Annotated, Final, Literal
 
 import apsw
 from rich.text import Text
 from typer import Argument, Option
-from typer.main import get_command
 
 from .. import __version__
 from ..errors import CorruptRecord, InvalidSetting, KeyMissing, MemciError
@@ -32,14 +31,12 @@ from ..storage.sqlite.connection import check_library, network_file_system
 from ..storage.sqlite.loss import accept_loss
 from ..storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from ..storage.witness import WAY_OUT
-from .app import Json, NamedCommand, Str, app
-from .configuration import HERE, config_file, configured
+from .app import Json, NamedCommand, Str
+from .commands import COMMANDS
+from .configuration import HERE, config_file
 from .output import many, terminal
 from .stores import database, existing, open_store, witnessed
 from .tables import cell
-
-if TYPE_CHECKING:
-    from typer.core import TyperGroup
 
 _MIB: Final = 2**20
 _LITTLE_SPACE: Final = 256 * _MIB
@@ -91,7 +88,6 @@ def _machine() -> Iterator[Finding]:
     yield Finding("memci", "ok", __version__)
     yield Finding("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield _library(apsw.sqlite_lib_version())
-    yield _terms()
     for name in _PACKAGES:
         yield Finding(name, "ok", metadata.version(name))
 
@@ -100,9 +96,8 @@ def _settings() -> Iterator[Finding]:
     """Yield what is set in the environment and in the file, and from which of them it comes."""
     try:
         yield Finding("settings", "ok", str(config_file() or f"no file: {HERE}, or memci/config.toml of the user"))
-        commands = cast("TyperGroup", get_command(app)).commands
-        for name in configured():
-            for option, each in cast("dict[str, NamedCommand]", commands)[name].settings().items():
+        for name in COMMANDS:
+            for option, each in NamedCommand(name).settings().items():
                 yield Finding(f"{name} {option}", "ok", str(each))
     except InvalidSetting as error:
         yield Finding("settings", "problem", str(error))
@@ -114,15 +109,6 @@ def _library(version: str) -> Finding:
     except MemciError as error:
         return Finding("SQLite", "problem", version, str(error))
     return Finding("SQLite", "ok", f"{version}: safe, apsw's own")
-
-
-def _terms() -> Finding:
-    try:
-        with closing(apsw.Connection(":memory:")) as connection:
-            connection.execute("CREATE VIRTUAL TABLE words USING fts5(terms, content='', contentless_delete=1)")
-    except apsw.Error as error:
-        return Finding("terms", "warning", f"FTS5: {error}", "install an apsw with a SQLite that has FTS5")
-    return Finding("terms", "ok", "FTS5, which holds the terms of the memory; ranking is memci's own")
 
 
 def _store(path: str) -> Iterator[Finding]:
@@ -142,7 +128,6 @@ def _store(path: str) -> Iterator[Finding]:
 
 
 def _server(url: str) -> Iterator[Finding]:
-    """Yield how a Postgres server is, and the store on it."""
     try:
         from ..storage.postgres.health import health
 
@@ -191,7 +176,6 @@ def _space(free: int) -> Finding:
 
 
 def _file(path: str) -> Iterator[Finding]:
-    """Yield how a SQLite file is."""
     size = Path(path).stat().st_size
     yield Finding("file", "ok", _size(size))
     if not size:
@@ -229,7 +213,6 @@ def _schema(application: int, schema: int) -> Finding:
 
 
 def _beside(path: str, size: int) -> Iterator[Finding]:
-    """Yield what stands beside a SQLite file."""
     log, journal, kept = (Path(f"{path}{end}") for end in ("-wal", "-journal", "-wal.damaged"))
     pending = log.stat().st_size if log.exists() else 0
     if pending > max(_LONG_LOG, size):
@@ -247,7 +230,6 @@ def _beside(path: str, size: int) -> Iterator[Finding]:
 
 
 def _folder(place: Path) -> Iterator[Finding]:
-    """Yield how a folder is."""
     files = [each for each in place.rglob("*") if each.is_file()]
     yield Finding("folder", "ok", f"{_size(sum(each.stat().st_size for each in files))} in {len(files):,} files")
     if not (place / MARK).is_file():

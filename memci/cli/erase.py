@@ -81,12 +81,9 @@ def run_erase(
                 _ask()
             [name, whose] = [one.id, one.owner] if one else [None, owner]
             receipt = erase(storage, context=name, owner=whose)
-    _print_receipt(output, store, receipt)
-    return _is_done(receipt)
-
-
-def _is_done(receipt: "ErasureReceipt") -> bool:
-    return receipt.physical == receipt.memory == "done"
+    done = receipt.physical == receipt.memory == "done"
+    _print_receipt(output, store, receipt, done=done)
+    return done
 
 
 def _show_messages(output: Output, storage: Storage, context: ContextRecord, page: int, entry: int | None) -> None:
@@ -110,14 +107,14 @@ def _ask() -> None:
         raise typer.Exit(1)
 
 
-def _print_receipt(output: Output, path: str, receipt: "ErasureReceipt") -> None:
+def _print_receipt(output: Output, path: str, receipt: "ErasureReceipt", *, done: bool) -> None:
     fields = asdict(receipt)
     if output.json:
         output.print_json({"store": path, **fields})
         return
     rows = ((description, fields[name]) for name, description in _ERASED)
     output.console.print(table("erased", "", rows=rows, figures=("",)))
-    if _is_done(receipt):
+    if done:
         output.line("✓ no byte of it is left in the store's own files", "green")
         output.line("backups, exports and a provider's cache are out of reach", "dim")
     else:

@@ -12,13 +12,11 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from ..errors import InvalidSetting
 from ..storage.opening import is_url
 from .app import WINDOW, Int, NewStore, Str, tokens
-from .listening import address, listening
 
 _IDLE = 75
 """seconds that a connection may be idle: longer than clients keep theirs, so that no request meets one that closes"""
@@ -47,10 +45,9 @@ def run_serve(
 ) -> None:
     """Keep the window of agents whose code is not yours: a gateway between them and their provider."""
     try:
-        import uvicorn
-
         from ..serve.door import LOOPBACK
         from ..serve.gateway import ENVIRONMENT, from_environment
+        from .listening import serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"httpx2", "starlette", "uvicorn"}:
             raise
@@ -63,20 +60,9 @@ def run_serve(
     os.environ[ENVIRONMENT] = json.dumps(arguments)
     from_environment()  # what is wrong is said before anything listens
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # its lines name addresses, which may hold keys
-    with listening(host, port) as place:
-        typer.echo(f"memci: {address(host, place)} ──▶ {upstream}", err=True)
-        uvicorn.run(
-            f"{from_environment.__module__}:{from_environment.__name__}",
-            factory=True,
-            fd=place.fileno(),
-            workers=workers,
-            log_level="warning",
-            timeout_keep_alive=_IDLE,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            ws="none",
-        )
+    application = f"{from_environment.__module__}:{from_environment.__name__}"
+    options = {"factory": True, "workers": workers, "timeout_keep_alive": _IDLE, "date_header": False}
+    serve(application, host, port, f" ──▶ {upstream}", **options)
 
 
 def _absolute(store: str) -> str:

@@ -29,7 +29,7 @@ _SIGNATURES = {
 
 
 class Source:
-    """The text of *file*, read line by line. Standard input is kept in memory, as it can be read only once."""
+    """The text of *file*. Standard input is kept in memory, as it can be read only once."""
 
     def __init__(self, file: str) -> None:
         self.name = "standard input" if file == "-" else Path(file).name
@@ -37,11 +37,7 @@ class Source:
         self._kept = sys.stdin.buffer.read() if file == "-" else None
 
     def lines(self) -> Iterator[str]:
-        """Yield its lines, from the first one on. O(characters).
-
-        Raises:
-            InvalidSetting: If it can't be read, is another kind of file, or is not text in UTF-8.
-        """
+        """Yield its lines, from the first one on. O(characters)."""
         try:
             with Path(self._file).open("rb") if self._kept is None else BytesIO(self._kept) as stream:
                 for number, line in enumerate(stream, 1):
@@ -57,11 +53,7 @@ class Source:
             raise InvalidSetting(self._file, f"can't be read: {reason}") from None
 
     def is_export(self) -> bool:
-        """Return whether memci export wrote it.
-
-        Raises:
-            InvalidSetting: As `lines`, or if it is empty.
-        """
+        """Return whether memci export wrote it."""
         first = next((line for line in self.lines() if line.strip()), None)
         if first is None:
             raise InvalidSetting(self.name, "it is empty: expected what memci export wrote, or a chat in JSON")
@@ -79,12 +71,7 @@ class Source:
 
 
 def read_conversation(source: Source) -> PlainChat:
-    """Return the conversations in *source*, joined: those of an export, or of chats. O(characters), all in memory.
-
-    Raises:
-        InvalidSetting: If it can't be read, or holds no conversation.
-        InvalidMessage: If a message is not one that a provider accepts; it says which.
-    """
+    """Return the conversations in *source*, joined: those of an export, or of chats. O(characters), all in memory."""
     if not source.is_export():
         return read_chat(source.lines(), source.name)
     scratch = EphemeralStorage()

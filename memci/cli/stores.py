@@ -4,7 +4,8 @@
     with open_store(path, write=True) as storage:   one that exists, to be changed
     with open_store(path, write=True, make=True)    it is made if there is none; a name that ends in / becomes a folder
 
-This module knows nothing of the terminal.
+What is not there, or not the only one where none is named, is an `InvalidSetting`. This module knows nothing of the
+terminal.
 """
 
 import os
@@ -27,18 +28,7 @@ NAMED = 5
 
 @contextmanager
 def open_store(path: str, *, write: bool = False, make: bool = False, plain: bool = False) -> Iterator[Storage]:
-    """Yield the store at *path*, and close it at the end.
-
-    Args:
-        path: A file, a folder, or the URL of a Postgres database.
-        write: Whether it may be changed.
-        make: Whether it is made if there is none.
-        plain: Whether it is opened as it is, without the keys of the environment.
-
-    Raises:
-        InvalidSetting: If there is no store at *path*, and none is to be made.
-        StorageError: If it can't be opened.
-    """
+    """Yield the store at *path*, and close it at the end; *plain*: as it is, without the keys of the environment."""
     if not is_url(path) and (not make or os.path.exists(path)):  # noqa: PTH110 -- a Path would lose the / at the end
         existing(path, filled=not make)
     storage = (opening.open_plain if plain else opening.open_store)(path, read_only=not write)
@@ -54,10 +44,7 @@ def database(path: str) -> str:
 
 
 def witnessed(path: str) -> int | None:
-    """Return how many contexts the witness of the store at *path* knows of, None if there is no witness.
-
-    A database on a server has none: the server's own log is its witness.
-    """
+    """Return how many contexts the witness of the store at *path* knows of, None if there is none, as on a server."""
     if is_url(path):
         return None
     witness = Witness(witness_path(database(path)), read_only=True)
@@ -72,8 +59,7 @@ def choose(
 ) -> str:
     """Return *wanted* if it is *known*, or the only one that is known if *wanted* is None.
 
-    Raises:
-        InvalidSetting: For *option*, if the store at *path*, or *owner* in it, has no such *what*, or several.
+    The error is one of *option*: the store at *path*, or *owner* in it, has no such *what*, or several.
     """
     if wanted in known or (wanted is None and len(known) == 1):
         return wanted or known[0]
@@ -86,11 +72,7 @@ def choose(
 
 
 def find_context(storage: Storage, context: str, owner: str | None) -> ContextRecord | None:
-    """Return the record of *context*, None if there is none, or none of *owner*. O(1).
-
-    Raises:
-        InvalidSetting: If several owners have one of this id, and none is named.
-    """
+    """Return the record of *context*, None if there is none, or none of *owner*. O(1)."""
     try:
         found = owned(storage, context, owner)
     except SeveralOwners as error:
@@ -100,11 +82,7 @@ def find_context(storage: Storage, context: str, owner: str | None) -> ContextRe
 
 
 def choose_context(storage: Storage, path: str, context: str | None, owner: str | None = None) -> ContextRecord:
-    """Return the record of *context*, or of the only context if that is None. O(1), or O(contexts) if there is none.
-
-    Raises:
-        InvalidSetting: If the store does not have it, has it of another *owner*, or has several.
-    """
+    """Return the record of *context*, or of the only context if that is None. O(1), or O(contexts) if there is none."""
     if context is not None and (found := find_context(storage, context, owner)) is not None:
         return found
     records = {record.id: record for record in choose_contexts(storage, path, owner)}
@@ -112,11 +90,7 @@ def choose_context(storage: Storage, path: str, context: str | None, owner: str 
 
 
 def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[ContextRecord]:
-    """Return the records of all contexts, or of those of *owner*. O(contexts).
-
-    Raises:
-        InvalidSetting: If *owner* has none.
-    """
+    """Return the records of all contexts, or of those of *owner*, who has some. O(contexts)."""
     records = list(storage.contexts(owner=owner))
     if owner is not None and not records:
         names = list(dict.fromkeys(record.owner for record in storage.contexts()))
@@ -124,20 +98,8 @@ def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[Cont
     return records
 
 
-def window_and_compactions(record: ContextRecord) -> dict[str, int]:
-    """Return the window of a context in tokens, and how often it was compacted."""
-    from ..history.loader import settings_of
-    from ..window.state import WindowState
-
-    return {"window": settings_of(record).window, "compactions": WindowState.loads(record.state).compactions}
-
-
 def existing(path: str, *, filled: bool) -> Path:
-    """Return the file or folder at *path*, which may be a store; *filled*: it must not be empty.
-
-    Raises:
-        InvalidSetting: If there is none, it can't be read, or it can't be a store.
-    """
+    """Return the file or folder at *path*, which may be a store; *filled*: it must not be empty."""
     try:
         place = Path(path)
         if not place.exists():

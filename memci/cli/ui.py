@@ -10,12 +10,10 @@ import secrets
 from contextlib import suppress
 from typing import Annotated
 
-import typer
 from typer import Option
 
 from ..errors import CorruptRecord, InvalidSetting
 from .app import Store, Str
-from .listening import address, listening
 from .stores import open_store
 
 MISSING = "the inspector needs jinja2, starlette and uvicorn: pip install 'memci[ui]'"
@@ -36,10 +34,9 @@ def run_ui(
 ) -> None:  # fmt: skip
     """Look inside a store with a browser: what the model saw at a turn, and why. Changes nothing."""
     try:
-        import uvicorn
-
         from ..serve.door import LOOPBACK
         from ..serve.inspector.application import app
+        from .listening import serve
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"jinja2", "markupsafe", "starlette", "uvicorn"}:
             raise
@@ -49,10 +46,4 @@ def run_ui(
             record.read_settings()
     secret = token or (None if host in LOOPBACK else secrets.token_urlsafe(24))
     application = app(store, token=secret, hosts=[*(allow_host or ()), host])
-    with listening(host, port) as place:
-        typer.echo(f"memci: {address(host, place)}", err=True)
-        if secret is not None and token is None:
-            typer.echo(f"token: {secret}", err=True)
-        uvicorn.run(
-            application, fd=place.fileno(), log_level="warning", access_log=False, server_header=False, ws="none"
-        )
+    serve(application, host, port, f"\ntoken: {secret}" if secret and not token else "")

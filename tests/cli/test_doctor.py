@@ -29,7 +29,7 @@ def test_doctor_when_no_store_is_named(run):
     findings, code = found(run)
 
     assert code == 0
-    assert {"memci", "Python", "SQLite", "terms", "apsw", "typer"} <= set(findings)
+    assert {"memci", "Python", "SQLite", "apsw", "typer"} <= set(findings)
     assert findings["SQLite"]["text"].startswith(apsw.sqlite_lib_version())
     assert all(each["state"] == "ok" and not each["advice"] for each in findings.values())
     assert "✓ SQLite" in run("doctor").stdout

@@ -56,20 +56,14 @@ def is_command(text: str) -> bool:
 
 
 def run_command(talk: Talk, text: str) -> bool:
-    """Run the command *text*, and return whether the conversation continues.
-
-    Raises:
-        InvalidSetting: If there is no such command, or its argument makes no sense.
-        MemciError: If it failed.
-    """
+    """Run the command *text*, and return whether the conversation continues."""
     name, _, rest = text.partition(" ")
     if name == "/quit":
         return False
     run = {usage.partition(" ")[0]: run for usage, (_, run) in COMMANDS.items()}.get(name)
     if run is None:
-        raise InvalidSetting(
-            visible(name)[:40], "there is no such command: /help lists them; // begins a message with /"
-        )
+        known = "there is no such command: /help lists them; // begins a message with /"
+        raise InvalidSetting(visible(name)[:40], known)
     run(talk, rest.strip())
     return True
 

@@ -45,11 +45,7 @@ def owners_of(storage: Storage) -> list[str]:
 
 
 def choose_owner(storage: Storage, path: str, *, context: str | None, owner: str | None) -> str:
-    """Return the owner who is named, or whose *context* is named, or the only one. O(contexts).
-
-    Raises:
-        InvalidSetting: If the named one is not there, or if none is named and there are several.
-    """
+    """Return the owner who is named, or whose *context* is named, or the only one. O(contexts)."""
     if context is not None:
         return choose_context(storage, path, context, owner).owner
     return choose("--owner", owner, owners_of(storage), what="owner", path=path)

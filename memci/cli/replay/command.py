@@ -109,11 +109,7 @@ def run_replay(
 
 
 def first_turns(chat: PlainChat, turns: int) -> PlainChat:
-    """Return the first *turns* turns of *chat*.
-
-    Raises:
-        InvalidSetting: If it does not have so many.
-    """
+    """Return the first *turns* turns of *chat*, which has so many."""
     pages = chat.pages()
     if not 1 <= turns <= len(pages):
         raise InvalidSetting("--at", f"{chat.name} has the turns 1 to {len(pages):,}, not {turns:,}")

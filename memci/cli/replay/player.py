@@ -55,10 +55,6 @@ def play(context: "Context", chat: PlainChat, watch: Watch, *, model: str | None
 
     Before each message of the assistant the context is rendered, as it is before a call of the model. Where an answer
     was not recorded, it is rendered before the next turn.
-
-    Raises:
-        BudgetExceeded: If something does not fit the window.
-        InvalidMessage: If a message is refused; it says where in its file the message stands.
     """
     count = counter_for(model, None)
     openings = set(chat.openings())
@@ -83,12 +79,7 @@ def play(context: "Context", chat: PlainChat, watch: Watch, *, model: str | None
 
 @contextmanager
 def replay_store(path: str | None, context: str) -> Iterator[Storage]:
-    """Yield the store at *path*, in which *context* is to be made; without a path, a temporary one.
-
-    Raises:
-        InvalidSetting: If the store has such a context already.
-        StorageError: If it can't be opened.
-    """
+    """Yield the store at *path*, in which *context* is to be made; without a path, a temporary one."""
     if path is None:
         with (
             TemporaryDirectory(prefix="memci-", ignore_cleanup_errors=True) as folder,

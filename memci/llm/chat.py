@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
-_ANSWER = 1_000
-"""tokens of an answer without a bound, about"""
+_ANSWER = 1_000  # tokens of an answer without a bound, about
 
 
 class Chat(Endpoint):

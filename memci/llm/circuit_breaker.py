@@ -8,12 +8,8 @@ This module knows nothing of what is called.
 from collections.abc import Callable
 from threading import Lock
 
-FAILURES = 5
-"""calls in a row that must fail before the circuit opens"""
-FIRST = 30.0
-"""seconds that it stays open the first time; each further time twice as long"""
-LONGEST = 600.0
-"""seconds that it stays open, at most"""
+FAILURES = 5  # calls in a row that must fail before the circuit opens
+FIRST, LONGEST = 30.0, 600.0  # seconds that it stays open the first time, and at most
 
 
 class CircuitBreaker:
@@ -35,10 +31,7 @@ class CircuitBreaker:
             return max(0.0, self._until - self._clock()) if self._length else 0.0
 
     def enter(self) -> bool:
-        """Return whether a call may be sent. While the circuit is open: none; then one trial at a time.
-
-        A caller that got True reports afterwards how the call ended: `answered`, `failed` or `abandoned`.
-        """
+        """Return whether a call may be sent; the caller then reports its end: `answered`, `failed` or `abandoned`."""
         with self._lock:
             if not self._length:
                 return True

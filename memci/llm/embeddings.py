@@ -25,8 +25,7 @@ from .requests import EmbeddingRequest
 from .retry import RetryingCall
 from .server_errors import Unusable
 
-_PROBE = "dimension"
-"""a text that is embedded to learn how long a row is"""
+_PROBE = "dimension"  # a text that is embedded to learn how long a row is
 
 
 class Embeddings(Endpoint):

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 _OPENAI = "api.openai.com/v1"
-_NO_KEY = "none"
-"""sent as the key to a server that needs none, since the client requires one"""
+_NO_KEY = "none"  # the client requires a key, also for a server that needs none
 
 
 class EndpointOptions(TypedDict, total=False):

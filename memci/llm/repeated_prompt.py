@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 
-_RUN = 5
-"""words in a row that nobody writes by chance; in a quotation, one fewer"""
-_FEW = 2
-"""words that many texts may have in common with a quotation; only a whole one is refused then"""
+_RUN = 5  # words in a row that nobody writes by chance; in a quotation, one fewer
+_FEW = 2  # words that many texts may have in common with a quotation; only a whole one is refused then
 _SCANNED = 4_000
 _QUOTED = re.compile(r'"([^"\n]*)"')
 

@@ -20,12 +20,9 @@ LARGEST = 16_000_000
 
 
 def whole(chunks: Iterable[bytes], seconds: float, clock: Callable[[], float]) -> bytes:
-    """Return the bytes of a whole answer.
+    """Return the bytes of a whole answer, which takes at most *seconds* in all.
 
-    Raises:
-        TimeoutError: If they take more than *seconds* in all. A read timeout of the connection is not enough: it never
-            ends an answer whose server keeps the connection alive by sending blanks.
-        Unusable: If there are more than `LARGEST`.
+    A read timeout of the connection never ends an answer whose server keeps the connection alive by sending blanks.
     """
     until = clock() + seconds
     body = bytearray()

@@ -54,12 +54,7 @@ class RetryingCall:
         """Send the request until there is an answer, and return what *read* makes of the response.
 
         *read* also gets the stack that closes the response, to take it over if the body is read later. The caller
-        books the answer (`answered`).
-
-        Raises:
-            CeilingReached: Before anything is sent.
-            ModelUnavailable: If there is no answer, or if the circuit breaker lets no call through.
-            ModelRefused: If the server says that sending it again is of no use.
+        books the answer (`answered`). The errors are those of `Chat`.
         """
         endpoint = self.endpoint
         endpoint.ledger.admit(self.step)
@@ -97,11 +92,7 @@ class RetryingCall:
 
     @contextmanager
     def streaming(self, incoming: IncomingMessage, messages: Sequence[Message]) -> Iterator[None]:
-        """Book how the rest of a stream ends, which is read inside the `with`.
-
-        Raises:
-            ModelUnavailable: If it is cut; it has the text that came.
-        """
+        """Book how the rest of a stream ends, which is read inside the `with`; if it is cut, the error has its text."""
         try:
             yield
         except Exception as error:

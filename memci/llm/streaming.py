@@ -28,10 +28,9 @@ class IncomingMessage:
     def __init__(
         self, chunks: Iterable[bytes], *, seconds: float, clock: Callable[[], float], whole: Reply | None = None
     ) -> None:
-        """Begin: *chunks* are the bytes as they come, with at most *seconds* between two events.
+        """Begin: *chunks* are the bytes, with at most *seconds* between two events; comments and blanks are none.
 
-        Comments and blanks do not count as events. *whole* is the message, if the server sent it whole though it was
-        asked to stream.
+        *whole* is the message, if the server sent it whole though it was asked to stream.
         """
         self._chunks = chunks
         self._seconds, self._clock = seconds, clock
@@ -57,12 +56,7 @@ class IncomingMessage:
         return self._reply
 
     def pieces(self) -> Iterator[str]:
-        """Yield the pieces of text as they come.
-
-        Raises:
-            TimeoutError: If no event came for too long.
-            Unusable: If it is no stream of a completion, reports an error, or was cut.
-        """
+        """Yield the pieces of text as they come; what is no stream of a completion, or was cut, is `Unusable`."""
         if self._reply is not None:
             yield self._reply.text
             return

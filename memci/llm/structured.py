@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="BaseModel")
 
-LARGEST = 200_000
-"""characters of an answer, at most"""
+LARGEST = 200_000  # characters of an answer, at most
 TRIES = 3
-_STARTS = 64
-"""places where an object may begin that are tried, at most"""
+_STARTS = 64  # places where an object may begin that are tried, at most
 
 Check = Callable[[T], T]
 OnRejected = Callable[[str, str], None]
@@ -82,11 +80,7 @@ def ask(
 
 
 def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
-    """Return the value of type *answer* that a reply holds.
-
-    Raises:
-        ValueError: If it holds none; in one line, without the words of the model.
-    """
+    """Return the value of type *answer* that a reply holds; a ValueError says why it holds none, in one line."""
     from pydantic import ValidationError
 
     if reply.finish == "length":
@@ -101,11 +95,7 @@ def value_of(reply: Reply, answer: type[T], check: Check[T] | None = None) -> T:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Return the one JSON object in *text*, with anything else around it. O(length).
-
-    Raises:
-        ValueError: If there is none, or more than one.
-    """
+    """Return the one JSON object in *text*, with anything else around it. O(length)."""
     if len(text) > LARGEST:
         raise ValueError(f"it has more than {LARGEST:,} characters")
     text = text.rpartition("</think>")[2]

@@ -10,14 +10,9 @@
 This module knows nothing of requests.
 """
 
-SLACK = 2
-"""times the seconds that an answer should take"""
-PATIENCE = 4
-"""times the seconds of the setting, for a server that never answered"""
-LONGEST = 20
-"""times the seconds of the setting, for a server that answers slowly"""
-OVERHEAD = 2.0
-"""seconds of an answer that say nothing about the pace"""
+SLACK = 2  # times the seconds that an answer should take
+PATIENCE, LONGEST = 4, 20  # times the least seconds, for a server that never answered, and for a slow one
+OVERHEAD = 2.0  # seconds of an answer that say nothing about the pace
 
 
 class LearnedTimeout:

@@ -88,11 +88,7 @@ class Ledger:
         return sum(self.steps.values(), Spent())
 
     def admit(self, step: str) -> None:
-        """Check that a call for *step* may be made.
-
-        Raises:
-            CeilingReached: If the tokens of this period are spent.
-        """
+        """Check that a call for *step* may be made: `CeilingReached` if the tokens of this period are spent."""
         with self._lock:
             self._turn_over()
             if self.ceiling is not None and self._tokens >= self.ceiling:

@@ -60,11 +60,7 @@ class Walk:
         self._names: dict[str, Value] = {}
 
     def names(self, tree: ast.Module) -> Mapping[str, Value]:
-        """Walk the statements of *tree* in order and return the value of each name.
-
-        Raises:
-            InvalidMessage: At the first construct without a meaning here, or when `call` raises it.
-        """
+        """Walk the statements of *tree* in order and return the value of each name."""
         for statement in tree.body:
             self._statement(statement)
         return self._names

@@ -40,9 +40,7 @@ Program: TypeAlias = tuple[ast.Module, Sequence[bytes]]
 
 
 def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
-    """Make the calls of *reply* and return the observation, to be appended as a user message.
-
-    All of the code is checked before its first call is made.
+    """Make the calls of *reply*, all checked before the first one, and return the observation for the user's role.
 
     Raises:
         InvalidMessage: If *reply* is neither a text nor what `parse` returned.
@@ -72,11 +70,7 @@ def run(reply: ParsedReply | str, tools: Tools, *, call_limit: int = 8) -> str:
 
 
 def check(code: str, tools: Tools, *, call_limit: int) -> Program:
-    """Parse *code* and rehearse it; no tool is called. O(length).
-
-    Raises:
-        InvalidMessage: If it does anything but assign literals and the results of known tools, called correctly.
-    """
+    """Parse *code* and rehearse it: it assigns literals and results of tools. No tool is called. O(length)."""
     tree, lines = _parsed(code)
     calls = 0
 
@@ -94,12 +88,7 @@ def check(code: str, tools: Tools, *, call_limit: int) -> Program:
 
 
 def perform(program: Program, tools: Tools) -> object:
-    """Make the calls of *program* and return what it assigned to `__result__`.
-
-    Raises:
-        InvalidMessage: If a tool failed, or was passed a result of a type that it does not take.
-        StorageError: If a tool raised it.
-    """
+    """Make the calls of *program* and return what it assigned to `__result__`."""
 
     def call(name: str, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
         check_arguments(name, tools[name], args, kwargs)

@@ -38,12 +38,15 @@ class Pending:
         return "<result>"
 
 
-def check_tools(tools: Tools) -> None:
-    """Check that *tools* are functions by their names.
+class _Source(str):
+    """What stands in a signature as it is: annotations and defaults that `inspect` writes."""
 
-    Raises:
-        InvalidSetting: If they are not.
-    """
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def check_tools(tools: Tools) -> None:
+    """Check that *tools* are functions by their names."""
     if not isinstance(tools, Mapping):
         raise InvalidSetting("tools", f"expected functions by their names (a mapping), got {brief(tools)}")
     for name, tool in tools.items():
@@ -56,18 +59,18 @@ def signature(name: str, tool: Callable[..., object]) -> str:
     described = _described(tool)
     if described is None:
         return f"{name}(...)"
-    returns = "" if described.return_annotation is described.empty else f" -> {_text(described.return_annotation)}"
-    return f"{name}({', '.join(_parameters(described))}){returns}"
+    shown = [
+        each.replace(annotation=_shown(each.annotation, _text), default=_shown(each.default, _default))
+        for each in described.parameters.values()
+    ]
+    returns = _shown(described.return_annotation, _text)
+    return f"{name}{described.replace(parameters=shown, return_annotation=returns)}"
 
 
 def check_arguments(
     name: str, tool: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> None:
-    """Check that *tool* takes these arguments.
-
-    Raises:
-        InvalidMessage: If it does not; the message shows the signature.
-    """
+    """Check that *tool* takes these arguments; if it does not, the error shows the signature."""
     described = _described(tool)
     if described is None:
         return
@@ -100,22 +103,8 @@ def _described(tool: Callable[..., object]) -> inspect.Signature | None:
         return None
 
 
-def _parameters(described: inspect.Signature) -> Iterator[str]:
-    parameters = list(described.parameters.values())
-    for number, parameter in enumerate(parameters):
-        before = parameters[number - 1].kind if number else None
-        if before is parameter.POSITIONAL_ONLY and parameter.kind is not parameter.POSITIONAL_ONLY:
-            yield "/"
-        starred = before is parameter.KEYWORD_ONLY or before is parameter.VAR_POSITIONAL
-        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-            yield "*"
-        stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
-        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else stars
-        annotated = "" if parameter.annotation is parameter.empty else f": {_text(parameter.annotation)}"
-        default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
-        yield f"{stars}{parameter.name}{annotated}{default}"
-    if parameters and parameters[-1].kind is inspect.Parameter.POSITIONAL_ONLY:
-        yield "/"
+def _shown(value: object, text: Callable[[object], str]) -> object:
+    return value if value is inspect.Parameter.empty else _Source(text(value))
 
 
 def _required(tool: Callable[..., object]) -> Iterator[str]:

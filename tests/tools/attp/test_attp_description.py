@@ -128,7 +128,7 @@ def _positional(a: list[int], /) -> None: ...
     [
         (_plain, "t(a: int, /, b: str | None, *rest: float, c: bool, d: int | None = None, **more: str) -> None"),
         (_positional, "t(a: list[int], /) -> None"),
-        (lambda *, a, b=1: "", "t(*, a, b = 1)"),
+        (lambda *, a, b=1: "", "t(*, a, b=1)"),
         (dict, "t(...)"),
     ],
 )

@@ -29,8 +29,7 @@ RELATIONSHIP = 40
 """tokens that the name of the relationship may cost"""
 LEAST = 8
 """tokens; in less room not even the beginning of a text is shown"""
-_WIDEST = 16
-"""characters that a token has at most, in nearly every text"""
+_WIDEST = 16  # characters that a token has at most, in nearly every text
 
 
 @dataclass(frozen=True, slots=True)

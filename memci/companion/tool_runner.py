@@ -28,9 +28,6 @@ class Toolbox:
     """The tools of one companion: schemas and functions by their names, and the tools of the context.
 
     *watch* is called with each call and its result.
-
-    Raises:
-        InvalidSetting: If a schema has no function, or a name that the context needs.
     """
 
     def __init__(
@@ -92,11 +89,7 @@ class Toolbox:
 
 
 def tidy(message: Message) -> Message:
-    """Return a model's *message* ready to be appended: role "assistant", and each call with its own id.
-
-    Raises:
-        AnswerRejected: If it is no message that a context accepts.
-    """
+    """Return a model's *message* ready to be appended: role "assistant", and each call with its own id."""
     tidied = {**message, "role": "assistant"}
     try:
         calls = calls_of(message)

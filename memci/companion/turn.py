@@ -71,10 +71,6 @@ class Turn:
         """Yield the answer as it comes, and run the tools that the model calls.
 
         The memory prompt *memory* stands in front of the question; "" for none.
-
-        Raises:
-            ModelError: If the model does not answer.
-            BudgetExceeded: If the question does not fit the window.
         """
         for number in range(ROUNDS + 1):
             last = number == ROUNDS
@@ -93,11 +89,7 @@ class Turn:
                 self.messages.append(result)
 
     def stored(self) -> Receipt:
-        """Append the turn, with what the provider reported of the last request.
-
-        Raises:
-            StorageError: If it could not be stored; nothing was.
-        """
+        """Append the turn, with what the provider reported of the last request."""
         spent = self._usage
         if spent is None or not spent.prompt:
             return self._append(None)

@@ -131,9 +131,6 @@ def answer(
 
     The text costs at most *room* tokens, as *count* counts them; *nonce* is the random word in its frame. The media
     costs at most *media_room*, as *weigh* says of a message: what is too large is named with the call that reads it.
-
-    Raises:
-        HandlePoisoned: If the store must be opened again.
     """
     asked = parsed(arguments)
     if isinstance(asked, str):

@@ -91,9 +91,6 @@ def timestamp(value: object, name: str, *, ends: bool = False) -> float | None:
     """Return *value* (a datetime, ISO 8601, or seconds since 1970) in seconds since 1970 UTC; None stays None.
 
     A date without a time is its beginning, or its end if *ends* is true; one without a zone is UTC.
-
-    Raises:
-        InvalidSetting: If it is no date or time.
     """
     if value is None:
         return None

@@ -4,9 +4,8 @@
     accessed ten times                  ──▶  a model reads concepts and relations in its pages
 
 The first is MemoryOS's rule, the second that of the three-layer design. Every hot episode is analysed, not only the
-hottest. The pages that were read are marked in the transaction that stores what they tell. A step that fails changes
-nothing and is tried again at the next maintenance, five times at most. What was erased or changed while a step was
-computed is never written. This module knows nothing of how facts or concepts are found.
+hottest. The pages that were read are marked in the transaction that stores what they tell. A step that fails is tried
+again at the next maintenance, five times at most. This module knows nothing of how facts or concepts are found.
 """
 
 from __future__ import annotations

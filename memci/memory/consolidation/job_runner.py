@@ -43,14 +43,8 @@ STEPS: Final[Mapping[str, Step]] = {
 def run_job(session: Session, chat: ChatModel, settle: Callable[[], None], ceiling: int | None = None) -> bool:
     """Do one job that is due, and return whether another one is. O(its calls of the model).
 
-    Args:
-        session: Of the owner.
-        chat: The model.
-        settle: Called before anything is written. It returns when writing disturbs nobody.
-        ceiling: Tokens that the model may cost in a UTC day; None: no bound.
-
-    Raises:
-        StorageError: If the memory can't be read or written; the job is done later.
+    *settle* is called before anything is written, and returns when writing disturbs nobody. *ceiling*: tokens that the
+    model may cost in a UTC day; None: no bound. If the memory can't be read or written, the job is done later.
     """
     store = session.store
     if store.read_only or not store.has_jobs:

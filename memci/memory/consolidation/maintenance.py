@@ -46,10 +46,7 @@ def maintain(session: Session, now: float) -> int:
     """Do what is due at *now* (seconds since 1970 UTC), and return how many pages moved. O(what is due).
 
     If the session has a model, jobs are left for the steps that it does. It is not waited for without end: a queue of
-    twice its capacity is emptied by rule.
-
-    Raises:
-        StorageError: If a page or the memory can't be read or written; what was done until then stays done.
+    twice its capacity is emptied by rule. After an error of the store, what was done until then stays done.
     """
     if session.store.read_only or not session.store.there:
         return 0

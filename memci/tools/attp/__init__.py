@@ -11,12 +11,6 @@ The model reads Python signatures in its system prompt and answers in TOML; its 
         reply = attp.parse(text)
     print(reply.answer)
 
-    prompt       describes the tools           ──▶  a text for the system prompt
-    reply        parses the model's text       ──▶  ParsedReply
-    program      checks its code and runs it   ──▶  a [tool_result] table
-    interpreter  walks the tree of the code
-    signatures   signatures and argument checks, for all of them
-
 A mistake of the model never raises: it becomes an observation that says what was wrong and shows a correct call.
 This package knows nothing of contexts, pages or chat messages: tools are functions.
 """

@@ -29,16 +29,12 @@ RULES = (
     "Write in the language of the conversation. Answer with one JSON object only:"
 )
 """what every prompt says"""
-MOST = 4_000
-"""tokens of all texts, about"""
-MANY = 6_000
-"""the same, where whole pages are read for facts and concepts"""
-MESSAGE = 500
-"""tokens of a message, about; tools get a quarter of it"""
-TOOL = 120
-LEAST = 40
-WHOLE = 250
-"""tokens that a message of such a page keeps at least: pages that don't fit so are sent the next time"""
+MOST, MANY = 4_000, 6_000
+"""tokens of all texts, about; the second where whole pages are read for facts and concepts"""
+MESSAGE, TOOL = 500, 120
+"""tokens of a message, about"""
+LEAST, WHOLE = 40, 250
+"""tokens that a message keeps at least; the second where whole pages are read: pages that don't fit so wait"""
 _SCANNED = 25_000
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -81,8 +77,8 @@ def framed(
         before: What is shown in front of them, as JSON.
         zone: Of the dates.
         most: Tokens in all, about. One page is always shown, as far as it goes.
-        least: If all is too much, messages are shortened to this before pages are left out.
-        numbered: Which ordinals are shown, so that a model can name them.
+        least: Tokens to which messages are shortened before pages are left out.
+        numbered: Ordinals that a model is to name.
     """
     texts = [[(n, entry, shown(entry)) for n, entry in page.entries if n not in page.quotes] for page in pages]
     bound = MESSAGE

@@ -21,7 +21,7 @@ from ...tiers.events import WHAT_COLUMNS, LifeEvent
 from ...tiers.notes import Note
 from ...tiers.topics import page_text
 from .page_text import RULES, framed
-from .validation import WORD_COLUMNS, AnswerSchema, asked, kept, moment, share, stated, told, words
+from .validation import WORD_COLUMNS, AnswerSchema, asked, kept, moment, stated, told, words
 
 MOST_KEYWORDS = 10
 MOST_EVENTS = 3
@@ -64,13 +64,7 @@ Importance is from 0 to 1."""
 
 
 def describe(chat: ChatModel, page: PageRecord, *, zone: tzinfo = UTC) -> Note:
-    """Return what *chat* says of *page*, within all bounds, without ids and what is extracted. One call.
-
-    Args:
-        chat: The model.
-        page: With its raw messages.
-        zone: Of the dates.
-    """
+    """Return what *chat* says of *page*, within all bounds, without ids and what is extracted. One call."""
     exact = extract([message for _, message in page.entries], quotations(page))
     lines = dict(zip((ordinal for ordinal, _ in page.entries), exact.lines, strict=True))
     numbered = {n for n, message in page.entries if tool_calls(message) or text_of(message) != lines[n]}
@@ -111,7 +105,8 @@ def _events(given: Sequence[EventAnswer], page: PageRecord, said: str, zone: tzi
         if len(found) < MOST_EVENTS and what:
             who = told(each.who, WORD_COLUMNS) or "user"
             when = moment(each.when, page.at, zone)
-            found.setdefault(what, LifeEvent(what, who, share(each.importance), page.context, page.index, when))
+            importance = min(1.0, max(0.0, each.importance))
+            found.setdefault(what, LifeEvent(what, who, importance, page.context, page.index, when))
     return list(found.values())
 
 

@@ -60,9 +60,6 @@ def asked(
         read: Called with each answer of that type; raises ValueError if it is not usable.
         step: What the call is counted as.
         most: Tokens of an answer: about twice what the bounds of its texts need, so that only a rambling one is cut.
-
-    Raises:
-        ModelError: If there is no usable answer.
     """
     made: list[_T] = []
     written = f"{prompt}\n{json.dumps(schema.model_json_schema())}"
@@ -114,14 +111,7 @@ def words(given: Iterable[str], limit: int, said: str) -> tuple[str, ...]:
 
 
 def kept(text: str | None, exact: str, columns: int, said: str) -> str:
-    """Return *text* as a line that has every id, number and path of the *exact* line, which stands if it can't be.
-
-    Args:
-        text: In the model's words.
-        exact: The line without a model.
-        columns: How wide the line may be.
-        said: What the model was shown, case-folded; an id that is not in there was made up.
-    """
+    """Return *text*, a model's, as a line with every id, number and path of the *exact* one, else the exact line."""
     head = told(text, columns)
     if not head or invented(head, said):
         return exact
@@ -141,11 +131,6 @@ def kept(text: str | None, exact: str, columns: int, said: str) -> str:
 def invented(line: str, said: str) -> bool:
     """Return whether *line* has an id (letters and digits mixed, long numbers, addresses) that *said* lacks."""
     return any(each.casefold().rstrip("…") not in said for each in ids(line))
-
-
-def share(value: float) -> float:
-    """Return *value* within 0 and 1."""
-    return min(1.0, max(0.0, value))
 
 
 def moment(day: str | None, at: float | None, zone: tzinfo = UTC) -> float | None:

@@ -138,14 +138,12 @@ def _cost(talk: Talk, _: str) -> None:
 
 
 def _pin(talk: Talk, rest: str) -> None:
-    index = _number(rest, "/pin")
-    talk.context.pin(index)
+    talk.context.pin(index := _number(rest, "/pin"))
     talk.output.line(f"#{index} stays in the window")
 
 
 def _unpin(talk: Talk, rest: str) -> None:
-    index = _number(rest, "/unpin")
-    talk.context.unpin(index)
+    talk.context.unpin(index := _number(rest, "/unpin"))
     talk.output.line(f"#{index} may be archived again")
 
 

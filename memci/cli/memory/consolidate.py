@@ -77,7 +77,11 @@ def run_consolidate(
     with ExitStack() as stack:
         chat = None if model is None else stack.enter_context(named_model(model, base_url))
         storage = stack.enter_context(open_store(store, write=True))
-        records = _records(storage, store, context, owner)
+        if context is not None:
+            records = [choose_context(storage, store, context, owner)]
+        else:
+            whose = owner and choose_owner(storage, store, context=None, owner=owner)
+            records = list(storage.contexts(owner=whose))
         memories = {
             name: stack.enter_context(closing(TieredMemory(storage, owner=name, chat=chat, ceiling=ceiling)))
             for name in dict.fromkeys(each.owner for each in records)
@@ -111,12 +115,6 @@ def run_consolidate(
         if spent is not None:
             _print_model(output, spent, jobs, silent=silent)
     return well
-
-
-def _records(storage: Storage, path: str, context: str | None, owner: str | None) -> list[ContextRecord]:
-    if context is not None:
-        return [choose_context(storage, path, context, owner)]
-    return list(storage.contexts(owner=owner and choose_owner(storage, path, context=None, owner=owner)))
 
 
 def _feed_all(

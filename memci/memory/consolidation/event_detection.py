@@ -24,8 +24,7 @@ from ..owner import Conflict, Owner
 from ..repository.items import dumped
 from ..repository.passages import DAY, STRATEGY, TALK
 from ..tiers.events import INTERVAL, LEAST, DailySummary, LifeEvent, conversation, day_of
-from ..tiers.notes import Notes
-from ..tiers.profile import STRATEGY_MESSAGES, Profile
+from ..tiers.profile import STRATEGY_MESSAGES
 from .annotation import annotation
 from .fact_extraction import keep_profile
 from .page_notes import notes_of, unchanged
@@ -58,13 +57,6 @@ class _Talks(NamedTuple):
     ended: list[Ended]
 
 
-class _Found(NamedTuple):
-    """An event, and the page that it comes from (its id)."""
-
-    page: int
-    event: LifeEvent
-
-
 def events_due(owner: Owner, least: int = INTERVAL, until: float = -inf) -> bool:
     """Return whether *least* new pages wait, or an old one, or a conversation is over.
 
@@ -94,7 +86,8 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
     if not new and not begun:
         return 0
     notes = notes_of(owner, ids)
-    found = _events(pages, notes)
+    noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
+    found = [(id_, event) for id_, event in noted if event.importance > LEAST]
     over = [(each.first, said) for each in ended if (said := _spoken(run, each))]
     ends = [replace(conversation([page for _, page in said], zone), talk=first) for first, said in over]
     older = [id_ for _, said in over for id_, _ in said]
@@ -108,10 +101,13 @@ def detect_events(run: StepRun, ending: str | None = None) -> int:
         same = same and owner.pages.new(len(new)) == new and _talks(run, pages, until, ending) == talks
         if not same or not unchanged(owner, notes) or not owner.pages.all_there(older):
             raise Conflict
-        for page, event in found:
-            owner.tiers.events[owner.items.put("event", dumped(event), pages=[page])] = event
+        for id_, event in found:
+            owner.tiers.events[owner.items.put("event", dumped(event), pages=[id_])] = event
         past = _keep_days(owner, days)
-        profile = _counted(now, pages, run.now)
+        profile = now
+        for _, page in pages:
+            if any(message.get("role") == "user" for _, message in page.entries):
+                profile = profile.counted(page.at if page.at is not None else run.now)
         treat = run.session.has_model and profile.strategy_due
         profile = replace(profile, strategy_turns=profile.turns) if treat else profile
         for each in ends:
@@ -207,21 +203,15 @@ def _spoken(run: StepRun, ended: Ended) -> list[tuple[int, PageRecord]]:
     return run.session.raw(run.owner.pages.between(*ended, MOST))
 
 
-def _events(pages: Pages, notes: Notes) -> list[_Found]:
-    """Return the events of *pages* that matter, in order, as a model noted them."""
-    noted = [(id_, event) for id_, _ in pages if id_ in notes for event in notes[id_][1].events]
-    return [_Found(id_, event) for id_, event in noted if event.importance > LEAST]
-
-
 def _days(
-    run: StepRun, known: Mapping[str, tuple[int, DailySummary]], pages: Pages, found: Sequence[_Found]
+    run: StepRun, known: Mapping[str, tuple[int, DailySummary]], pages: Pages, found: Sequence[tuple[int, LifeEvent]]
 ) -> dict[str, tuple[DailySummary, Collection[int]]]:
     """Return what becomes of the days of *pages*, each with those that are of it. O(their characters)."""
     dated = [(day_of(record.at, run.session.rules.zone), id_, record) for id_, record in pages if record.at is not None]
     days: dict[str, tuple[DailySummary, Collection[int]]] = {}
     for day, group in groupby(sorted(dated, key=lambda each: each[:2]), key=lambda each: each[0]):
         members = {id_: record for _, id_, record in group}
-        own = [each.event for each in found if each.page in members]
+        own = [event for id_, event in found if id_ in members]
         summary = known[day][1] if day in known else DailySummary(day, agent=run.session.name)
         summary = summary.updated(list(members.values()), own)
         days[day] = summary, list(members)
@@ -236,14 +226,6 @@ def _keep_days(owner: Owner, days: Mapping[str, tuple[DailySummary, Collection[i
         id_ = owner.items.put("day", dumped(summary), id=known[day][0] if day in known else None, pages=pages)
         known[day] = id_, summary
     return [known[day][0] for day in sorted(touched - {"", max(known, default="")})]
-
-
-def _counted(profile: Profile, pages: Pages, now: float) -> Profile:
-    """Return the profile after the turns of *pages*."""
-    for _, page in pages:
-        if any(message.get("role") == "user" for _, message in page.entries):
-            profile = profile.counted(page.at if page.at is not None else now)
-    return profile
 
 
 def _said(pages: Pages) -> list[Message]:

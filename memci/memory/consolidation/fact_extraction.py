@@ -76,12 +76,13 @@ def learn(run: StepRun) -> int:
     gained = annotation(new, dict(pages)) if run.chat is not None else {}
     with run.change():
         left = owner.pages.untold(subject, FACTS, SENT)
-        if not set(left).issuperset(read.ids) or not _same(profile, owner.tiers.profile):
+        now = owner.tiers.profile  # turns that were counted meanwhile are no difference
+        same = (now.version, now.text, now.traits) == (profile.version, profile.text, profile.traits)
+        if not set(left).issuperset(read.ids) or not same:
             raise Conflict
         for fact in learned.facts:
             know(owner, fact, read.evidence(fact.text, fact.pages), run.now)
-        replaced = owner.tiers.profile.replaced(described(learned.traits), learned.traits, now=run.now)
-        keep_profile(owner, replaced, read.ids)
+        keep_profile(owner, now.replaced(described(learned.traits), learned.traits, now=run.now), read.ids)
         owner.pages.mark(read.ids, FACTS)
         owner.annotate(TRAITS, gained)
         if len(left) == len(read.ids):
@@ -181,8 +182,3 @@ def _read(run: StepRun, pages: Sequence[tuple[int, PageRecord]], sent: Collectio
     own = [(id_, page) for id_, page in pages if sent is None or page.key in sent or not page.entries]
     words = None if run.chat is None else {id_: vocabulary(page_text(page)) for id_, page in own}
     return _Read([id_ for id_, _ in own], {page.key: id_ for id_, page in own}, words)
-
-
-def _same(some: Profile, other: Profile) -> bool:
-    """Return whether two are the same version; turns that were counted meanwhile are no difference."""
-    return (some.version, some.text, some.traits) == (other.version, other.text, other.traits)

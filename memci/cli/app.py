@@ -1,9 +1,7 @@
 """The program: what all commands share, how one is run, and how it ends.
 
     0   all is well
-    1   it does not fit the window (demo, replay), a store is damaged (verify) or not well here (doctor), nothing was
-        erased, or not from the store's files yet (erase), something is lost (salvage), a memory could not take in a
-        context (consolidate), a context could not be written (files), a message from a pipe was not answered (chat)
+    1   a command did what it could, and it is not well: docs/cli.md says when
     2   a file or an argument makes no sense: one line on stderr says which and why
 
 A command is a function: its parameters are the options, its docstring is the help. If it returns False, the command

@@ -10,8 +10,7 @@ What is appended is what happened:
     the model fails                    nothing: the same message can be sent again; but if a function of the caller's
                                        ran, what happened so far, since its effects are real, and a mark that says so
 
-The request is the window, with the companion's rules added to the system message and the memory prompt in front of the
-question; both count against the budget. This module knows nothing of analysis or search.
+The companion's rules and the memory prompt count against the budget. This module knows nothing of analysis or search.
 """
 
 import logging

@@ -6,10 +6,9 @@
     encoding_format       ──▶  float                      where base64 is refused
     content: null         ──▶  content: ""                where null is refused beside tool calls
 
-The first column is tried first: `max_tokens` is known everywhere except to models that say so when they refuse it,
-while servers that do not know `max_completion_tokens` ignore it silently. What a server refuses with status 400 or 422
-is written in the next words, and so is what it can't do with status 500, if it names the parameter: once it accepts the
-new words, they become its `Dialect`. This module knows nothing of sockets.
+The first column is tried first: servers that do not know `max_completion_tokens` ignore it silently. What a server
+refuses with status 400 or 422 is written in the next words, and so is what it can't do with status 500, if it names the
+parameter: once it accepts the new words, they become its `Dialect`. This module knows nothing of sockets.
 """
 
 import json

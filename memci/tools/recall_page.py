@@ -11,9 +11,9 @@ r"""Recall: the tool that a model calls to read an archived page, and its answer
     next: recall_page({"index": 42, "entry": 3, "offset": 4000})
 
 Each quotation is a JSON string: `json.loads` of it is exactly the entry's text. An entry with more than text (tool
-calls, parts, other keys) is quoted as the JSON of its message. The schema is constant: if it held the index of a page,
-it would break the provider's cached prefix. A model's mistake gets an answer that shows a correct call, never an
-exception. This module knows nothing of contexts or storage: pages come from a callable.
+calls, parts, other keys) is quoted as the JSON of its message. The schema is constant, for the provider's cache. A
+model's mistake gets an answer that shows a correct call. This module knows nothing of contexts or storage: pages come
+from a callable.
 """
 
 import json

@@ -18,7 +18,7 @@ from memci.memory.repository.job_queue import JobQueue
 from memci.memory.repository.store import OwnerKey
 from memci.storage import FilesystemStorage
 from memci.testing.memory.pages import saying
-from memci.testing.memory.rows import MemoryStoreConformance
+from tests.memory.tables_suite import MemoryStoreConformance
 
 
 class TestTables(MemoryStoreConformance):

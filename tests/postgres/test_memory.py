@@ -12,7 +12,7 @@ from memci.memory.repository.home import tables_of
 from memci.storage import EncryptedStorage, PostgresStorage
 from memci.testing.memory.conformance import DurableMemoryConformance
 from memci.testing.memory.pages import saying, told
-from memci.testing.memory.rows import MemoryStoreConformance
+from tests.memory.tables_suite import MemoryStoreConformance
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
 from machine_kit import keeping

@@ -11,8 +11,8 @@ from memci.memory.repository.home import tables_of
 from memci.memory.repository.store import MemoryStore
 from memci.storage import EncryptedStorage, EphemeralStorage, FilesystemStorage, QuotaStorage, SQLiteStorage, Storage
 from memci.storage.quota import Quota
-from memci.testing.memory.rows import MemoryStoreConformance
 from memci.testing.storage import DurableStorageConformance, StorageConformance
+from tests.memory.tables_suite import MemoryStoreConformance
 from tests.storage.plain_store import PlainStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))

@@ -6,10 +6,9 @@
     an episode is hot      ──▶  facts and the profile
     too many episodes      ──▶  the coldest leave; their pages are still found by words
 
-Each step computes first and then writes in one transaction. A process that dies between two steps loses nothing, and a
-step whose data was changed by another process starts again. A step that a model does is left to a job: maintenance
-never waits for a model. There are no hidden timers: the worker, a job or a test calls `maintain`. This module knows
-nothing of searching.
+A process that dies between two steps loses nothing. A step that a model does is left to a job: maintenance never waits
+for a model. There are no hidden timers: the worker, a job or a test calls `maintain`. This module knows nothing of
+searching.
 """
 
 import logging

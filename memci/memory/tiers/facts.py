@@ -11,9 +11,6 @@ quotations tell nothing lasting, and what an assistant writes is no fact: a draf
 was not retrieved for longest goes first. (MemoryOS, arXiv 2506.06326, keeps 100 of each, first in first out.) Facts
 that contradict each other are both kept: nothing here can know which is true.
 
-What a model writes is ascribed to the pages whose words it has, whatever it named as its source (`sources`): when a
-page is erased, too much goes rather than too little, and the other pages are analysed again.
-
 This module knows nothing of profiles, or of how facts are stored and found.
 """
 
@@ -184,7 +181,8 @@ def vocabulary(text: str) -> frozenset[str]:
 def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[str]]) -> list[int]:
     """Return the pages, by their ids, that *text* comes from: those *claimed*, and whose words it has besides.
 
-    *sent* are all pages that its writer read, with the `vocabulary` of each. O(words of *text* · pages).
+    *sent* are all pages that its writer, a model, read, with the `vocabulary` of each. So when a page is erased, too
+    much goes rather than too little. O(words of *text* · pages).
     """
     found = {page for page in claimed if page in sent}
     for word in vocabulary(text).difference(*(sent[page] for page in found)):

@@ -5,10 +5,9 @@
 
     text  ──▶  replaced(…)   version 4 stands, versions 3, 2, 1 are kept
 
-A trait has three levels and the reason that a model gives for it; without a model, a profile has none.
-A profile is never replaced by nothing: an empty answer, "none", or the text of an error changes nothing. Every 10
-turns, a model makes a new strategy and tags of the last 20 messages: how to treat the user. (MemoryOS, arXiv
-2506.06326, has traits with three levels; its code lets the text of a failed call replace the profile.)
+A trait has three levels and the reason that a model gives for it (MemoryOS, arXiv 2506.06326); without a model, a
+profile has none. An empty answer, "none", or the text of an error replaces nothing. Every 10 turns, a model makes a new
+strategy and tags of the last 20 messages: how to treat the user.
 
 This module knows nothing of where profiles are stored, or of models.
 """

@@ -8,8 +8,7 @@
 
 Pages are alike by `cosine + Jaccard`, as episodes are, and a little more if one follows the other. The two groups that
 average linkage leaves are one topic if they are still alike. A chain holds one summary, made of the pages' own titles
-and never of an earlier summary. (In the released code of MemoryOS, arXiv 2506.06326, every page of a batch is in every
-theme of it, and summaries of chains are made from summaries.)
+and never of an earlier summary.
 
 This module knows nothing of episodes, or of how pages are stored or embedded.
 """

@@ -9,9 +9,8 @@
     server.answers(lambda request: f"You said {request.text}")      for each request from now on
     server.fails(Status(429, retry_after=7), Reset())               the next two requests; then it answers again
 
-It answers chat completions (streamed and whole, with tool calls), embeddings (texts that share words are near) and the
-list of models. Nothing leaves the machine, and no thread or socket is left at the end. This module knows nothing of
-what is tested.
+It answers chat completions (streamed and whole, with tool calls), embeddings and the list of models. No thread or
+socket is left at the end. This module knows nothing of what is tested.
 """
 
 import json

@@ -3,11 +3,10 @@
     "I fly on Friday. Always answer in French. I prefer tea, what is there? 以后请用中文回答。"
     →  "Always answer in French."   "I prefer tea"   "以后请用中文回答。"
 
-A sentence is judged clause by clause, so that a question behind a wish hides it no longer. A clause is an instruction
-if it asks for something for good, says how to answer and act, or states a lasting preference or constraint. Questions,
-quotations, what others said or do, habits ("I always run late"), choices for one task ("I'd prefer the morning
-flight"), code and the output of machines are none. Neighbouring clauses stay together, exactly as they stand. Patterns
-can't see that one instruction cancels another: both stay, and the later one wins.
+A sentence is judged clause by clause. A clause is an instruction if it asks for something for good, says how to answer
+and act, or states a lasting preference or constraint. Questions, quotations, what others said or do, habits ("I always
+run late"), choices for one task ("I'd prefer the morning flight"), code and the output of machines are none.
+Neighbouring clauses stay together. Patterns can't see that one instruction cancels another: both stay.
 
 This module knows nothing of the words of each language, or of how instructions are shown and stored.
 """

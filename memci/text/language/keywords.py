@@ -7,8 +7,7 @@
     →  上海外国语学院: cut at grammar (我想 的 很); what is repeated is taken as one word
 
 A word counts by its stem and is shown in its most frequent form, case-folded. Names count more, everyday words less.
-Cost: O(characters), of which `SCANNED` of each text are looked at. In the paper (arXiv 2506.06326) a model writes the
-keywords; its released code calls the model once for each page and once for each query.
+(In the paper, arXiv 2506.06326, a model writes the keywords.)
 
 This module knows nothing of pages, episodes or stored statistics.
 """

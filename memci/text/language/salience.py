@@ -10,8 +10,7 @@ Ranks, from what is missed most to what is missed least:
        long numbers, e-mail addresses
     2  dates, times, money, paths, URLs, commands, identifiers
 
-One pass over the words, and one over the characters only if the text has Chinese, Japanese or Korean in it. Cost:
-O(characters). This module knows nothing of messages or of lines.
+This module knows nothing of messages or of lines.
 """
 
 import re

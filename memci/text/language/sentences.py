@@ -2,18 +2,13 @@
 
     Hi Dr. Li! How are you?        "Hi Dr. Li!"  "How are you?"
     - Book HAT1.                   "Book HAT1."
-    > as quoted                    nothing
     ERROR: no such flight          nothing
-
-`sentences` finds them for patterns to read. They stand in the text letter by letter, without the marks of a list; code,
-quoted lines and what machines print are left out. A text is read in the language of its `writing`: Japanese without
-kana is read as Chinese, and French as English. Chinese in traditional characters is read in `simplified` ones.
 
     "Hi there! Thanks. Could you please move my flight to May 27? I fly from Denver."
      └── small talk ─┘└──────── politeness ┘
 
-`point` finds the first sentence that says something, in any text; `request` also leaves out the politeness, for titles.
-A text that is nothing but small talk is its own point.
+`sentences` finds them for patterns to read, `point` the first one that says something, in any text; `request` leaves
+out the politeness as well, for titles. A text that is nothing but small talk is its own point.
 
 This module knows nothing of messages, of columns, or of what a sentence says.
 """

@@ -1,7 +1,7 @@
 r"""The code of a call, checked as a whole before any of it runs, and the observation that the model reads after it.
 
-The tree is walked twice. The first walk is a rehearsal: it makes every check, and a call only checks its arguments and
-returns a placeholder. The grammar has no branches, so the second walk, which makes the calls, takes the same steps.
+The first walk is a rehearsal: a call only checks its arguments and returns a placeholder. The grammar has no branches,
+so the second walk, which makes the calls, takes the same steps.
 
                                 rehearsal              performance
     r = recall_page(42)         Pending                "Oslo, 1,250 NOK"
@@ -13,8 +13,8 @@ returns a placeholder. The grammar has no branches, so the second walk, which ma
     content = "1,250 NOK\nper night"
 
 Target and content are basic strings of TOML on one line each, so no text of a tool can close its string or forge a
-table. `tomllib.loads(observation)["tool_result"]["content"]` is exactly the result; only a lone surrogate becomes
-U+FFFD, since TOML can't hold it. This module knows nothing of how a reply is parsed, nor of what the syntax allows.
+table; only a lone surrogate becomes U+FFFD, since TOML can't hold it. This module knows nothing of how a reply is
+parsed, nor of what the syntax allows.
 """
 
 import ast

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ...memory.repository.job_queue import JobQueue
-from ...memory.repository.store import MemoryStore, OwnerKey
+from memci.memory.repository.job_queue import JobQueue
+from memci.memory.repository.store import MemoryStore, OwnerKey
 
 _NAMES = "SELECT name FROM memory_owner ORDER BY nr"
 

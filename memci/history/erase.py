@@ -24,7 +24,7 @@ from ..storage.names import owned
 from ..storage.protocol import ContextRecord, EntryRow, Erasure, PageRow, PageState, Transition
 from ..storage.validation import has_memory
 from ..window import snapshot as snapshots
-from ..window.compaction import entries_of, instruction_sentences, listed
+from ..window.compaction import entries_of, listed
 from ..window.draft import StoredPage
 from ..window.window import Window
 from .loader import OpenRequest, loaded
@@ -262,7 +262,7 @@ def _listed_again(window: Window, contents: ContentsPage, changed: Mapping[int, 
         ]
         same = (tuple(lines), tuple(ranges)) == (block.lines, block.ranges)
         blocks.append(block if same else Block.of(lines, ranges, nonce, weigh))
-    left = {(index, sentence) for index, page in changed.items() for sentence in instruction_sentences(page)}
+    left = {(index, sentence) for index, page in changed.items() for sentence in page.text.instructions}
     instructions = tuple(each for each in contents.instructions if each[0] not in changed or each in left)
     if instructions == contents.instructions:
         blocks += contents.blocks[len(blocks) :]

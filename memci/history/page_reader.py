@@ -16,6 +16,7 @@ from ..messages import Message, tool_calls
 from ..storage.protocol import EntryRow, PageRow, PageState
 from ..tools.recall_page import RecalledPage
 from ..window.draft import StoredPage
+from ..window.page_text import PageText
 from ..window.window import Window
 from .reader import Reader
 
@@ -44,7 +45,7 @@ def as_nodes(
         if recount:
             node.tokens = window.weigh(late_result(view, window.state.nonce) if late else view)
         nodes.append(node)
-    return StoredPage(row, base, tuple(nodes))
+    return StoredPage(row, base, PageText(nodes))
 
 
 def page_text(window: Window, reader: Reader, index: int, entry: int | None) -> RecalledPage:

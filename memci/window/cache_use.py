@@ -8,18 +8,22 @@ It is counted now and then, at a compaction or a gap at the latest: everything s
 pages that left, the words with digits are kept with the compaction, as numbers. This module knows nothing of prices.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from base64 import b85decode, b85encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from struct import iter_unpack, pack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
 from ..messages import Message, text_of, tool_calls
 from ..segments.cache_policy import EVERY, CacheUse
-from .window import Window
+
+if TYPE_CHECKING:
+    from .window import Window
 
 CALLS = 64
 """tool calls that are looked at in one count, the newest ones"""
@@ -98,7 +102,7 @@ class _Past:
             return True
         if not _WORD.fullmatch(leaf):
             return False
-        mark = next(_marks(leaf), None)
+        mark = next(iter(_marks(leaf)), None)
         return mark is not None and any(mark in words for until, words in self._behind() if until <= self._gap)
 
 
@@ -124,18 +128,21 @@ def _leaves(call: Message) -> Iterator[str]:
             yield str(value)
 
 
-def _marks(text: str) -> Iterator[int]:
-    """Yield a number for each word of *text* that has a digit, as ids, dates and amounts do."""
-    for word in _WORD.findall(text):
-        if not word.isalpha() and any(map(str.isdigit, word)):
-            yield crc32(word.encode())
+def _marks(text: str) -> dict[int, None]:
+    """Return a number for each word of *text* that has a digit, as ids, dates and amounts do, none twice."""
+    words = dict.fromkeys(_WORD.findall(text))
+    return dict.fromkeys(crc32(word.encode()) for word in words if not word.isalpha() and any(map(str.isdigit, word)))
 
 
-def packed(nodes: Iterable[MessageNode]) -> str | None:
-    """Return the marks of the messages *nodes*, which leave the window, as text; None if there are none."""
-    nodes = list(nodes)
-    marks = list(dict.fromkeys(mark for node in nodes for mark in _marks(_text(node.message))))[-WORDS:]
-    return f"{nodes[-1].seq + 1} {b85encode(pack(f'<{len(marks)}I', *marks)).decode()}" if marks else None
+def marks(nodes: Iterable[MessageNode]) -> Sequence[int]:
+    """Return the numbers that stand for words with digits in *nodes*, none twice. O(characters)."""
+    return [*_marks("\n".join([_text(node.message) for node in nodes]))]
+
+
+def packed(pages: Iterable[Sequence[int]], until: int) -> str | None:
+    """Return the marks of *pages*, which leave the window, as text; None if there are none. *until*: the seq behind."""
+    found = list(dict.fromkeys(mark for page in pages for mark in page))[-WORDS:]
+    return f"{until} {b85encode(pack(f'<{len(found)}I', *found)).decode()}" if found else None
 
 
 def unpacked(text: str) -> Marks:

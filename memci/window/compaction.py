@@ -7,7 +7,6 @@
 storage, beyond the rows that are stored.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 from ..chapters.chapter import Entry
@@ -17,28 +16,21 @@ from ..chapters.instructions import Instructions, newest_fitting
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
 from ..chapters.unload import UnloadRule
-from ..messages import Message, text_of
+from ..messages import Message
 from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState
-from ..text.language.instructions import instructions as instructions_in
-from ..text.summarize import SAID_COLUMNS, Summary, one_line, titled
-from ..text.summarize import lines as extracted_lines
+from ..text.summarize import SAID_COLUMNS, Summary, titles
 from ..text.summarize.gists import telling
-from ..text.summarize.observations import observes
 from .cache_use import packed
 from .draft import Compaction, StoredPage
+from .page_text import PageText, extracted_lines
 from .window import Window
 
 LEAST_COLUMNS = 24
 CEILING_PER_COLUMN = 25
 """tokens of the ceiling for which a line of a page is a column longer"""
-SENTENCE_COLUMNS = 1200
-"""of an instruction; longer ones are not recognised as such"""
 LEAST_LINE = 16
 """Tokens that the line of an entry costs, about."""
-
-_OTHERS_WORDS = re.compile(r"<memci:(\w+ \w+)>.*?</memci:\1>", re.DOTALL)
-"""what has the user's role but quotes others: our own frames"""
 
 
 def compaction(
@@ -86,7 +78,7 @@ def compaction(
         row = window.rows[index]._replace(state=PageState.ARCHIVED, archived_turn=turn)
         view = window.active.page(index)
         assert view is not None, "a plan archives pages of the window"
-        leaving.append(StoredPage(row, view.base, tuple(view)))
+        leaving.append(StoredPage(row, view.base, window.text_of(view)))
     next_page, split = window.record.next_page, None
     if plan.split:
         assert window.active.open is not None, "only an open page is split"
@@ -97,7 +89,7 @@ def compaction(
         row, rest = _split(window, run, next_page, turn)
         next_page += 1
         changed[rest.index] = rest
-        leaving.append(StoredPage(row, window.active.open.base, run))
+        leaving.append(StoredPage(row, window.active.open.base, PageText(run)))
 
     instructions = _instructions(window, before.instructions, leaving, plan.contents)
     shown = [Block.of_instructions(instructions, nonce, window.weigh)] if instructions else []
@@ -142,7 +134,9 @@ def compaction(
         views=clipped_views(window, plan.clips),
         unloaded=(*sorted(gone), *unloaded),
         next_page=next_page,
-        marks=packed(node for page in leaving for node in page.nodes) if policy else None,
+        marks=packed([page.text.marks for page in leaving], leaving[-1].nodes[-1].seq + 1)
+        if policy and leaving
+        else None,
     )
 
 
@@ -171,23 +165,13 @@ def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) ->
     return row, open_row.without(start, end)
 
 
-def instruction_sentences(page: StoredPage) -> list[str]:
-    """Return the instructions that users gave on *page*, in their own words, each on one line. O(characters)."""
-    return [
-        one_line(sentence, SENTENCE_COLUMNS)
-        for node in page.nodes
-        if node.message["role"] == "user" and not observes(text_of(node.message))
-        for sentence in instructions_in(_OTHERS_WORDS.sub(" ", text_of(node.message)))
-    ]
-
-
 def _instructions(window: Window, before: Instructions, leaving: Sequence[StoredPage], ceiling: int) -> Instructions:
     """Return the user's instructions of the next compaction: those of *before*, and what users said on *leaving* pages.
 
     Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
     """
     budget = min(window.settings.instruction_tokens, ceiling // 4)
-    new = [(page.row.index, sentence) for page in leaving for sentence in instruction_sentences(page)]
+    new = [(page.row.index, sentence) for page in leaving for sentence in page.text.instructions]
     return newest_fitting([*before, *new], budget, window.count) if budget and (before or new) else ()
 
 
@@ -201,12 +185,8 @@ def listed(
     columns = min(SAID_COLUMNS, LEAST_COLUMNS + ceiling // CEILING_PER_COLUMN)
     pages = sorted(pages, key=lambda page: page.row.index)
     plain = [page for page in pages if page.row.index not in summaries]
-    titles = titled(
-        [[node.message for node in page.nodes] for page in plain],
-        [[node.quotes for node in page.nodes] for page in plain],
-        columns,
-    )
-    extracted = {page.row.index: title for page, title in zip(plain, titles, strict=True)}
+    made = titles([page.text.told(columns) for page in plain])
+    extracted = {page.row.index: title for page, title in zip(plain, made, strict=True)}
     lines: list[tuple[int, str, list[int]]] = []
     for page in pages:
         index = page.row.index
@@ -232,15 +212,14 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
     if LEAST_LINE * len(nodes) > room:
         return []
     if summary is not None:
-        told = dict(zip(page.nodes, summary.lines, strict=True))
+        told = {node: (line, telling(line)) for node, line in zip(page.nodes, summary.lines, strict=True)}
     else:
-        made = extracted_lines([node.message for node in nodes], [node.quotes for node in nodes])
-        told = dict(zip(nodes, made, strict=True))
+        told = page.text.lines if len(nodes) == len(page.nodes) else extracted_lines(nodes)
     known = telling(line)
     return [
-        Entry(page.row.index, node.seq - page.base + 1, node.message["role"], told[node])
+        Entry(page.row.index, node.seq - page.base + 1, node.message["role"], told[node][0])
         for node in nodes
-        if not known.issuperset(telling(told[node]))
+        if not known.issuperset(told[node][1])
     ]
 
 

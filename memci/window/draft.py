@@ -9,6 +9,7 @@ from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..messages import Message
 from ..storage.protocol import PageRow
+from .page_text import PageText
 
 
 class DraftMessage(NamedTuple):
@@ -36,12 +37,17 @@ class Draft(NamedTuple):
 
 
 class StoredPage(NamedTuple):
-    """A page as a compaction needs it: its row, and its messages as nodes."""
+    """A page as a compaction needs it: its row, and what its messages say."""
 
     row: PageRow
     base: int
     """seq of its interaction's first message"""
-    nodes: tuple[MessageNode, ...]
+    text: PageText
+
+    @property
+    def nodes(self) -> tuple[MessageNode, ...]:
+        """Its messages."""
+        return self.text.nodes
 
 
 class Compaction(NamedTuple):

@@ -15,6 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..chapters.active import ActiveChapter
+from ..chapters.chapter import Page
 from ..chapters.contents import ContentsPage
 from ..chapters.messagelist import MessageNode
 from ..chapters.system import notice
@@ -28,6 +29,7 @@ from ..segments.common import CommonSegment
 from ..segments.system import SystemSegment
 from ..storage.protocol import CallRow, ContextRecord, PageRow, PageState
 from ..tokens import REQUEST_TOKENS, TokenCounter, message_tokens, tools_tokens
+from .page_text import PageText
 from .state import RATIOS, WAITING, WindowState
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class Window:
         """the active chapter"""
         self.rows: dict[int, PageRow] = {}
         """the pages that stand verbatim, by index"""
+        self._texts: dict[int, PageText] = {}
         self._recompute()
 
     def weigh(self, message: Message) -> int:
@@ -205,6 +208,13 @@ class Window:
         if type(index) is not int:
             return None
         return self.rows.get(index) or self.listed.get(index)
+
+    def text_of(self, page: Page) -> PageText:
+        """Return what *page* says, kept for as long as it stands here with the same messages. O(its messages)."""
+        nodes, known = tuple(page), self._texts.get(page.index)
+        if known is None or known.nodes != nodes:
+            known = self._texts[page.index] = PageText(nodes)
+        return known
 
     def made(self, ids: Collection[str]) -> set[str]:
         """Return which of *ids* a call in the window has, or one that was interrupted lately. O(window + *ids*)."""
@@ -382,6 +392,7 @@ class Window:
                 self.rows[row.index] = row
             else:
                 self.rows.pop(row.index, None)
+        self._texts = {index: text for index, text in self._texts.items() if index in active}
         self.show(compaction.contents, compaction.listed)
         self.follow(record)
 

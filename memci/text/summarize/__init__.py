@@ -23,6 +23,7 @@ from .extractive import (
     lines,
     reads,
     titled,
+    titles,
 )
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "one_line",
     "reads",
     "titled",
+    "titles",
 ]

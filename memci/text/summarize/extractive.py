@@ -13,14 +13,16 @@ The same messages give the same lines in every process: no model, clock, locale 
 and the last 5,000 characters of a message are looked at. This module knows nothing of pages, tokens or windows.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, salient
 from ..language.sentences import point, request
 from ..sanitize import SCANNED, harmless, one_line, plain, width
-from .gists import gists
+from .gists import Reading, gists, reading, telling
 from .observations import command, observes, without_commands, worded
 from .parts import split
 from .structured import MAPPINGS, arguments, pairs, parsed, shape, values
@@ -130,48 +132,65 @@ def titled(
 
     The pages that are given together show which words are frequent.
     """
-    told: list[_Told] = []
-    for index, page in enumerate(pages):
-        quoted = quotes[index] if index < len(quotes) else ()
-        told.append(_told([each for at, each in enumerate(page) if at >= len(quoted) or quoted[at] is None], columns))
-    rooms = [columns // 4 if each.thought else max(columns // 3, columns - width(each.act)) for each in told]
-    found = gists([each.said for each in told], rooms, [each.act for each in told], [each.printed for each in told])
-    titles: list[Title] = []
-    for page, each, gist in zip(pages, told, found, strict=True):
+    return titles([told(page, quotes[at] if at < len(quotes) else (), columns) for at, page in enumerate(pages)])
+
+
+def titles(pages: Sequence[Told]) -> list[Title]:
+    """Return the titles of pages that were read with as many columns (see `titled`). O(words)."""
+    found = gists(
+        [(each.asked, each.answered) for each in pages], [each.room for each in pages], [each.shown for each in pages]
+    )
+    made: list[Title] = []
+    for each, gist in zip(pages, found, strict=True):
         asked, answered = gist.spans
         parts = (asked, each.act, answered)
         if each.thought:
-            room = columns - sum(width(part) + len(_JOINT) for part in (asked, each.act) if part)
+            room = each.columns - sum(width(part) + len(_JOINT) for part in (asked, each.act) if part)
             parts = (asked, one_line(request(each.thought), max(_LEAST_ANSWER, room)), each.act)
         if each.act or gist.weight > _ACKNOWLEDGES:
-            titles.append(Title(one_line(_JOINT.join(filter(None, parts)), TITLE_COLUMNS), tells=True))
-            continue
-        first = next(filter(None, each.said), "") or (_line(page[0], _calls(page[0]), "", "") if page else "")
-        titles.append(Title(one_line(request(first), _ASIDE), tells=False))
-    return titles
+            made.append(Title(one_line(_JOINT.join(filter(None, parts)), TITLE_COLUMNS), tells=True))
+        else:
+            made.append(Title(one_line(request(each.first), _ASIDE), tells=False))
+    return made
 
 
-class _Told(NamedTuple):
-    """What the title of a page is made of."""
+class Told(NamedTuple):
+    """What the title of a page is made of, as far as it does not depend on other pages."""
 
     act: str
     """what was called, and what came back"""
-    said: tuple[str, str]
-    """by the user and by the assistant, as far as a gist is made of it"""
-    printed: bool
-    """whether what has the user's role was printed by a machine"""
-    thought: str = ""
+    shown: Collection[str]
+    """the keys of its words"""
+    asked: Reading
+    """by the user, as far as a gist is made of it"""
+    answered: Reading
+    """the same by the assistant"""
+    thought: str
     """in front of the command of an agent without tools"""
+    first: str
+    """what stands for a page that says nothing"""
+    columns: int
+    room: int
+    """columns for what was said"""
 
 
-def _told(own: Sequence[Mapping[str, object]], columns: int) -> _Told:
+def told(
+    messages: Sequence[Mapping[str, object]], quotes: Sequence[tuple[int, int | None] | None], columns: int
+) -> Told:
     """Return what the messages of a page tell, without those that quote another one. O(characters)."""
-    act, asked, printed = _acts(own, min(_ACTS_COLUMNS, columns)), _spoken(own, "user"), any(map(_observes, own))
+    own = [each for at, each in enumerate(messages) if at >= len(quotes) or quotes[at] is None]
+    act, asked, answered, thought = _acts(own, min(_ACTS_COLUMNS, columns)), _spoken(own, "user"), None, ""
+    printed = any(map(_observes, own))
     if printed and not act:
         text = _scanned("\n".join(_content(each)[0] for each in own if each.get("role") == "assistant"))
         if act := command(text, min(_COMMAND_COLUMNS, columns // 2)):
-            return _Told(act, (asked, ""), printed, _prose(without_commands(text)).strip())
-    return _Told(act, (asked, _spoken(own, "assistant")), printed)
+            answered, thought = "", _prose(without_commands(text)).strip()
+    if answered is None:
+        answered = _spoken(own, "assistant")
+    first = asked or answered or (_line(messages[0], _calls(messages[0]), "", "") if messages else "")
+    room = columns // 4 if thought else max(columns // 3, columns - width(act))
+    read = reading(asked, printed=printed), reading(answered)
+    return Told(act, telling(act), *read, thought, first, columns, room)
 
 
 def _content(message: Mapping[str, object]) -> tuple[str, list[str]]:

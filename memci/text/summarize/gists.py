@@ -15,7 +15,7 @@ process. This module knows nothing of messages, of pages' numbers or of tokens.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -47,6 +47,10 @@ _CHATTER = re.compile(rf"(?:\A|(?<=[.!?。！？\n]))[\s,、，]*{SMALL_TALK.pat
 _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
 
+_Spans = tuple["_Spans", int, int] | None
+"""the first and the last word of the last of some spans, and those before it"""
+
+
 class Gist(NamedTuple):
     """What some texts say, and how much that is."""
 
@@ -61,27 +65,35 @@ counted, how many words it stands for, its columns, and the columns between it a
 span goes on"""
 
 
-def gists(
-    pages: Sequence[Sequence[str]], columns: Sequence[int], shown: Sequence[str] = (), printed: Sequence[bool] = ()
-) -> list[Gist]:
-    """Return the gist of the texts of each page, within so many *columns* for all of them. O(characters).
+class Reading(NamedTuple):
+    """A text as a gist is made of it."""
 
-    Words that *shown* has for a page weigh nothing. The first text of a page that is *printed* is a machine's: its ids
-    and figures count like other words, since it has more of them than anybody needs.
+    text: str
+    """without articles, bullets and small talk"""
+    words: Sequence[_Word]
+
+
+def reading(text: str, *, printed: bool = False) -> Reading:
+    """Return *text*, read for a gist. O(characters).
+
+    In what a machine *printed* ids and figures count like other words: it has more of them than anybody needs.
     """
-    bare = [
-        [_ARTICLE.sub("", _CHATTER.sub(" ", _BULLET.sub("", text))) if text else "" for text in texts]
-        for texts in pages
-    ]
-    read = [[_words(text) for text in texts] for texts in bare]
-    for found, machine in zip(read, printed, strict=False):
-        if machine:
-            found[0] = [(*word[:3], max(word[3], _WORD), *word[4:]) for word in found[0]]
-    counts = Counter(key for found in read for key in {word[2] for words in found for word in words})
-    seen = [telling(each) for each in shown] or [set() for _ in pages]
+    bare = _ARTICLE.sub("", _CHATTER.sub(" ", _BULLET.sub("", text))) if text else ""
+    words = _words(bare)
+    return Reading(bare, [(*word[:3], max(word[3], _WORD), *word[4:]) for word in words] if printed else words)
+
+
+def gists(
+    pages: Sequence[Sequence[Reading]], columns: Sequence[int], shown: Sequence[Collection[str]] = ()
+) -> list[Gist]:
+    """Return the gist of the texts of each page, within so many *columns* for all of them. O(words).
+
+    Words of whose keys *shown* has some for a page weigh nothing there.
+    """
+    counts = Counter(key for page in pages for key in {word[2] for each in page for word in each.words})
     return [
-        _gist(texts, found, _weights(found, counts, len(pages), known), room)
-        for texts, found, known, room in zip(bare, read, seen, columns, strict=True)
+        _gist(page, _weights(page, counts, len(pages), {*known}), room)
+        for page, known, room in zip(pages, shown or [()] * len(pages), columns, strict=True)
     ]
 
 
@@ -90,31 +102,30 @@ def telling(text: str) -> set[str]:
     return {word[2] for word in _words(text)}
 
 
-def _gist(texts: Sequence[str], found: Sequence[Sequence[_Word]], weights: Sequence[float], room: int) -> Gist:
-    words = [word for each in found for word in each]
-    starts = [len(each) for each in found]
-    costs, gaps = [word[5] for word in words], [word[6] for word in words]
+def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
+    words = [word for each in page for word in each.words]
+    items = [(weight, word[5], word[6]) for weight, word in zip(weights, words, strict=True)]
     price = _PRICE
-    while taken := _best(weights, costs, gaps, price):
+    while taken := _best(items, price):
         spans: list[str] = []
         end = 0
-        for text, size in zip(texts, starts, strict=True):
-            parts = [text[words[first][0] : words[last][1]] for first, last in taken if end <= first < end + size]
+        for text, found in page:
+            parts = [text[words[first][0] : words[last][1]] for first, last in taken if end <= first < end + len(found)]
             spans.append(", ".join([" ".join(part.split()) for part in parts]))
-            end += size
-        wide = sum(width(each) + 3 for each in spans if each) - 3
+            end += len(found)
+        wide = sum([width(each) + 3 for each in spans if each]) - 3
         if wide <= room:
-            return Gist(tuple(spans), sum(sum(weights[first : last + 1]) for first, last in taken))
+            return Gist(tuple(spans), sum([sum(weights[first : last + 1]) for first, last in taken]))
         price *= 1.05 + 0.35 * (1 - room / wide)
-    return Gist(("",) * len(texts), 0.0)
+    return Gist(("",) * len(page), 0.0)
 
 
-def _weights(found: Sequence[Sequence[_Word]], counts: Counter[str], pages: int, seen: set[str]) -> list[float]:
+def _weights(page: Sequence[Reading], counts: Counter[str], pages: int, seen: set[str]) -> list[float]:
     """Return what each word weighs: nothing where it was *seen* before."""
     weights = []
     whole = pages + _PRIOR
-    for each in found:
-        for _, _, key, share, size, _, _ in each:
+    for each in page:
+        for _, _, key, share, size, _, _ in each.words:
             if key in seen:
                 weights.append(0.0)
                 continue
@@ -123,32 +134,35 @@ def _weights(found: Sequence[Sequence[_Word]], counts: Counter[str], pages: int,
     return weights
 
 
-def _best(weights: Sequence[float], costs: Sequence[int], gaps: Sequence[float], price: float) -> list[tuple[int, int]]:
-    """Return the spans (first and last word) that are worth most at *price* a column. O(words)."""
+def _best(items: Sequence[tuple[float, int, float]], price: float) -> list[tuple[int, int]]:
+    """Return the spans (first and last word) that are worth most at *price* a column. O(words).
+
+    Of each word *items* has its weight, its columns and the columns between it and the one before.
+    """
     outside, inside = 0.0, -math.inf
-    bridges: list[bool] = []
-    closes: list[bool] = []
+    """what the words so far are worth at most, if the last one is in no span, and if it is in one"""
+    first = 0
+    """where that span begins"""
+    spans: _Spans = None
+    """behind which `outside` stands"""
+    before: _Spans = None
+    """in front of the span that `inside` stands in"""
     opening = _OPENING * price
-    for weight, cost, gap in zip(weights, costs, gaps, strict=True):
-        closed = inside > outside
-        if closed:
-            outside = inside
+    for at, (weight, cost, gap) in enumerate(items):
+        if inside > outside:
+            outside, spans = inside, (before, first, at - 1)
         inside -= gap * price
         opened = outside - opening
-        bridged = inside >= opened
-        inside = (inside if bridged else opened) + weight - cost * price
-        bridges.append(bridged)
-        closes.append(closed)
-    spans: list[tuple[int, int]] = []
-    taking, last = inside > outside, len(bridges) - 1
-    for at in range(len(bridges) - 1, -1, -1):
-        if taking and bridges[at]:
-            continue
-        if taking:
-            spans.append((at, last))
-        taking = closes[at]
-        last = at - 1
-    return spans[::-1]
+        if inside < opened:
+            inside, before, first = opened, spans, at
+        inside = inside + weight - cost * price
+    if inside > outside:
+        spans = before, first, len(items) - 1
+    found: list[tuple[int, int]] = []
+    while spans is not None:
+        spans, first, last = spans
+        found.append((first, last))
+    return found[::-1]
 
 
 def _words(text: str) -> list[_Word]:
@@ -160,20 +174,20 @@ def _words(text: str) -> list[_Word]:
     kanji = not narrow and HIRAGANA.search(text) is not None
     for match in _RUN.finditer(text):
         kind = match.lastgroup
-        start, end = match.span()
         if kind is None:
             gap = math.inf
             continue
+        start, end = match.span()
         run = match[0]
         if kind == "word":
             key, share = _read(run)
-            pieces = [(start, end, key, share, 1.0)] if key else []
+            pieces = ((start, end, key, share, 1.0),) if key else ()
         elif kind == "han":
-            pieces = [(start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
+            pieces = tuple((start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji))
         else:
             bare = run if kind == "kata" else PARTICLE.sub("", run)
             verb = bare == run and kind == "hangul" and PREDICATE.search(run)
-            pieces = [(start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0)]
+            pieces = ((start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0),)
         for first, last, key, share, size in pieces:
             between = gap or (first - before if narrow else width(text[before:first]))
             found.append((first, last, key, share, size, last - first if narrow else width(text[first:last]), between))

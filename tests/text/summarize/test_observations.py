@@ -4,7 +4,7 @@ import pytest
 
 from memci import Context, EphemeralStorage
 from memci.text.summarize import lines, titled
-from memci.text.summarize.gists import gists
+from memci.text.summarize.gists import gists, reading
 from memci.text.summarize.observations import command, observes, without_commands, worded
 
 SHELL = "HAT136 departs 09:15\n(Open file: n/a)\n(Current directory: /srv)\nbash-$"
@@ -104,8 +104,8 @@ def test_figures_of_a_progress_bar_do_not_stand_for_a_page():
 
 
 def test_ids_on_each_page_of_a_machine_weigh_nothing_there():
-    pages = [(f"DTD-4711 DTD-4712 XHTML-1.0 of lantern{'abcdefghij'[n % 10] * (2 + n // 10)}", "") for n in range(90)]
-    typed, machine = gists(pages, [32] * 90), gists(pages, [32] * 90, printed=[True] * 90)
+    pages = [f"DTD-4711 DTD-4712 XHTML-1.0 of lantern{'abcdefghij'[n % 10] * (2 + n // 10)}" for n in range(90)]
+    typed, machine = (gists([[reading(page, printed=by)] for page in pages], [32] * 90) for by in (False, True))
     assert "DTD-4711" in typed[0].spans[0]
     assert machine[0].spans[0] == "lanternaa"
 

@@ -1,0 +1,79 @@
+"""What the messages of one page say, as a compaction needs it: made at first need, once, and kept with the page.
+
+    page #7 closes  ──▶  PageText  ──▶  told: what its title is made of      lines: one for each message
+                                        instructions of the user             marks: its words with digits
+
+Nothing here depends on other pages, on the window or on the clock, so it can be made before a compaction needs it.
+This module knows nothing of windows, of rows or of tokens.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..chapters.messagelist import MessageNode
+from ..messages import text_of
+from ..text.language.instructions import instructions
+from ..text.summarize import lines, one_line
+from ..text.summarize.extractive import Told, told
+from ..text.summarize.gists import telling
+from ..text.summarize.observations import observes
+from .cache_use import marks
+
+SENTENCE_COLUMNS = 1200
+"""of an instruction; longer ones are not recognised as such"""
+
+_OTHERS_WORDS = re.compile(r"<memci:(\w+ \w+)>.*?</memci:\1>", re.DOTALL)
+"""what has the user's role but quotes others: our own frames"""
+
+Line = tuple[str, set[str]]
+"""of a message, and the keys of its words"""
+
+
+class PageText:
+    """What is said by *nodes*, the messages of a page that gets no more of them."""
+
+    def __init__(self, nodes: Sequence[MessageNode]) -> None:
+        self.nodes = tuple(nodes)
+        self._told: Told | None = None
+        self._lines: Mapping[MessageNode, Line] | None = None
+        self._instructions: Sequence[str] | None = None
+        self._marks: Sequence[int] | None = None
+
+    def told(self, columns: int) -> Told:
+        """Return what a title of *columns* is made of. O(characters), once."""
+        if self._told is None or self._told.columns != columns:
+            messages, quotes = [node.message for node in self.nodes], [node.quotes for node in self.nodes]
+            self._told = told(messages, quotes, columns)
+        return self._told
+
+    @property
+    def lines(self) -> Mapping[MessageNode, Line]:
+        """The lines of its messages. O(characters), once."""
+        if self._lines is None:
+            self._lines = extracted_lines(self.nodes)
+        return self._lines
+
+    @property
+    def instructions(self) -> Sequence[str]:
+        """The instructions that users gave, in their own words, each on one line. O(characters), once."""
+        if self._instructions is None:
+            self._instructions = [
+                one_line(sentence, SENTENCE_COLUMNS)
+                for node in self.nodes
+                if node.message["role"] == "user" and not observes(text := text_of(node.message))
+                for sentence in instructions(_OTHERS_WORDS.sub(" ", text))
+            ]
+        return self._instructions
+
+    @property
+    def marks(self) -> Sequence[int]:
+        """The numbers that stand for its words with digits (see `cache_use`). O(characters), once."""
+        if self._marks is None:
+            self._marks = marks(self.nodes)
+        return self._marks
+
+
+def extracted_lines(nodes: Sequence[MessageNode]) -> dict[MessageNode, Line]:
+    """Return the lines of *nodes*, which are shown together. O(characters)."""
+    made = lines([node.message for node in nodes], [node.quotes for node in nodes])
+    return {node: (line, telling(line)) for node, line in zip(nodes, made, strict=True)}

@@ -60,6 +60,7 @@ from ..window.window import Window
 from ..workers import recent_calls
 from .memory_client import MemoryClient
 from .memory_page import MemoryPage
+from .preparation import Preparation
 from .renderer import CacheMeter, Renderer
 from .report import Receipt, Report, report
 from .sync import SyncLog
@@ -301,6 +302,7 @@ class Context:
             as_of=at is not None,
             models=chat is not None,
         )
+        self._preparation = Preparation(self._lock)
         try:
             check_seconds(wait)
             if memory is None:
@@ -341,6 +343,7 @@ class Context:
         renderer = Renderer(window, writer, meter or CacheMeter(), own_tools)
         dispatch = ToolDispatch(window, reader, writer, partial(client.search, k=search_tool.ANSWERED))
         client.follow(self._storage, window)
+        self._preparation.follow(writer.prepare)
         page = None
         if window.settings.remember and not client.off:
             page = MemoryPage(window, writer, client.search, read_only=read_only)
@@ -536,6 +539,8 @@ class Context:
             client.touched = monotonic()
             if window.record.next_page >= client.due:
                 client.submit()
+            if writer.preparable:
+                self._preparation.submit()
             return receipt
 
     def sync(
@@ -929,6 +934,7 @@ class Context:
 
     def _let_go(self) -> None:
         held, self._held = self._held, None
+        self._preparation.end()
         try:
             self._client.close()
         finally:

@@ -11,7 +11,7 @@ nothing is stored. This module knows nothing of tools or of rendering.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
@@ -30,9 +30,9 @@ from ..text.summarize import Summary
 from ..window import snapshot as snapshots
 from ..window.cache_use import Marks, counted, unpacked
 from ..window.compaction import compaction, improvable
-from ..window.draft import Draft, StoredPage
+from ..window.draft import Compaction, Draft, StoredPage
 from ..window.state import WindowState
-from ..window.window import Window
+from ..window.window import PREPARED, Window
 from .events import Event
 from .loader import Unwritten, check_room
 from .page_reader import read_back
@@ -42,6 +42,10 @@ from .undo import popped, undone
 _LOG = logging.getLogger(__name__)
 _REMEMBERED = 32
 """compactions whose words are remembered"""
+_NEAR = 0.75
+"""the share of the trigger from which on the next compaction is prepared"""
+_OVER = 0.1
+"""the share of it by which the next messages may bring the request over it, usually"""
 
 
 class Goal(NamedTuple):
@@ -130,12 +134,7 @@ class Writer:
         if window.levels.cold is not None:
             window.note(cache=self._counted())
         pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
-        own = window.contents.lines
-        recalled = [
-            self._stored(index)
-            for index in window.state.relist
-            if index not in own and index not in window.rows and index not in window.state.pins
-        ]
+        recalled = [self._stored(index) for index in self._relisted]
         occupancy = window.occupancy(goal.pending, settles=goal.settles)
         coming = tuple(
             ClosedPage(page.row.index, sum(node.tokens for node in page.nodes), pinned=True) for page in pinned
@@ -144,11 +143,7 @@ class Writer:
         if goal.most is not None:
             limits = replace(limits, active_pages=goal.most, keep=1.0)
         plan = fit(replace(occupancy, closed=(*occupancy.closed, *coming)), limits, low=goal.low)
-        summaries: Mapping[int, Summary] = {}
-        if self._summaries is not None:
-            listed = [*plan.archive, *(page.row.index for page in recalled), *improvable(window, plan)]
-            summaries = self._summaries(listed)
-        made = compaction(window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=summaries)
+        made = self._made(plan, recalled, pinned)
         if not made.changed and not made.views and made.contents == window.contents:
             return plan
         state = replace(window.state, relist=(), compactions=window.state.compactions + 1)
@@ -169,6 +164,49 @@ class Writer:
         if made.unloaded:
             self._notify(Event("unload", record.id, made.unloaded, window.tokens))
         return plan
+
+    @property
+    def preparable(self) -> bool:
+        """Whether a compaction may be near, of which what is shown can be told."""
+        window = self._window
+        near = window.tokens > _NEAR * window.levels.trigger and not self._read_only
+        return near and not self._relisted and all(index in window.rows for index in window.state.pins)
+
+    def prepare(self) -> Iterator[None]:
+        """Make the Contents Pages that the next compaction may show, one before each yield. Nothing is stored.
+
+        It is not known how far the next messages bring the request over the trigger: each page more that leaves for it
+        gives another Contents Page. O(messages that leave the window + lines) for each.
+        """
+        window, record, levels = self._window, self._window.record, self._window.levels
+        occupancy = window.occupancy()
+        sizes = {page.index: page.tokens for page in occupancy.closed}
+        over, least = max(0, levels.trigger - window.tokens) + 1, int(_OVER * levels.trigger / PREPARED) + 1
+        most = over + (PREPARED - 1) * least
+        while over <= most and self.preparable and window.record is record:
+            added = replace(occupancy, units=(*occupancy.units, Unit(over)))
+            plan = fit(added, window.limits, low=levels.warm)
+            if plan.split:
+                return  # of the open page, which still grows
+            self._made(plan)
+            yield
+            left = added.tokens - added.fixed - added.contents - sum(sizes[index] for index in plan.archive)
+            over += max(least, levels.warm - left + 1)
+
+    @property
+    def _relisted(self) -> list[int]:
+        """The pages that were recalled and get a line of their own again."""
+        window = self._window
+        own, pins = window.contents.lines, window.state.pins
+        return [index for index in window.state.relist if not (index in own or index in window.rows or index in pins)]
+
+    def _made(self, plan: Plan, recalled: Sequence[StoredPage] = (), pinned: Sequence[StoredPage] = ()) -> Compaction:
+        """Return the compaction of *plan*, with what a model made of its pages. O(messages that leave + lines)."""
+        summaries: Mapping[int, Summary] = {}
+        if self._summaries is not None:
+            pages = [*plan.archive, *(page.row.index for page in recalled), *improvable(self._window, plan)]
+            summaries = self._summaries(pages)
+        return compaction(self._window, plan, rules=self._rules, recalled=recalled, pinned=pinned, summaries=summaries)
 
     def ended(self, now: float | None) -> bool:
         """Return whether what the last request had is worth nothing by *now* (seconds since 1970), once for each gap.

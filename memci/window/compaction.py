@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..chapters.chapter import Entry
 from ..chapters.contents import Block, ContentsPage, ListedPage
-from ..chapters.folding import OverCeiling, revised
+from ..chapters.folding import OverCeiling, last_used, revised
 from ..chapters.instructions import Instructions, newest_fitting
 from ..chapters.messagelist import MessageNode
 from ..chapters.toolgroups import late_result
@@ -22,8 +22,8 @@ from ..storage.protocol import PageRow, PageState
 from ..text.summarize import SAID_COLUMNS, Summary, titles
 from ..text.summarize.gists import telling
 from .cache_use import packed
-from .draft import Compaction, StoredPage
-from .page_text import PageText, extracted_lines
+from .draft import Basis, Compaction, Prepared, StoredPage
+from .page_text import Line, PageText, extracted_lines
 from .window import Window
 
 LEAST_COLUMNS = 24
@@ -75,10 +75,9 @@ def compaction(
 
     leaving: list[StoredPage] = []
     for index in plan.archive:
-        row = window.rows[index]._replace(state=PageState.ARCHIVED, archived_turn=turn)
         view = window.active.page(index)
         assert view is not None, "a plan archives pages of the window"
-        leaving.append(StoredPage(row, view.base, window.text_of(view)))
+        leaving.append(StoredPage(window.rows[index], view.base, window.text_of(view)))
     next_page, split = window.record.next_page, None
     if plan.split:
         assert window.active.open is not None, "only an open page is split"
@@ -86,31 +85,62 @@ def compaction(
         first = int(window.active.task is not None)
         run = tuple(node for unit in units[first : first + plan.split] for node in unit)
         split = (run[0], run[-1])
-        row, rest = _split(window, run, next_page, turn)
+        row, rest = _split(window, run, next_page)
         next_page += 1
         changed[rest.index] = rest
         leaving.append(StoredPage(row, window.active.open.base, PageText(run)))
 
-    instructions = _instructions(window, before.instructions, leaving, plan.contents)
-    shown = [Block.of_instructions(instructions, nonce, window.weigh)] if instructions else []
-    ceiling = OverCeiling(plan.contents - sum(block.tokens for block in shown))
-    stored = {page.row.index: page for page in (*leaving, *recalled)}
+    basis = Basis(contents, before.instructions, dict(rows), tuple(leaving), tuple(recalled), better, summaries, plan)
+    for page in leaving:
+        rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED, archived_turn=turn)
+    for page in recalled:
+        rows[page.row.index] = page.row._replace(state=PageState.ARCHIVED)
+    changed.update((page.row.index, rows[page.row.index]) for page in (*leaving, *recalled))
+    made = _next(window, basis, rows)
+    for index in made.unloaded:
+        changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
+    keeps = leaving and window.levels.cold is not None and window.state.cache.uses
+    return Compaction(
+        contents=made.contents,
+        listed=rows,
+        changed=tuple(changed.values()),
+        archived=plan.archive,
+        split=split,
+        restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
+        views=clipped_views(window, plan.clips),
+        unloaded=(*sorted(gone), *made.unloaded),
+        next_page=next_page,
+        marks=packed([page.text.marks for page in leaving], leaving[-1].nodes[-1].seq + 1) if keeps else None,
+    )
+
+
+def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow]) -> Prepared:
+    """Return the next Contents Page and what it unloads, as it was prepared, or made now.
+
+    *rows* are those of all pages that are to be listed: what was not used for longest is unloaded first.
+    """
+    turn = window.record.turn
+    for known in window.prepared:
+        if known.basis == basis and (known.turn == turn or known.settled):
+            return known
+    nonce, count, weigh = window.state.nonce, window.count, window.weigh
+    instructions = _instructions(window, basis)
+    shown = [Block.of_instructions(instructions, nonce, weigh)] if instructions else []
+    ceiling = OverCeiling(basis.plan.contents - sum(block.tokens for block in shown))
+    stored = {page.row.index: page for page in (*basis.leaving, *basis.recalled)}
     fitting = {
         index: summary
         for index, page in stored.items()
         # one of another length is of the page as it was before a part was split off
-        if (summary := summaries.get(index)) is not None and len(summary.lines) == len(page.nodes)
+        if (summary := basis.summaries.get(index)) is not None and len(summary.lines) == len(page.nodes)
     }
     lines = sorted(
-        [*listed(window, list(stored.values()), fitting, window.settings.contents_tokens), *better],
+        [*listed(window, list(stored.values()), fitting, window.settings.contents_tokens), *basis.better],
         key=lambda line: line.index,
     )
     texts = {line.index: line.line for line in lines}
-    for page in (*leaving, *recalled):
-        row = page.row._replace(state=PageState.ARCHIVED)
-        rows[row.index] = changed[row.index] = row
     contents, unloaded = revised(
-        contents,
+        basis.contents,
         lines,
         ceiling,
         entries=lambda index, room: (
@@ -118,26 +148,14 @@ def compaction(
         ),
         order=lambda indexes: ceiling.order([rows[index] for index in indexes]),
         nonce=nonce,
-        count=window.count,
-        weigh=window.weigh,
+        count=count,
+        weigh=weigh,
     )
-    for index in unloaded:
-        changed[index] = rows.pop(index)._replace(state=PageState.UNLOADED)
-    policy = window.levels.cold is not None and window.state.cache.uses
-    return Compaction(
-        contents=ContentsPage((*contents.blocks, *shown)),
-        listed=rows,
-        changed=tuple(changed.values()),
-        archived=plan.archive,
-        split=split,
-        restored=tuple(page._replace(row=changed[page.row.index]) for page in pinned),
-        views=clipped_views(window, plan.clips),
-        unloaded=(*sorted(gone), *unloaded),
-        next_page=next_page,
-        marks=packed([page.text.marks for page in leaving], leaving[-1].nodes[-1].seq + 1)
-        if policy and leaving
-        else None,
-    )
+    before = (*basis.listed.values(), *(page.row for page in (*basis.leaving, *basis.recalled)))
+    settled = all(last_used(row)[0] < turn for row in before)
+    made = Prepared(basis, turn, settled, ContentsPage((*contents.blocks, *shown)), unloaded)
+    window.prepared.append(made)
+    return made
 
 
 def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tuple[int, Message, int, int], ...]:
@@ -155,23 +173,22 @@ def clipped_views(window: Window, clips: Sequence[tuple[int, int]]) -> tuple[tup
     return tuple(views)
 
 
-def _split(window: Window, run: Sequence[MessageNode], index: int, turn: int) -> tuple[PageRow, PageRow]:
+def _split(window: Window, run: Sequence[MessageNode], index: int) -> tuple[PageRow, PageRow]:
     """Return the row of the page that *run* becomes, and the row of the open page without it."""
     open_row = window.rows[window.record.open_page or 0]
     start, end = run[0].seq, run[-1].seq + 1
     within = tuple(seq for seq in open_row.cut or () if start < seq < end) or None  # what was taken back among them
-    use = {"continues": open_row.index, "archived_turn": turn}
-    row = PageRow(index, start, end, open_row.turn, PageState.ARCHIVED, within, **use)
+    row = PageRow(index, start, end, open_row.turn, PageState.ACTIVE, within, continues=open_row.index)
     return row, open_row.without(start, end)
 
 
-def _instructions(window: Window, before: Instructions, leaving: Sequence[StoredPage], ceiling: int) -> Instructions:
-    """Return the user's instructions of the next compaction: those of *before*, and what users said on *leaving* pages.
+def _instructions(window: Window, basis: Basis) -> Instructions:
+    """Return the user's instructions of the next compaction: those before, and what users said on pages that leave.
 
     Where the Contents Page is pressed below its own ceiling, they take a quarter of it at most.
     """
-    budget = min(window.settings.instruction_tokens, ceiling // 4)
-    new = [(page.row.index, sentence) for page in leaving for sentence in page.text.instructions]
+    before, budget = basis.instructions, min(window.settings.instruction_tokens, basis.plan.contents // 4)
+    new = [(page.row.index, sentence) for page in basis.leaving for sentence in page.text.instructions]
     return newest_fitting([*before, *new], budget, window.count) if budget and (before or new) else ()
 
 
@@ -212,7 +229,9 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
     if LEAST_LINE * len(nodes) > room:
         return []
     if summary is not None:
-        told = {node: (line, telling(line)) for node, line in zip(page.nodes, summary.lines, strict=True)}
+        told: Mapping[MessageNode, Line] = {
+            node: (line, telling(line)) for node, line in zip(page.nodes, summary.lines, strict=True)
+        }
     else:
         told = page.text.lines if len(nodes) == len(page.nodes) else extracted_lines(nodes)
     known = telling(line)

@@ -3,12 +3,16 @@
 This module knows nothing of how they are made, or of storage beyond the rows that are stored.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..chapters.contents import ContentsPage
+from ..chapters.contents import ContentsPage, ListedPage
+from ..chapters.instructions import Instructions
 from ..chapters.messagelist import MessageNode
 from ..messages import Message
+from ..segments.budget import Plan
 from ..storage.protocol import PageRow
+from ..text.summarize import Summary
 from .page_text import PageText
 
 
@@ -48,6 +52,39 @@ class StoredPage(NamedTuple):
     def nodes(self) -> tuple[MessageNode, ...]:
         """Its messages."""
         return self.text.nodes
+
+
+class Basis(NamedTuple):
+    """All that the next Contents Page of a window is made of: two that are equal give the same page."""
+
+    contents: ContentsPage
+    """the page before, without those that leave it"""
+    instructions: Instructions
+    """the user's, before"""
+    listed: dict[int, PageRow]
+    """the pages that it lists, without those that leave it"""
+    leaving: tuple[StoredPage, ...]
+    """pages that leave the window"""
+    recalled: tuple[StoredPage, ...]
+    """pages that are listed again on a line of their own"""
+    better: Sequence[ListedPage]
+    """lines that replace others"""
+    summaries: Mapping[int, Summary]
+    """what a model made of pages"""
+    plan: Plan
+
+
+class Prepared(NamedTuple):
+    """The next Contents Page, before there is a compaction that shows it."""
+
+    basis: Basis
+    turn: int
+    """in which it was made"""
+    settled: bool
+    """whether it is the same in later turns: no page was used in this one, so those that leave are the latest in any"""
+    contents: ContentsPage
+    unloaded: tuple[int, ...]
+    """pages that it does not list any more"""
 
 
 class Compaction(NamedTuple):

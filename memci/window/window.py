@@ -9,6 +9,7 @@ function of what it holds. This module knows nothing of storage, beyond the rows
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import inf
@@ -34,10 +35,12 @@ from .state import RATIOS, WAITING, WindowState
 
 if TYPE_CHECKING:
     from ..settings import Settings
-    from .draft import Compaction, Draft
+    from .draft import Compaction, Draft, Prepared
 
 _FRAMING = 4
 """tokens of a message without a text"""
+PREPARED = 8
+"""Contents Pages that are kept for the next compaction at most: it is not known yet how many pages leave."""
 ANSWER_FRAMING = 16
 """Tokens that an answer costs as a message, besides its text."""
 
@@ -79,6 +82,8 @@ class Window:
         self.rows: dict[int, PageRow] = {}
         """the pages that stand verbatim, by index"""
         self._texts: dict[int, PageText] = {}
+        self.prepared: deque[Prepared] = deque(maxlen=PREPARED)
+        """what the next compaction may show"""
         self._recompute()
 
     def weigh(self, message: Message) -> int:
@@ -373,6 +378,7 @@ class Window:
     def show(self, contents: ContentsPage, listed: dict[int, PageRow]) -> None:
         """Let the archive show *contents*, which lists the pages *listed*. O(blocks)."""
         self.common.archive.show(contents, listed)
+        self.prepared.clear()
         self._recompute()
 
     def turn_over(self, compaction: Compaction, record: ContextRecord) -> None:

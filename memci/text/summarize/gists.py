@@ -181,13 +181,13 @@ def _words(text: str) -> list[_Word]:
         run = match[0]
         if kind == "word":
             key, share = _read(run)
-            pieces = ((start, end, key, share, 1.0),) if key else ()
+            pieces = [(start, end, key, share, 1.0)] if key else []
         elif kind == "han":
-            pieces = tuple((start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji))
+            pieces = [(start + a, start + b, *_of_han(run[a:b])) for a, b in _cut(run, kanji=kanji)]
         else:
             bare = run if kind == "kata" else PARTICLE.sub("", run)
             verb = bare == run and kind == "hangul" and PREDICATE.search(run)
-            pieces = ((start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0),)
+            pieces = [(start, end, bare or run, 3 * _SHORT if verb or len(bare) < 2 else _WORD, 1.0)]
         for first, last, key, share, size in pieces:
             between = gap or (first - before if narrow else width(text[before:first]))
             found.append((first, last, key, share, size, last - first if narrow else width(text[first:last]), between))

@@ -134,7 +134,12 @@ class Writer:
         if window.levels.cold is not None:
             window.note(cache=self._counted())
         pinned = [self._stored(index) for index in window.state.pins if index not in window.rows]
-        recalled = [self._stored(index) for index in self._relisted]
+        own = window.contents.lines if window.state.relist else {}
+        recalled = [
+            self._stored(index)
+            for index in window.state.relist
+            if index not in own and index not in window.rows and index not in window.state.pins
+        ]
         occupancy = window.occupancy(goal.pending, settles=goal.settles)
         coming = tuple(
             ClosedPage(page.row.index, sum(node.tokens for node in page.nodes), pinned=True) for page in pinned
@@ -156,7 +161,7 @@ class Writer:
         if not self._read_only:  # a handle that only reads shows the compaction and stores nothing
             transition = Transition(record.head, record, pages=made.changed, views=tuple(views))
             self._commit(transition, made.contents, made.marks)
-        window.turn_over(made, record)
+        window.turn_over(made, record, state)
         if made.marks is not None and self._marks is not None:
             self._marks.append(unpacked(made.marks))
         left = tuple(row.index for row in made.changed if row.state is PageState.ARCHIVED)
@@ -168,9 +173,9 @@ class Writer:
     @property
     def preparable(self) -> bool:
         """Whether a compaction may be near, of which what is shown can be told."""
-        window = self._window
+        window, state = self._window, self._window.state
         near = window.tokens > _NEAR * window.levels.trigger and not self._read_only
-        return near and not self._relisted and all(index in window.rows for index in window.state.pins)
+        return near and not state.relist and all(index in window.rows for index in state.pins)
 
     def prepare(self) -> Iterator[None]:
         """Make the Contents Pages that the next compaction may show, one before each yield. Nothing is stored.
@@ -192,13 +197,6 @@ class Writer:
             yield
             left = added.tokens - added.fixed - added.contents - sum(sizes[index] for index in plan.archive)
             over += max(least, levels.warm - left + 1)
-
-    @property
-    def _relisted(self) -> list[int]:
-        """The pages that were recalled and get a line of their own again."""
-        window = self._window
-        own, pins = window.contents.lines, window.state.pins
-        return [index for index in window.state.relist if not (index in own or index in window.rows or index in pins)]
 
     def _made(self, plan: Plan, recalled: Sequence[StoredPage] = (), pinned: Sequence[StoredPage] = ()) -> Compaction:
         """Return the compaction of *plan*, with what a model made of its pages. O(messages that leave + lines)."""
@@ -319,7 +317,7 @@ class Writer:
     def _store(self, state: WindowState, rows: tuple[PageRow, ...] = (), call: CallRow | None = None) -> None:
         record = self._window.changed(state)
         self._commit(Transition(record.head, record, pages=rows, call=_following(call, record)))
-        self._window.follow(record)
+        self._window.follow(record, state)
 
     def check_revision(self) -> None:
         """Raise WriteConflict if another writer has changed the context since this handle read it. O(1).

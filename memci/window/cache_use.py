@@ -89,7 +89,7 @@ class _Past:
         for leaf in _leaves(call):
             if leaf in self._constant:
                 continue
-            if self._near.find(leaf, 0, self._ends.get(seq, 0)) >= 0:
+            if self._near.rfind(leaf, 0, self._ends.get(seq, 0)) >= 0:  # mostly it was said lately
                 found = found or False
             elif self._gap and self._stands_behind(leaf):
                 return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..segments.cache_policy import UNSEEN, CacheUse
@@ -80,7 +80,7 @@ class WindowState:
 
     def dumps(self) -> str:
         """Return the state as JSON."""
-        return json.dumps({_KEYS.get(key, key): value for key, value in asdict(self).items()}, separators=(",", ":"))
+        return json.dumps({_KEYS.get(key, key): getattr(self, key) for key in self.__slots__}, separators=(",", ":"))
 
     @classmethod
     def loads(cls, text: str) -> WindowState:

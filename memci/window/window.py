@@ -347,16 +347,17 @@ class Window:
         self.rows.update((row.index, row) for row in rows)
         self.follow(record)
 
-    def follow(self, record: ContextRecord) -> None:
-        """Take over *record*, which was committed as the context's record."""
+    def follow(self, record: ContextRecord, state: WindowState | None = None) -> None:
+        """Take over *record*, which was committed as the context's record; *state* is that in it, if it is at hand."""
         if record.state != self.record.state:
-            self.state = WindowState.loads(record.state)
+            self.state = state or WindowState.loads(record.state)
             self._recompute()
         self.record = record  # last: if a call stops before this line, its next write conflicts
 
     def note(self, **changes: Any) -> None:
         """Change fields of the state from now on; stored with the next change."""
-        self.follow(self.record._replace(state=replace(self.state, **changes).dumps()))
+        state = replace(self.state, **changes)
+        self.follow(self.record._replace(state=state.dumps()), state)
 
     def idle(self, now: float | None) -> float:
         """Return how many seconds lie between the last append and *now*; endless for a model that comes new."""
@@ -381,18 +382,19 @@ class Window:
         self.prepared.clear()
         self._recompute()
 
-    def turn_over(self, compaction: Compaction, record: ContextRecord) -> None:
-        """Take in *compaction*, which was committed with *record*. O(messages in the window)."""
+    def turn_over(self, compaction: Compaction, record: ContextRecord, state: WindowState) -> None:
+        """Take in *compaction*, which was committed with *record*, and *state* in it. O(messages in the window)."""
         active = self.active
         if compaction.split is not None:
             active.split(*compaction.split)
         active.remove(compaction.archived)
         for page in compaction.restored:
             active.restore(page.row.index, page.base, page.nodes)
-        active.show({seq: (message, tokens) for seq, message, tokens, _ in compaction.views})
-        clips = {seq: clip for seq, _, _, clip in compaction.views}
-        for node in active.messages:
-            node.clip = clips.get(node.seq, node.clip)
+        if compaction.views:
+            active.show({seq: (message, tokens) for seq, message, tokens, _ in compaction.views})
+            clips = {seq: clip for seq, _, _, clip in compaction.views}
+            for node in active.messages:
+                node.clip = clips.get(node.seq, node.clip)
         for row in compaction.changed:
             if row.state is PageState.ACTIVE:
                 self.rows[row.index] = row
@@ -400,7 +402,7 @@ class Window:
                 self.rows.pop(row.index, None)
         self._texts = {index: text for index, text in self._texts.items() if index in active}
         self.show(compaction.contents, compaction.listed)
-        self.follow(record)
+        self.follow(record, state)
 
     def forget(self, gone: frozenset[int], contents: ContentsPage, record: ContextRecord) -> None:
         """Take the pages *gone* out, which were undone; *contents* lists the rest. O(messages in the window)."""

@@ -144,6 +144,8 @@ def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> 
             for each in contexts
         )
         output.console.print(table("context", "owner", *figures, "fork of", rows=rows, figures=figures))
+        for error in [each["not_shown"] for each in contexts if "not_shown" in each][:1]:
+            output.line(error, "yellow")
         output.line("one of them: memci inspect STORE --context ID", "dim")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InvalidSetting, SeveralOwners
+from ..errors import InvalidSetting, KeyMissing, SeveralOwners
 from ..storage import Storage, opening
 from ..storage.filesystem.store import DATABASE
 from ..storage.names import owned
@@ -96,6 +96,17 @@ def choose_contexts(storage: Storage, path: str, owner: str | None) -> list[Cont
         names = list(dict.fromkeys(record.owner for record in storage.contexts()))
         choose("--owner", owner, names, what="owner", path=path)
     return records
+
+
+def window_and_compactions(record: ContextRecord) -> dict[str, int | str | None]:
+    """Return the window of a context in tokens, and how often it was compacted; or what key is missing."""
+    from ..history.loader import settings_of
+    from ..window.state import WindowState
+
+    try:
+        return {"window": settings_of(record).window, "compactions": WindowState.loads(record.state).compactions}
+    except KeyMissing as error:
+        return {"window": None, "compactions": None, "not_shown": str(error)}
 
 
 def existing(path: str, *, filled: bool) -> Path:

@@ -78,10 +78,10 @@ def grid(*rows: tuple[str, str, str]) -> Table:
 
 
 def cell(value: object) -> Text:
-    """Return *value* as a cell: a number with commas, a text with its control characters escaped."""
+    """Return *value* as a cell: a number with commas, "–" for None, a text with its control characters escaped."""
     if isinstance(value, Text):
         return value
-    return Text(visible(f"{value:,}" if isinstance(value, int) else str(value)))
+    return Text(visible(f"{value:,}" if isinstance(value, int) else "–" if value is None else str(value)))
 
 
 def clipped(text: str) -> Text:

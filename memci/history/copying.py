@@ -36,17 +36,21 @@ def copied(source: Storage, target: Storage) -> Iterator[CopiedContext]:
     InvalidSetting if the target has another context of an id and owner. What was copied before an error stays.
     """
     after: str | None = None
+    early: set[str] = set()
     while listed := source.contexts(after=after, limit=_LISTED):
         for record in listed:
-            yield from _copied(source, target, record)
+            if record.id not in early:
+                yield from _copied(source, target, record, early)
         after = listed[-1].id
 
 
-def _copied(source: Storage, target: Storage, record: ContextRecord) -> Iterator[CopiedContext]:
+def _copied(source: Storage, target: Storage, record: ContextRecord, early: set[str]) -> Iterator[CopiedContext]:
+    """Copy one context, and before it those that it was forked from, which are noted in *early*."""
     parent = None if record.parent is None else source.load(record.parent)
     above = record.parent if parent is None else _name(target, parent[0])
     if parent is not None and above is not None and not target.revision(above):
-        yield from _copied(source, target, parent[0])
+        yield from _copied(source, target, parent[0], early)
+        early.add(parent[0].id)
     name = _name(target, record)
     while True:
         there = target.load(name)

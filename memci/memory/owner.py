@@ -280,9 +280,11 @@ class Owner(OwnerKey):
     def _rewrite_visited(self) -> None:
         episodes, told = self.tiers.episodes, (self.tiers.user.facts, self.tiers.assistant.facts)
         visited = {key for each in self.visits for key in each.episodes} & episodes.keys()
-        rows = [(dumped(episodes[key], without=["embedding"]), key) for key in sorted(visited)]
+        rows = [("episode", dumped(episodes[key], without=["embedding"]), key) for key in sorted(visited)]
         asked = {key for each in self.visits for key in each.facts}
-        rows += [(dumped(known[key], without=["vector"]), key) for known in told for key in asked & known.keys()]
+        rows += [
+            ("fact", dumped(known[key], without=["vector"]), key) for known in told for key in asked & known.keys()
+        ]
         if rows:
             self.items.rewrite(rows)
 

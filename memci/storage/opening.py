@@ -4,7 +4,8 @@
     agent/                        a folder: one that is there, or the name ends in /
     postgresql://ada@db/agents    a schema of a Postgres database
 
-If the environment has a key (`encrypted.environment`), encrypted stores and new ones are opened with it.
+If the environment has a key (`encrypted.environment`), encrypted stores and new ones are opened with it. A plain one is
+only read then: else somebody who puts one plain context into a store would get all that is said there afterwards.
 This module knows nothing of what a store holds.
 """
 
@@ -25,7 +26,8 @@ def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
     """Return the store at *place*; it is made if there is none, unless *read_only*.
 
     Raises:
-        InvalidSetting: If *place* or a key of the environment makes no sense, or needs a package that is not installed.
+        InvalidSetting: If *place* or a key of the environment makes no sense, or needs a package that is not installed;
+            or if there is a key, and the store, which may be written, has contexts that are not encrypted.
         KeyMissing: If it is encrypted, and the environment has no key.
         StorageError: If it can't be opened.
     """
@@ -35,7 +37,8 @@ def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
         first: Sequence[ContextRecord] = ()
         with suppress(CorruptRecord):  # who reads it hears of it
             first = storage.contexts(limit=1)
-        if first and not first[0].encrypted:
+        plain = bool(first) and not first[0].encrypted
+        if plain and (keys is None or read_only):
             return storage
         if keys is None:
             for record in first:
@@ -43,10 +46,13 @@ def open_store(place: str | os.PathLike[str], *, read_only: bool = False) -> Sto
             return storage
         from .encrypted.store import EncryptedStorage
 
-        return EncryptedStorage(storage, keys)
+        encrypted = EncryptedStorage(storage, keys)
+        if plain:
+            encrypted.contexts(limit=1)  # it says which context is not encrypted
     except BaseException:
         storage.close()
         raise
+    return encrypted
 
 
 def open_plain(place: str | os.PathLike[str], *, read_only: bool = False) -> Storage:

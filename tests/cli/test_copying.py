@@ -38,7 +38,8 @@ def test_copy_is_exact_when_it_goes_there_and_back(forked, run, tmp_path):
     """From a file to a folder and back: every row that can be read is the same, and the contexts go on."""
     folder, back = f"{tmp_path}/folder/", f"{tmp_path}/back.db"
 
-    assert json.loads(run("copy", forked, folder, "--json").stdout)["copied"] == 3
+    copied_now = json.loads(run("copy", forked, folder, "--json").stdout)
+    assert (copied_now["copied"], copied_now["there"]) == (3, 0), "a parent that came before its fork counts once"
     assert run("copy", folder, back).exit_code == 0
 
     assert all_of(folder) == all_of(back) == all_of(forked)
@@ -114,6 +115,9 @@ def test_copy_is_encrypted_where_there_is_a_key(forked, run, tmp_path, monkeypat
     monkeypatch.setenv("MEMCI_KEY", "ab" * 32)
     for command in ("ui", "inspect", "doctor"):
         assert key_name in run(command, sealed).output, command
+    listed = json.loads(run("inspect", sealed, "--json").stdout)["contexts"]
+    assert [(each["id"], each["window"]) for each in listed] == [(name, None) for name in all_of(forked)[0]]
+    assert run("export", sealed, "--context", "alice").exit_code == 2
     checked = run("verify", sealed)
     assert checked.exit_code == 1
     assert "not checked" in checked.stdout

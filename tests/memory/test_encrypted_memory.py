@@ -4,6 +4,7 @@ import contextlib
 import secrets
 from base64 import b64encode
 
+import numpy as np
 import pytest
 from machine_kit import keeping
 from model_kit import Clock, modelled
@@ -166,3 +167,40 @@ def test_row_of_a_memory_that_was_changed_is_corrupt():
 
         with pytest.raises(CorruptRecord):
             memory.search("zeppelin")
+
+
+@pytest.mark.parametrize("place", ["item.body", "page.summary", "page.keywords", "vector.vector"])
+def test_row_of_a_memory_in_the_place_of_another_is_corrupt(place):
+    """What stands in another row of the same owner, of the same kind, is refused, too."""
+    memory = remembering(EncryptedStorage(EphemeralStorage(), KEY), "ada", "quokkaone", "zeppelin", "ferris", "violin")
+    owner, store = memory.session.owner, memory.session.store
+    table, column = place.split(".")
+    key = "page" if table == "vector" else "id"
+    [episode, one, other] = [
+        *store.read_column("SELECT id FROM memory_item WHERE kind = 'episode'"),
+        *(store.read_column("SELECT id FROM memory_item WHERE kind = 'fact'")[:2] if table == "item" else (1, 2)),
+    ]
+
+    def read():
+        return owner.items.all(), owner.pages.extracts(episode)
+
+    assert all(read())
+    with owner.change():
+        taken = f"(SELECT {column} FROM memory_{table} WHERE {key} = ?)"
+        store.execute(f"UPDATE memory_{table} SET {column} = {taken} WHERE {key} = ?", other, one)
+    with pytest.raises(CorruptRecord):
+        read()
+
+
+def test_vector_of_a_passage_in_the_place_of_another_is_corrupt():
+    """So it is with the vectors by which a search compares meanings."""
+    memory = remembering(EncryptedStorage(EphemeralStorage(), KEY), "ada", "quokkaone", "zeppelin")
+    owner, store = memory.session.owner, memory.session.store
+    [one, other] = store.read_column("SELECT id FROM memory_passage LIMIT 2")
+    with owner.change():
+        owner.passages.keep_vectors("model", {one: np.ones(4, np.float32), other: np.zeros(4, np.float32)})
+        assert len(owner.passages.vectors("model", 4)) == 2
+        taken = "(SELECT vector FROM memory_vector WHERE passage = ?)"
+        store.execute(f"UPDATE memory_vector SET vector = {taken} WHERE passage = ?", other, one)
+    with pytest.raises(CorruptRecord):
+        owner.passages.vectors("model", 4)

@@ -143,6 +143,22 @@ def test_store_that_is_not_encrypted_is_refused(inner: EphemeralStorage) -> None
             EncryptedStorage(inner, keys)  # type: ignore[arg-type]
 
 
+def test_plain_context_in_a_store_of_a_key_is_only_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the environment has a key, no store that holds a plain context is written: it may have been put there."""
+    path = tmp_path / "agent.db"
+    monkeypatch.setenv("MEMCI_KEY", KEY.hex())
+    Context.open(path, "b", window=4_000, memory=NullMemory()).close()
+    with closing(SQLiteStorage(path)) as behind:
+        append(behind, "a", b"1")
+
+    with pytest.raises(InvalidSetting, match="memci copy"):
+        Context.open(path, "c", window=4_000, memory=NullMemory())
+
+    assert [each.id for each in Context.list(path)] == ["a", "b"]
+    monkeypatch.delenv("MEMCI_KEY")
+    Context.open(path, "c", window=4_000, memory=NullMemory()).close()
+
+
 def test_rotation_wraps_data_keys_again(inner: EphemeralStorage, storage: EncryptedStorage) -> None:
     """After it, the new key alone opens everything; no body was encrypted again; each append wraps its own."""
     new = secrets.token_bytes(32)

@@ -77,14 +77,10 @@ class ItemTable(OwnerTable):
         pages: Iterable[int] = (),
     ) -> int:
         """Store an item, in place of the one with *id* if given, and return its id; *pages* join its evidence."""
-        body, kept = self._seal(body, "item"), self._seal(packed(vector), "vector")
-        if id is None:
-            id = self._store.insert_row(  # noqa: A001
-                "INSERT INTO memory_item(owner, kind, body, vector) VALUES (?, ?, ?, ?) RETURNING id",
-                *(self._owner.nr, kind, body, kept),
-            )
-        else:
-            self._store.execute(_REPLACE, id, self._owner.nr, kind, body, kept)
+        if id is None:  # what is stored is bound to its id
+            id = self._store.insert_row(_INSERT, self._owner.nr, kind)  # noqa: A001
+        body, kept = self._seal(body, kind, id), self._seal(packed(vector), "vector", id)
+        self._store.execute(_REPLACE, id, self._owner.nr, kind, body, kept)
         statement = "INSERT INTO memory_evidence VALUES (?, ?) ON CONFLICT DO NOTHING"
         self._store.executemany(statement, [(id, page) for page in pages])
         return id
@@ -101,15 +97,17 @@ class ItemTable(OwnerTable):
         if self._store.keys is None and any(row[1] == "key" for row in rows):
             raise KeyMissing(f"the memory of {self._owner.name!r:.60}", None, "it is encrypted")
         return [
-            (id_, kind, self._unseal(body, "item"), self._unseal(vector, "vector"))
+            (id_, kind, self._unseal(body, kind, id_), self._unseal(vector, "vector", id_))
             for id_, kind, body, vector in rows
             if kind != "key"
         ]
 
     def bodies(self, kind: str) -> list[str]:
         """Return the bodies of all items of a *kind*. O(items)."""
-        statement = "SELECT body FROM memory_item WHERE owner = ? AND kind = ?"
-        return [self._unseal(body, "item") for body in self._store.read_column(statement, self._owner.nr, kind)]
+        rows = self._store.read_rows(
+            "SELECT id, body FROM memory_item WHERE owner = ? AND kind = ?", self._owner.nr, kind
+        )
+        return [self._unseal(body, kind, id_) for id_, body in rows]
 
     def all_there(self, ids: Collection[int]) -> bool:
         """Return whether all items are still there. O(ids)."""
@@ -122,29 +120,30 @@ class ItemTable(OwnerTable):
     def derived(self, pages: Collection[int], kind: str | None = None) -> list[tuple[int, str]]:
         """Return (id, body) of the items that one of *pages* is evidence of, of all kinds or one. O(their evidence)."""
         rows = self._store.read_rows(_DERIVED, json.dumps(list(pages)), kind, kind)
-        return [(id_, self._unseal(body, "item")) for id_, body in rows]
+        return [(id_, self._unseal(body, of, id_)) for id_, of, body in rows]
 
     def noted(self, context: str, indexes: Collection[int]) -> list[tuple[int, int, bytes, str]]:
         """Return (index, id, digest, body of a note) of pages of a context that are evidence of a note. One query."""
         rows = self._store.read_rows(_NOTED, self._owner.name, context, json.dumps(list(indexes)))
-        return [(*found, self._unseal(body, "item")) for *found, body in rows]
+        return [(page, id_, digest, self._unseal(body, "note", item)) for page, id_, digest, item, body in rows]
 
-    def rewrite(self, bodies: Iterable[tuple[str, int]]) -> None:
-        """Store other bodies of items: (body, id). Their vectors and their evidence stay."""
-        rows = [(self._seal(body, "item"), id_) for body, id_ in bodies]
+    def rewrite(self, bodies: Iterable[tuple[str, str, int]]) -> None:
+        """Store other bodies of items: (kind, body, id). Their vectors and their evidence stay."""
+        rows = [(self._seal(body, kind, id_), id_) for kind, body, id_ in bodies]
         self._store.executemany("UPDATE memory_item SET body = ? WHERE id = ?", rows)
 
 
+_INSERT = "INSERT INTO memory_item(owner, kind, body) VALUES (?, ?, '') RETURNING id"
 _ALL = "SELECT id, kind, body, vector FROM memory_item WHERE owner = ? AND kind <> 'note'"
 _COUNT = "SELECT count(*) FROM memory_item WHERE id IN (SELECT value FROM json_each(?))"
 _REPLACE = """
 INSERT INTO memory_item(id, owner, kind, body, vector) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT(id) DO UPDATE SET body = excluded.body, vector = excluded.vector"""
 _DERIVED = """
-SELECT DISTINCT i.id, i.body FROM memory_evidence AS e JOIN memory_item AS i ON i.id = e.item
+SELECT DISTINCT i.id, i.kind, i.body FROM memory_evidence AS e JOIN memory_item AS i ON i.id = e.item
 WHERE e.page IN (SELECT value FROM json_each(?)) AND (CAST(? AS TEXT) IS NULL OR i.kind = ?) ORDER BY i.id"""
 _NOTED = """
-SELECT g.page, g.id, g.digest, i.body FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
+SELECT g.page, g.id, g.digest, i.id, i.body FROM memory_owner AS o JOIN memory_context AS c ON c.owner = o.nr
 JOIN memory_page AS g ON g.context = c.nr JOIN memory_evidence AS e ON e.page = g.id
 JOIN memory_item AS i ON i.id = e.item
 WHERE o.name = ? AND c.name = ? AND g.page IN (SELECT value FROM json_each(?)) AND i.kind = 'note'"""

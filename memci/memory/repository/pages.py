@@ -164,16 +164,18 @@ class PageTable(OwnerTable):
         """Move a page from the queue into the middle tier, with its title, keywords and vector."""
         self._store.execute(
             "UPDATE memory_page SET tier = ?, summary = ?, keywords = ? WHERE id = ?",
-            *(MID, *self._described(title, keywords), page),
+            *(MID, *self._described(page, title, keywords), page),
         )
         if vector is not None:
-            self._store.execute(_KEEP_VECTOR, page, model, self._owner.nr, self._seal(halved(vector), "vector"))
+            self._store.execute(
+                _KEEP_VECTOR, page, model, self._owner.nr, self._seal(halved(vector), "vector of a page", page)
+            )
 
     def retitle(self, page: int, title: str, keywords: Sequence[str]) -> None:
         """Replace title and keywords of a page that has some; one that is in no episode yet gets them later."""
         self._store.execute(
             "UPDATE memory_page SET summary = ?, keywords = ? WHERE id = ? AND summary <> ''",
-            *(*self._described(title, keywords), page),
+            *(*self._described(page, title, keywords), page),
         )
 
     def link(self, page: int, chain: int) -> None:
@@ -264,18 +266,18 @@ class PageTable(OwnerTable):
         """Return each page that is or was in an episode, in the order of their ids. O(pages)."""
         return [self._known(row) for row in self._store.read_rows(_GROUPED, self._owner.nr)]
 
-    def _described(self, title: str, keywords: Sequence[str]) -> tuple[str, str]:
+    def _described(self, page: int, title: str, keywords: Sequence[str]) -> tuple[str, str]:
         words = json.dumps(keywords, ensure_ascii=False)
-        return self._seal(title, "title"), self._seal(words, "list of keywords")
+        return self._seal(title, "title", page), self._seal(words, "list of keywords", page)
 
     def _known(self, row: tuple[Any, ...]) -> KnownPage:
-        return KnownPage(*row)._replace(title=self._unseal(row[-1], "title"))
+        return KnownPage(*row)._replace(title=self._unseal(row[-1], "title", row[0]))
 
     def _extract(self, row: tuple[Any, ...]) -> Extract:
         id_, title, words, vector, chain, at = row
-        keywords = json.loads(self._unseal(words, "list of keywords") or "[]")
-        made = unpacked(self._unseal(vector, "vector"))
-        return Extract(id_, self._unseal(title, "title"), tuple(keywords), made, chain, at)
+        keywords = json.loads(self._unseal(words, "list of keywords", id_) or "[]")
+        made = unpacked(self._unseal(vector, "vector of a page", id_))
+        return Extract(id_, self._unseal(title, "title", id_), tuple(keywords), made, chain, at)
 
 
 _PAGE = """

@@ -118,15 +118,16 @@ class PassageTable(OwnerTable):
 
     def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
         """Keep the vectors of passages (by their ids), and drop all that another model made."""
-        rows = [(model, self._seal(packed(vector), "vector"), id_) for id_, vector in vectors.items()]
+        rows = [(model, self._seal(packed(vector), "vector of a passage", id_), id_) for id_, vector in vectors.items()]
         self._store.executemany(_KEEP_VECTOR, rows)
         self._store.execute(_DROP_VECTORS, self._owner.nr, model)
 
     def vectors(self, model: str, dimension: int) -> list[tuple[int, Vector]]:
         """Return the vectors of *dimension* that *model* made, with the ids of their passages. O(passages)."""
-        size = len(self._seal(bytes(4 * dimension), "vector"))
+        size = len(self._seal(bytes(4 * dimension), "size"))
         rows = self._store.read_rows(_VECTORS, self._owner.nr, model, size)
-        return [(id_, vector) for id_, row in rows if (vector := unpacked(self._unseal(row, "vector"))) is not None]
+        found = ((id_, unpacked(self._unseal(row, "vector of a passage", id_))) for id_, row in rows)
+        return [(id_, vector) for id_, vector in found if vector is not None]
 
     def _own(self, term: str) -> str:
         """Return *term* as a term of this owner: a query of another owner can't find it."""

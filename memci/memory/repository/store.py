@@ -20,7 +20,7 @@ from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
 from ...errors import CorruptRecord, HandlePoisoned
-from ...storage.encrypted.keys import Cipher, Forged, KeyRing
+from ...storage.encrypted.keys import Cipher, Forged, KeyRing, Place
 from .owner_cache import OwnerCache
 
 
@@ -258,22 +258,24 @@ class OwnerTable:
         self._owner = owner
         self._store = owner.store
 
-    def _seal(self, content: _Content, kind: str, *, same: bool = False) -> _Content:
-        """Return a text or bytes as a column of a *kind* keeps them; *same*: equal ones alike. O(size)."""
+    def _seal(self, content: _Content, kind: str, *place: Place, same: bool = False) -> _Content:
+        """Return a text or bytes as a column of a *kind* keeps them at a *place*; *same*: equal ones alike. O(size)."""
         cipher = self._owner.cipher
         if cipher is None or not content:
             return content
         if isinstance(content, str):
-            return cipher.seal_text(content, kind, same=same)
-        return cipher.seal(content, kind, same=same)
+            return cipher.seal_text(content, kind, *place, same=same)
+        return cipher.seal(content, kind, *place, same=same)
 
-    def _unseal(self, kept: _Content, kind: str) -> _Content:
+    def _unseal(self, kept: _Content, kind: str, *place: Place) -> _Content:
         """Return what `_seal` was given, or raise CorruptRecord. O(size)."""
         cipher = self._owner.cipher
         if cipher is None or not kept:
             return kept
         try:
-            return cipher.unseal_text(kept, kind) if isinstance(kept, str) else cipher.unseal(kept, kind)
+            return (
+                cipher.unseal_text(kept, kind, *place) if isinstance(kept, str) else cipher.unseal(kept, kind, *place)
+            )
         except Forged:
             what = f"a row of the memory of {self._owner.name!r:.60} ({kind}) is not what was encrypted"
             raise CorruptRecord("", 0, f"{what}: erase the memory, then memci consolidate makes it again") from None

@@ -82,8 +82,10 @@ def scrub(storage: Storage, *, whole: bool) -> bool:
 def forget(owner: Owner, scope: Scope) -> Forgotten:
     """Remove what *scope* names, and what was derived from it; its bytes are left until the store is scrubbed.
 
-    The lock is held. O(its pages + the index, once).
+    All of an owner goes unread, though its key be gone or a row be damaged. The lock is held. O(its pages + the index).
     """
+    if scope == Scope():
+        return _drop(owner)
     owner.refresh()
     context, indexes = scope.context, scope.pages
     if not owner.nr or (
@@ -113,11 +115,13 @@ def forget(owner: Owner, scope: Scope) -> Forgotten:
     return Forgotten(len(pages), len(derived), scrubbed=False)
 
 
-def _drop(owner: Owner) -> None:
+def _drop(owner: Owner) -> Forgotten:
     """Remove the whole memory of an owner, unread. The lock is held. O(its pages)."""
+    if not owner.read_state()[0]:
+        return Forgotten()
     with owner.store.change():
         owner.nr = owner.read_state()[0]
-        pages = owner.pages.ids()
+        pages, derived = owner.pages.ids(), owner.items.count()
         owner.passages.remove(pages)
         for page in pages:
             owner.pages.remove(page)
@@ -125,6 +129,9 @@ def _drop(owner: Owner) -> None:
         owner.pages.forget_context(None)
         owner.store.purge()
     owner.store.owners.drop(owner.name)
+    facts.forget_texts()
+    knowledge.forget_texts()
+    return Forgotten(len(pages), derived, scrubbed=False)
 
 
 def _bare(owner: Owner, pages: Collection[int], kinds: Collection[int]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 
+from ..errors import CorruptRecord
 from ..storage import Storage
 from .backend import PageKey, PageRecord
 from .repository.items import ItemTable, dumped, loaded, unpacked, validated
@@ -305,6 +306,13 @@ class Owner(OwnerKey):
         self.passage_vectors = None
 
     def _read(self) -> None:
+        try:
+            self._read_items()
+        except (ValueError, TypeError, LookupError) as error:
+            what = f"a row of the memory of {self.name!r:.60} is not what was written"
+            raise CorruptRecord("", 0, f"{what}: memci consolidate --rebuild makes the memory again") from error
+
+    def _read_items(self) -> None:
         tiers = self.tiers = Tiers()
         facts: dict[str, dict[int, Known]] = {"user": {}, "assistant": {}}
         told: list[Relation] = []

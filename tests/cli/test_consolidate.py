@@ -14,6 +14,8 @@ from memci.cli.memory.consolidate import feed
 from memci.errors import WriteConflict
 from memci.memory import TieredMemory
 from memci.memory.inspect import counts, waiting
+from memci.memory.repository.home import tables_of
+from memci.storage.opening import open_store
 from memci.testing.llm import Asked, ModelServer, Status
 
 STEPS = {
@@ -137,6 +139,11 @@ def test_consolidate_when_it_is_rebuilt(run, told, store):
     assert {each["access_count"] for each in seen["episodes"]} == {0}
     with closing(SQLiteStorage(store)) as storage, closing(TieredMemory(storage, owner="bob")) as memory:
         assert counts(memory).pages == 3  # with the open one, which closing has handed over
+    with closing(open_store(store)) as storage, closing(tables_of(storage)) as tables, tables.change():
+        tables.execute("UPDATE memory_item SET body = 'damaged' WHERE kind = 'episode'")
+    assert run("consolidate", store, "--owner", "ada").exit_code == 2
+    assert run("consolidate", store, "--rebuild", "--owner", "ada").exit_code == 0
+    assert run("consolidate", store, "--owner", "ada").exit_code == 0
     refused = run("consolidate", store, "--rebuild", "-c", "alice")
     assert refused.exit_code == 2
     assert "--rebuild: derives the whole memory of an owner again" in refused.stderr

@@ -15,6 +15,7 @@ from memci.errors import CorruptRecord, KeyMissing
 from memci.history.erase import erase
 from memci.history.rotation import rotate
 from memci.memory import TieredMemory
+from memci.memory.backend import Scope
 from memci.memory.repository.home import tables_of
 from memci.storage import EncryptedStorage, FilesystemStorage
 from memci.testing.memory.pages import saying, told
@@ -165,8 +166,10 @@ def test_row_of_a_memory_that_was_changed_is_corrupt():
             )
             owner.outdate()
 
-        with pytest.raises(CorruptRecord):
+        with pytest.raises(CorruptRecord, match="--rebuild"):
             memory.search("zeppelin")
+        assert memory.erase(Scope()).pages == 5, "it can be erased, unread, to be made again"
+        assert not memory.search("zeppelin").pages
 
 
 @pytest.mark.parametrize("place", ["item.body", "page.summary", "page.keywords", "vector.vector"])

@@ -104,7 +104,7 @@ def test_erased_words_leave_the_files(postgres_url, server):
     storage = PostgresStorage(postgres_url)
     memory = TieredMemory(storage, owner="anna")
     for index, word in enumerate(("quokkasecret", "zeppelin"), 1):
-        page = told(index, f"The {word} is here.", "Yes.")
+        page = told(index, f"The {word} is here.", "Yes.", names=[f"Ms {word}"])
         keeping(storage)(page)
         memory.admit(page)
     with memory.session.owner.change():

@@ -9,14 +9,14 @@ This module knows nothing of how a memory is built.
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rich.text import Text
 from typer import Option
 
-from ...errors import InvalidSetting, MemciError, WriteConflict
+from ...errors import CorruptRecord, InvalidSetting, MemciError, WriteConflict
 from ...storage import Storage
 from ...storage.protocol import ContextRecord
 from ..app import CONTEXT, BaseUrl, Int, Json, Store, Str, named_model, tokens
@@ -66,7 +66,7 @@ def run_consolidate(
     """Feed memories the pages that wait for them, and let them do what is due. For cron; changes no context."""
     from ...memory import TieredMemory
     from ...memory.backend import Scope
-    from ...memory.inspect import counts
+    from ...memory.inspect import Counts, counts
 
     output = terminal(json=json)
     for option, value in (("--base-url", base_url), ("--ceiling", ceiling)):
@@ -86,9 +86,11 @@ def run_consolidate(
             name: stack.enter_context(closing(TieredMemory(storage, owner=name, chat=chat, ceiling=ceiling)))
             for name in dict.fromkeys(each.owner for each in records)
         }
-        before = {name: counts(memory) for name, memory in memories.items()}
-        if rebuild:
-            for memory in memories.values():
+        before = dict.fromkeys(memories, Counts())
+        for name, memory in memories.items():
+            with suppress(*([CorruptRecord] if rebuild else [])):  # what is damaged is what is made again
+                before[name] = counts(memory)
+            if rebuild:
                 memory.erase(Scope())
         fed = _feed_all(output, storage, records, memories)
         after = {name: counts(memory) for name, memory in memories.items()}

@@ -108,6 +108,7 @@ class PackedPassages(PassageTable):
             return
         said = Counter(int(each["speaker"]) for each, row in zip(gone, removed, strict=True) if row[1] != "tool")
         self._store.executemany(_UNCOUNT, [(count, self.nr, number) for number, count in said.items()])
+        self._store.execute(_FORGET_SPEAKERS, self.nr)
         self._note((gone, -1))
         for block in np.unique(gone["number"] >> BLOCK_BITS).tolist():
             self._strip(self.read_packed(_ALL_POSTINGS, self.nr, block), gone["number"])
@@ -234,6 +235,10 @@ _SPEAKER = """
 INSERT INTO memory_speaker(owner, name, passages) VALUES (?, ?, ?)
 ON CONFLICT (owner, name) DO UPDATE SET passages = memory_speaker.passages + excluded.passages RETURNING nr"""
 _UNCOUNT = "UPDATE memory_speaker SET passages = passages - ? WHERE owner = ? AND nr = ?"
+_FORGET_SPEAKERS = """
+DELETE FROM memory_speaker AS s WHERE s.owner = ? AND s.passages = 0 AND NOT EXISTS (
+    SELECT 1 FROM memory_passage AS p
+    WHERE p.id >= s.owner << 32 AND p.id < (s.owner + 1) << 32 AND p.speaker = s.name)"""
 _SPEAKERS = "SELECT nr, name, passages FROM memory_speaker WHERE owner = ? AND passages > 0 ORDER BY nr"
 _BEFORE = """
 SELECT s.columns FROM memory_page AS g JOIN memory_passage AS s ON s.page = g.id

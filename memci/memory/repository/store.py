@@ -278,4 +278,4 @@ class OwnerTable:
             )
         except Forged:
             what = f"a row of the memory of {self._owner.name!r:.60} ({kind}) is not what was encrypted"
-            raise CorruptRecord("", 0, f"{what}: erase the memory, then memci consolidate makes it again") from None
+            raise CorruptRecord("", 0, f"{what}: memci consolidate --rebuild makes the memory again") from None

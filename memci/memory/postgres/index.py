@@ -7,7 +7,7 @@ process or another, only the blocks that changed are read again. This module kno
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,8 +27,8 @@ class PackedIndex(WordIndex):
         self.layout: Sheet = Sheet()
         self._seen = 0
         """the revision of the owner as of which all is"""
-        self._words: dict[int, dict[str, Posting]] = {}
-        """the postings of a block, by term"""
+        self._stale: dict[str, set[int]] = {}
+        """blocks whose postings are to be read again, by term"""
 
     def __len__(self) -> int:
         return (len(self.layout.loaded) << BLOCK_BITS) + self._kept
@@ -42,10 +42,8 @@ class PackedIndex(WordIndex):
         self.layout.know(states, self._passages.speakers())
         if len(self.ids) < len(self.layout.columns.page):
             self.ids = self._passages.nr * NUMBERS + np.arange(len(self.layout.columns.page))
-        for block in states:
-            self._kept -= sum(len(numbers) for numbers, _ in self._words.pop(block, {}).values())
-        if states:
-            self._known = {}
+        for term in self._known if states else ():
+            self._stale.setdefault(term, set()).update(states)
         self._seen = revision
 
     def prepare(self, *, standing: bool, whole: bool) -> None:
@@ -58,18 +56,21 @@ class PackedIndex(WordIndex):
         """Return which passages have each of *terms*; their blocks are in RAM then. O(their postings + blocks)."""
         self.refresh()
         if self._kept > MOST_POSTINGS:
-            self._known, self._words, self._kept = {}, {}, 0
+            self._known, self._stale, self._kept = {}, {}, 0
         wanted = list(dict.fromkeys(terms))
         self._fetch(wanted)
         found = super().postings(wanted)
         if len(self.layout.loaded) == len(self.layout.states):
             return found
-        posted = np.unique(np.concatenate([np.zeros(0, np.int64), *(numbers for numbers, _ in found.values())]))
+        having = np.zeros(len(self.ids), bool)
+        for numbers, _ in found.values():
+            having[numbers] = True
+        posted = np.flatnonzero(having)
         # Other passages of those whom the question names come behind what is posted.
         named = any(self.layout.people(term) for term in wanted)
-        self._load(self.layout.states if named and len(posted) < _FEW else np.unique(posted >> BLOCK_BITS).tolist())
+        self._load(self.layout.states if named and len(posted) < _FEW else _blocks_of(posted))
         near = self.layout.columns.links[:, posted]
-        self._load(np.flatnonzero(np.bincount(near[near >= 0] >> BLOCK_BITS)).tolist())
+        self._load(_blocks_of(near[near >= 0]))
         return found
 
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
@@ -79,26 +80,30 @@ class PackedIndex(WordIndex):
         """Do nothing: the blocks say that they changed."""
 
     def _of(self, term: str) -> Posting:
-        if term not in self._known:
+        if term not in self._known or term in self._stale:
             self._fetch([term])
-            parts = [self._words[block][term] for block in sorted(self.layout.states)]
-            numbers = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in parts)])
-            self._known[term] = numbers, np.concatenate([np.zeros(0, np.int64), *(each for _, each in parts)])
         return self._known[term]
 
-    def _fetch(self, terms: Sequence[str]) -> None:
-        """Read the postings of *terms* in the blocks where they are not known."""
-        words = [self._words.setdefault(block, {}) for block in self.layout.states]
-        missing = [
-            block for block, known in zip(self.layout.states, words, strict=True) if not known.keys() >= set(terms)
-        ]
-        if not missing:
-            return
-        for block in missing:
-            self._words[block].update(dict.fromkeys(terms, _NONE))
-        for term, block, read in self._passages.read_postings(terms, missing):
-            self._words[block][term] = posting = _posting(read)
-            self._kept += len(posting[0])
+    def _fetch(self, terms: Iterable[str]) -> None:
+        """Read the postings of *terms* that are not known, and of the others what is in blocks that changed."""
+        self._update([term for term in terms if term not in self._known], set(self.layout.states))
+        changed = [term for term in terms if term in self._stale]
+        self._update(changed, set().union(*(self._stale[term] for term in changed)))
+
+    def _update(self, terms: Sequence[str], blocks: Collection[int]) -> None:
+        """Read the postings of *terms* in *blocks*, in place of what is known there."""
+        read: dict[str, dict[int, bytes]] = {term: {} for term in terms}
+        for term, block, postings in self._passages.read_postings(terms, [*blocks]) if terms else ():
+            read[term][block] = postings
+        for term, parts in read.items():
+            known = self._known.get(term, _NONE)
+            left = ~np.isin(known[0] >> BLOCK_BITS, [*blocks])
+            fresh = _posting(b"".join(parts[block] for block in sorted(parts)))
+            numbers, times = (np.append(old[left], new) for old, new in zip(known, fresh, strict=True))
+            order = np.argsort(numbers, kind="stable")
+            self._known[term] = numbers[order], times[order]
+            self._kept += len(numbers) - len(known[0])
+            self._stale.pop(term, None)
 
     def _load(self, blocks: Iterable[int]) -> None:
         missing = [each for each in blocks if each not in self.layout.loaded]
@@ -109,6 +114,11 @@ class PackedIndex(WordIndex):
 _FEW = 2_048
 """as many passages as a search looks at, at most"""
 _NONE: Posting = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _blocks_of(numbers: Integers) -> list[int]:
+    """Return the blocks that *numbers* are in. O(numbers)."""
+    return np.flatnonzero(np.bincount(numbers >> BLOCK_BITS)).tolist()
 
 
 def _posting(read: bytes) -> Posting:

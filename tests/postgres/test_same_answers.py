@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from memci.memory import TieredMemory
@@ -34,14 +35,21 @@ QUERIES = (
 )
 
 
+@contextlib.contextmanager
+def opened(folder, url, **settings):
+    """Give the same memory on SQLite and on Postgres, as behind a pooler."""
+    with (
+        contextlib.closing(SQLiteStorage(folder / "agent.db", durability="fast")) as one,
+        contextlib.closing(PostgresStorage(url, prepare=False, pool_size=1)) as other,
+    ):
+        yield [TieredMemory(storage, owner="anna", clock=lambda: 2e9, **settings) for storage in (one, other)]
+
+
 @pytest.fixture
 def both(tmp_path, postgres_url):
-    """The same memory on SQLite and on Postgres, as behind a pooler: what is done to one is done to the other."""
-    with (
-        contextlib.closing(SQLiteStorage(tmp_path / "agent.db", durability="fast")) as one,
-        contextlib.closing(PostgresStorage(postgres_url, prepare=False, pool_size=1)) as other,
-    ):
-        yield [TieredMemory(storage, owner="anna", clock=lambda: 2e9) for storage in (one, other)]
+    """Two memories: what is done to one is done to the other."""
+    with opened(tmp_path, postgres_url) as memories:
+        yield memories
 
 
 def sentence(draw):
@@ -69,7 +77,8 @@ def compare(one, other, queries, **bounds):
             query
         )
         assert [each.score for each in mine.pages] == pytest.approx([each.score for each in yours.pages], abs=1e-6)
-        assert replace(mine, pages=()) == replace(yours, pages=()), query
+        assert mine.certainty == pytest.approx(yours.certainty, abs=1e-6)
+        assert replace(mine, pages=(), certainty=0) == replace(yours, pages=(), certainty=0), query
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -124,6 +133,37 @@ def test_several_blocks_give_the_same_answers(both):
     for memory in both:
         memory.erase(Scope("alice", (2, 7)))
     compare(*both, ["What did Ann say of a zeppelin?", "dog 17", "the museum"], k=12)
+
+
+class Meaning:
+    """An embedder that knows meanings, in the eyes of a memory: words by the sums of their letters."""
+
+    name, dimension, semantic = "meaning", 64, True
+
+    def __call__(self, texts):
+        made = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(made, texts, strict=True):
+            for word in text.casefold().split():
+                row[sum(word.encode()) % self.dimension] += 1
+        return made / np.maximum(np.linalg.norm(made, axis=1, keepdims=True), 1e-9)
+
+
+def test_meanings_give_the_same_answers(tmp_path, postgres_url):
+    """With vectors of passages, too: for who reads them first, after another one has fed more, and after an erasure."""
+    draw, meaning = random.Random(9), {"embedder": Meaning()}
+    with opened(tmp_path, postgres_url, **meaning) as feeders, opened(tmp_path, postgres_url, **meaning) as readers:
+        for index in range(1, 61):
+            fresh = page(draw, ("alice", "ben")[index % 2], (index + 1) // 2, 1.7e9 + 600 * index)
+            for memory in feeders:
+                keeping(memory.session.storage)(fresh)
+                memory.admit(fresh)
+            if index in (30, 60):
+                assert feeders[0].maintain() == feeders[1].maintain()
+                assert all(len(each.session.owner.passages.vectors("meaning", 64)) > index for each in feeders)
+                compare(*readers, QUERIES, k=10)
+        for memory in feeders:
+            memory.erase(Scope("alice", (2, 7, 20)))
+        compare(*readers, QUERIES, k=10)
 
 
 FOLDER = Path(os.environ.get("MEMCI_DATA") or Path(__file__).parents[3] / "shared" / "data")

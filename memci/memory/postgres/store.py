@@ -58,19 +58,13 @@ class PostgresMemory(MemoryStore):
 
     def read_rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, [] if nothing was ever kept."""
-        if not self.version:
-            return []
-        rows = self._fetched_rows(statement, *map(_kept, values))
+        rows = self.read_packed(statement, *map(_kept, values))
         texts = rows and any(isinstance(each, str) for each in rows[0])
         return [tuple(map(_read, row)) for row in rows] if texts else rows
 
     def read_packed(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows of a query whose texts hold no NUL: bytes come as they are, which is faster."""
-        if not self.version:
-            return []
-        if self._connection is not None:
-            return self._connection.execute(self._text(statement), values, binary=True).fetchall()
-        return self._database.read_packed(_postgres(statement), *values)
+        """Return the rows of a query whose texts hold no NUL, as the server has them: faster where there are many."""
+        return self._fetched_rows(statement, *values) if self.version else []
 
     def execute(self, statement: str, *values: Any) -> int:
         """Execute a statement within `change`, and return how many rows it changed."""
@@ -141,8 +135,7 @@ class PostgresMemory(MemoryStore):
         connection = self._connection
         if connection is None:
             return self._database.read_rows(_postgres(statement), *values)
-        cursor = connection.execute(self._text(statement), values)
-        return cursor.fetchall()
+        return connection.execute(self._text(statement), values, binary=True).fetchall()
 
     def _text(self, statement: str) -> bytes:
         return _named(_postgres(statement), self._database.schema)

@@ -107,8 +107,8 @@ def recollect(session: Session, request: RetrievalRequest, *, counts: bool = Tru
 def _ranking(session: Session, request: RetrievalRequest, query: Query) -> tuple[Ranking, Allowed]:
     """Return a score per passage, 0 for one that may not be found, and which of them may be found."""
     owner, embedder, index = session.owner, session.embedder, session.owner.index
-    vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
     index.prepare(standing=query.form == "request", whole=embedder.semantic or query.form == "order")
+    vectors = _cosines(session, _vector(embedder, request.query)) if embedder.semantic else None
     postings = index.postings((*query.terms, *query.dates))
     ranking = rank(query, postings, index.layout, vectors=vectors, weights=session.weights)
     at = index.layout.columns

@@ -183,10 +183,6 @@ class Database:
 
         return self._repeated(whole, is_done=lambda: bool(done))
 
-    def read_packed(self, statement: str, *values: object) -> list[Row]:
-        """Return the rows of *statement* as `read_rows` does, as the server has them: for large columns of bytes."""
-        return self._repeated(lambda connection: self._execute(connection, statement, values, binary=True))
-
     @contextmanager
     def changing(self) -> Iterator[Connection]:
         """Give a connection for the statements of one transaction, which ends with the block; nothing is repeated."""
@@ -230,15 +226,14 @@ class Database:
                 if is_done() or time.monotonic() > until:
                     raise
 
-    def _execute(
-        self, connection: Connection, statement: str, values: Sequence[object] = (), *, binary: bool = False
-    ) -> list[Row]:
+    def _execute(self, connection: Connection, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Return the rows of *statement*, in which `our` stands for the schema."""
         text = self._statements.get(statement)
         if text is None:
             text = re.sub(r"\bour\b", f'"{self.schema}"', statement).encode()
             self._statements[statement] = text
-        cursor = connection.execute(text, values, binary=binary) if values else connection.execute(text)
+        # Without values there may be several statements, whose results come as texts.
+        cursor = connection.execute(text, values, binary=True) if values else connection.execute(text)
         return cursor.fetchall() if cursor.description else []
 
     def _check_writable(self) -> None:

@@ -12,13 +12,12 @@ import sys
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidSetting
-from ..history.export import exported
-from ..history.export_format import is_native
-from ..history.import_ import committed, transitions
-from ..history.plain_chat import PlainChat, read_chat
-from ..storage import EphemeralStorage
+
+if TYPE_CHECKING:
+    from ..history.plain_chat import PlainChat
 
 _SIGNATURES = {
     b"SQLite format 3\0": "a SQLite file, not a conversation: if it is a store, look at it with memci inspect",
@@ -54,6 +53,8 @@ class Source:
 
     def is_export(self) -> bool:
         """Return whether memci export wrote it."""
+        from ..history.export_format import is_native
+
         first = next((line for line in self.lines() if line.strip()), None)
         if first is None:
             raise InvalidSetting(self.name, "it is empty: expected what memci export wrote, or a chat in JSON")
@@ -70,8 +71,13 @@ class Source:
             raise InvalidSetting(self.name, f"is not text in UTF-8 ({found}): save it as UTF-8") from None
 
 
-def read_conversation(source: Source) -> PlainChat:
+def read_conversation(source: Source) -> "PlainChat":
     """Return the conversations in *source*, joined: those of an export, or of chats. O(characters), all in memory."""
+    from ..history.export import exported
+    from ..history.import_ import committed, transitions
+    from ..history.plain_chat import read_chat
+    from ..storage import EphemeralStorage
+
     if not source.is_export():
         return read_chat(source.lines(), source.name)
     scratch = EphemeralStorage()

@@ -14,8 +14,6 @@ import typer
 from typer import Argument, Option
 
 from ..errors import InvalidSetting
-from ..history.export import exported
-from ..history.import_ import committed, transitions
 from ..storage import Storage
 from ..storage.audit import audit
 from ..storage.names import new
@@ -85,6 +83,8 @@ def run_import(
     json: Json = False,
 ) -> None:
     """Read a context back, whole or not at all: what memci export wrote, or a chat of another program."""
+    from ..history.import_ import committed, transitions
+
     output = terminal(json=json)
     source, secret = Source(file), _key(key)
     lines = source.lines
@@ -119,6 +119,8 @@ def _key(file: str | None) -> bytes | None:
 
 
 def _write(stream: BinaryIO, storage: Storage, ids: Iterable[str], *, chat: bool, key: bytes | None) -> int:
+    from ..history.export import exported
+
     lines = 0
     for each in ids:
         audit(storage, "export", context=each)

@@ -42,12 +42,15 @@ def test_main_when_nothing_is_to_be_done(arguments):
 
 
 def test_the_options_of_all_commands_are_known_without_loading_what_they_do():
-    """The help of no command loads anything that takes long, nor the memory."""
+    """The help of no command loads anything that takes long: no memory, no window, no tables of languages."""
     load_all = "from memci.cli.commands import COMMANDS, load; [load(name) for name in COMMANDS]"
     modules = set(python(f"import sys; {load_all}; print(*sys.modules)").stdout.split())
 
     assert {f"memci.cli.{module}" for module, _ in COMMANDS.values()} <= modules
-    assert modules & {"memci.memory.tiered_memory", *HEAVY} == set()
+    assert (
+        modules & {*HEAVY, *(f"memci.{each}" for each in ("llm", "memory", "text", "tokens", "tools", "window"))}
+        == set()
+    )
 
 
 def test_main_when_all_commands_are_listed():

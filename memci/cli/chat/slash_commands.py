@@ -16,7 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ...errors import InvalidSetting, PageNotFound
-from ...llm import Ledger
 from ...messages import text_of
 from ...storage import Storage
 from ..memory.search import found_lines
@@ -28,6 +27,7 @@ from ..transfer import write_export
 
 if TYPE_CHECKING:
     from ...context.context import Context
+    from ...llm import Ledger
 
 LATEST = 20
 """pages that /pages lists"""
@@ -41,7 +41,7 @@ class Talk:
     path: str
     storage: Storage
     context: "Context"
-    ledger: Ledger
+    ledger: "Ledger"
 
     def view(self) -> "Context":
         """Return the context for reading only: nothing counts as use."""

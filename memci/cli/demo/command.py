@@ -15,10 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from ...history.plain_chat import PlainChat, read_chat
 from ...messages import Message
-from ...text.sanitize import quoted
-from ...tools.recall_page import quotable
 from ..app import NoLive, Window
 from ..output import Output, terminal
 from ..replay.command import first_turns, print_replay
@@ -27,6 +24,7 @@ from ..replay.player import NONCE, play, replay_store
 
 if TYPE_CHECKING:
     from ...context.context import Context
+    from ...history.plain_chat import PlainChat
 
 TURNS = 200
 """turns of the conversation"""
@@ -61,8 +59,10 @@ def run_demo(
     return exact and same
 
 
-def conversation() -> PlainChat:
+def conversation() -> "PlainChat":
     """Return the conversation of the demo. O(its 200 turns)."""
+    from ...history.plain_chat import read_chat
+
     text = (resources.files(__package__) / "travel_desk.json").read_text("utf-8")
     return read_chat(text.split("\n"), "a travel desk")
 
@@ -79,6 +79,9 @@ def recalled(context: "Context", index: int) -> str:
 
 def _recall(output: Output, context: "Context", pages: Sequence[Sequence[Message]]) -> bool:
     """Recall a page that left the window long ago; return whether it comes back as it was appended."""
+    from ...text.sanitize import quoted
+    from ...tools.recall_page import quotable
+
     gone = [page for page in context.pages() if page.where in {"archived", "folded", "unloaded"}]
     if not gone:
         output.line(f"  all {len(pages):,} pages still fit this window: nothing to recall")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 from typer import Argument, Option
 
 from ...errors import InvalidSetting
-from ...history.plain_chat import PlainChat
 from ..app import Int, Json, NoLive, Str, Window, tokens
 from ..output import Output, many, terminal, visible
 from ..show import titled
@@ -24,6 +23,7 @@ from .player import NONCE, ReplayProgress, play, replay_store
 
 if TYPE_CHECKING:
     from ...context.report import Report
+    from ...history.plain_chat import PlainChat
 
 
 def run_replay(
@@ -108,7 +108,7 @@ def run_replay(
         output.line(f"the store: memci inspect {store}")
 
 
-def first_turns(chat: PlainChat, turns: int) -> PlainChat:
+def first_turns(chat: "PlainChat", turns: int) -> "PlainChat":
     """Return the first *turns* turns of *chat*, which has so many."""
     pages = chat.pages()
     if not 1 <= turns <= len(pages):
@@ -116,7 +116,7 @@ def first_turns(chat: PlainChat, turns: int) -> PlainChat:
     return replace(chat, messages=chat.messages[: sum(map(len, pages[:turns]))])
 
 
-def print_replay(output: Output, chat: PlainChat, progress: ReplayProgress, report: "Report", seconds: float) -> None:
+def print_replay(output: Output, chat: "PlainChat", progress: ReplayProgress, report: "Report", seconds: float) -> None:
     """Print the final table of a replay, which took *seconds*."""
     output.line(f"\n{chat.name} in a window of {report.window:,} tokens", "bold")
     figures = grid(

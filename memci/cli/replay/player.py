@@ -13,13 +13,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ...errors import InvalidSetting
-from ...history.plain_chat import PlainChat
 from ...storage import SQLiteStorage, Storage
-from ...tokens import counter_for, message_tokens
 from ..stores import open_store
 
 if TYPE_CHECKING:
     from ...context.context import Context
+    from ...history.plain_chat import PlainChat
 
 NONCE = "5eed0001"
 """of contexts that are not kept: the same conversation then costs the same tokens each time"""
@@ -50,12 +49,14 @@ class ReplayProgress:
 Watch = Callable[["Context", ReplayProgress], None]
 
 
-def play(context: "Context", chat: PlainChat, watch: Watch, *, model: str | None = None) -> ReplayProgress:
+def play(context: "Context", chat: "PlainChat", watch: Watch, *, model: str | None = None) -> ReplayProgress:
     """Feed *chat* to *context* and return the figures; *watch* is called after every message.
 
     Before each message of the assistant the context is rendered, as it is before a call of the model. Where an answer
     was not recorded, it is rendered before the next turn.
     """
+    from ...tokens import counter_for, message_tokens
+
     count = counter_for(model, None)
     openings = set(chat.openings())
     progress = ReplayProgress(len(openings), len(chat.messages))
@@ -94,7 +95,7 @@ def replay_store(path: str | None, context: str) -> Iterator[Storage]:
         yield kept
 
 
-def _call(context: "Context", chat: PlainChat, progress: ReplayProgress) -> None:
+def _call(context: "Context", chat: "PlainChat", progress: ReplayProgress) -> None:
     # a call whose result is missing was recorded like that, and must not stop the replay
     context.render(tools=chat.tools, strict=False)
     progress.sizes.append(context.report().total)

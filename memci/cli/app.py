@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..errors import BudgetExceeded, InvalidSetting, MemciError
-from .commands import COMMANDS, load
+from .commands import COMMANDS, GROUPS, load
 from .configuration import Setting, settings
 
 if TYPE_CHECKING:
@@ -91,9 +91,17 @@ class Program(TyperGroup):
         super().__init__(**settings)
         self.commands = {name: NamedCommand(name, help=line) for name, (_, line) in COMMANDS.items()}
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 -- as it is called
+        """Write the commands in their groups, one line each."""
+        width = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in group.items()])
+
 
 _SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,  # plain text: boxes cost a fifth of the start
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
@@ -127,8 +135,8 @@ def tokens(*names: str, help: str) -> Any:  # noqa: A002 -- typer's name
 
 
 WINDOW = ("--window", "-w")
-Store = Annotated[str, Argument(help="A store: a SQLite file, a folder with one, or a postgresql:// URL.")]
-NewStore = Annotated[str, Argument(help="A store; one is made if there is none (NAME/ makes a folder).")]
+Store = Annotated[str, Argument(metavar="STORE", help="A SQLite file, a folder with one, or a postgresql:// URL.")]
+NewStore = Annotated[str, Argument(metavar="STORE", help="One is made if there is none (NAME/ makes a folder).")]
 Window = Annotated[int, tokens(*WINDOW, help="The model's context length.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object, and nothing else.")]
 NoLive = Annotated[bool, Option("--no-live", help="Draw no live picture; print plain lines.")]

@@ -9,43 +9,38 @@ So the help, the version and what a shell completes need no module of a command.
 from collections.abc import Callable
 from importlib import import_module
 
-COMMANDS = {
-    "demo": (
-        "demo.command",
-        "Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word.",
-    ),
-    "chat": ("chat.command", "Talk with a model that has a memory."),
-    "replay": ("replay.command", "Replay a recorded conversation through a context, and see what its window does."),
-    "inspect": ("inspect", "List the contexts in a store, or show one of them, or its memory."),
-    "show": (
-        "show",
-        "Print a page, each message as it was appended, or write a conversation as one file of HTML.",
-    ),
-    "search": ("memory.search", "Search the memory: pages, facts, concepts."),
-    "consolidate": ("memory.consolidate", "Feed memories the pages that wait for them, and let them do what is due."),
-    "verify": ("inspect", "Read everything in a store and say what is wrong with it."),
-    "salvage": ("salvage", "Save what can be read of a damaged store into a new one, and name what is lost."),
-    "doctor": ("doctor", "Look at what memci runs on, and at how a store is kept here."),
-    "files": ("files", "Write the pages as files, to be read and searched by coding agents."),
-    "mcp": (
-        "mcp",
-        "Serve a store over MCP: recall_page, search_memory, contents, append_turn, and pages as resources.",
-    ),
-    "export": ("transfer", "Write a context as lines of JSON: all that is stored of it, for memci import."),
-    "import": (
-        "transfer",
-        "Read a context back, whole or not at all: what memci export wrote, or a chat of another program.",
-    ),
-    "copy": ("copying", "Copy all contexts of a store to another one, exactly."),
-    "rotate": ("rotation", "Wrap all data keys of an encrypted store with the first key of the environment."),
-    "erase": (
-        "erase",
-        "Erase for good: the bytes are removed from the store's files, and from every fork that shares them.",
-    ),
-    "serve": ("serve", "Keep the window of agents whose code is not yours: a gateway between them and their provider."),
-    "ui": ("ui", "Look inside a store with a browser: what the model saw at a turn, and why."),
+GROUPS = {
+    "Begin": {
+        "demo": ("demo.command", "Watch a window of 8,000 tokens at work, over 200 turns."),
+        "replay": ("replay.command", "See what a window does with a recorded conversation."),
+        "chat": ("chat.command", "Talk with a model that has a memory."),
+    },
+    "Look": {
+        "inspect": ("inspect", "List the contexts of a store, or show one, or its memory."),
+        "show": ("show", "Print a page, or write a conversation as one HTML file."),
+        "search": ("memory.search", "Find pages and facts in the memory."),
+        "ui": ("ui", "Look inside a store with a browser."),
+        "files": ("files", "Write the pages as files that coding agents search."),
+    },
+    "Keep": {
+        "verify": ("inspect", "Read everything in a store, and say what is wrong with it."),
+        "doctor": ("doctor", "Check this machine, and how a store is kept on it."),
+        "salvage": ("salvage", "Save what can be read of a damaged store into a new one."),
+        "consolidate": ("memory.consolidate", "Feed memories the pages that wait for them: for cron."),
+        "export": ("transfer", "Write contexts as lines of JSON."),
+        "import": ("transfer", "Read an export back, or the chat of another program."),
+        "copy": ("copying", "Copy all contexts of a store to another one, exactly."),
+        "rotate": ("rotation", "Change the key of an encrypted store."),
+        "erase": ("erase", "Erase a page, a context or all of an owner, for good."),
+    },
+    "Serve": {
+        "serve": ("serve", "Keep the windows of agents whose code is not yours: a gateway."),
+        "mcp": ("mcp", "Serve a store to programs that speak MCP."),
+    },
 }
-"""The module of each command, and the first sentence of its help."""
+"""The commands as the help shows them: the module of each, and the first sentence of its own help."""
+
+COMMANDS = {name: each for group in GROUPS.values() for name, each in group.items()}
 
 
 def load(name: str) -> Callable[..., bool | None]:

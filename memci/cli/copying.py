@@ -25,7 +25,7 @@ def run_copy(
     decrypt: Annotated[bool, Option("--decrypt", help="Do not encrypt the copy, although there is a key.")] = False,
     json: Json = False,
 ) -> None:
-    """Copy all contexts of a store to another one, exactly. Begin it again after an interruption: it goes on."""
+    """Copy all contexts of a store to another one, exactly. After an interruption, run it again."""
     output = terminal(json=json)
     if source == target:
         raise InvalidSetting("target", "name another store than the one that is copied")

@@ -59,12 +59,12 @@ class Finding:
 
 
 def run_doctor(
-    store: Annotated[Str, Argument(help="A store to look at, too: a file, a folder or a URL.")] = None,
+    store: Annotated[Str, Argument(metavar="STORE", help="A store to look at, too.")] = None,
     *,
     accept: Annotated[bool, Option("--accept", help="Take a store that has lost commits as it is.")] = False,
     json: Json = False,
 ) -> bool:
-    """Look at what memci runs on, and at how a store is kept here. Changes nothing, but for --accept."""
+    """Check this machine, and how a store is kept on it. Changes nothing, but for --accept."""
     output = terminal(json=json)
     if accept and store is None:
         raise InvalidSetting("--accept", "name the store that is to be taken as it is")

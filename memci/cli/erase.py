@@ -47,7 +47,10 @@ def run_erase(
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
 ) -> bool:
-    """Erase for good: the bytes are removed from the store's files, and from every fork that shares them."""
+    """Erase a page, a context or all of an owner, for good.
+
+    The bytes are removed from the store's files, and from every fork that shares them.
+    """
     from ..context.context import Context
     from ..history.erase import erase, finish_erasures
 

@@ -27,14 +27,14 @@ WATCH_SECONDS = 1.0
 
 def run_files(
     store: Store,
-    folder: Annotated[str, Argument(help="A new folder, or one that this command has written.")],
+    folder: Annotated[str, Argument(metavar="FOLDER", help="A new folder, or one that this command has written.")],
     *,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Only this context.")] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="Only the contexts of this owner.")] = None,
     watch: Annotated[bool, Option("--watch", help="Go on until Ctrl-C: write what changes, as it changes.")] = False,
     json: Json = False,
 ) -> bool:
-    """Write the pages as files, to be read and searched by coding agents. The store is only read."""
+    """Write the pages as files that coding agents search. The store is only read."""
     from ..serve.page_files import PageFiles
 
     output = terminal(json=json)

@@ -29,13 +29,13 @@ def run_inspect(
     store: Store,
     *,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Show this context: report, contents.")] = None,
-    pages: Annotated[bool, Option("--pages", help="With --context: list all its pages.")] = False,
+    pages: Annotated[bool, Option("--pages", help="List all pages of a context, too.")] = False,
     memory: Annotated[bool, Option("--memory", help="Show what the memory holds, tier by tier.")] = False,
     owner: Annotated[Str, Option(metavar="NAME", help="Whose context, or with --memory: whose memory.")] = None,
     audit: Annotated[bool, Option("--audit", help="Show what was erased, imported, exported, and when.")] = False,
     json: Json = False,
 ) -> None:
-    """List the contexts in a store, or show one of them, or its memory. Changes nothing."""
+    """List the contexts of a store, or show one, or its memory. Changes nothing."""
     output = terminal(json=json)
     if memory and pages:
         raise InvalidSetting("--pages", "lists the pages of a context: leave out --memory")
@@ -48,14 +48,14 @@ def run_inspect(
             from .memory.inspect import inspect_memory
 
             inspect_memory(output, storage, store, context=context, owner=owner)
-        elif context is None:
+        elif context is None and not pages:
             _print_contexts(output, store, choose_contexts(storage, store, owner))
         else:
             _print_context(output, storage, choose_context(storage, store, context, owner), pages=pages)
 
 
 def run_verify(store: Store, *, json: Json = False) -> bool:
-    """Read everything in a store and say what is wrong with it. Changes nothing."""
+    """Read everything in a store, and say what is wrong with it. Changes nothing."""
     from ..history.verify import problems
 
     output = terminal(json=json)
@@ -136,14 +136,15 @@ def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> 
         output.line(f"{name_of(path)} holds no contexts")
     else:
         figures = ("messages", "pages", "turns", "window", "compacted")
+        forks = ("fork of",) if any(each["parent"] is not None for each in contexts) else ()
         rows = (
             (
                 *(each[name] for name in ("id", "owner", *figures[:-1], "compactions")),
-                f"{each['parent']} at {each['base']:,}" if each["parent"] is not None else "",
+                *(f"{each['parent']} at {each['base']:,}" if each["parent"] is not None else "" for _ in forks),
             )
             for each in contexts
         )
-        output.console.print(table("context", "owner", *figures, "fork of", rows=rows, figures=figures))
+        output.console.print(table("context", "owner", *figures, *forks, rows=rows, figures=figures))
         for error in [each["not_shown"] for each in contexts if "not_shown" in each][:1]:
             output.line(error, "yellow")
         output.line("one of them: memci inspect STORE --context ID", "dim")

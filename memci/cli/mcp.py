@@ -32,7 +32,10 @@ def run_mcp(
         Str, Option(envvar="MEMCI_TOKEN", help="For --http; default: a new one, which is printed.")
     ] = None,
 ) -> None:
-    """Serve a store over MCP: recall_page, search_memory, contents, append_turn, and pages as resources."""
+    """Serve a store to programs that speak MCP.
+
+    They get the tools recall_page, search_memory, contents, list_contexts and append_turn, and pages as resources.
+    """
     try:
         from ..serve.mcp_server import page_server, serve_http
         from ..serve.store_tools import StoreTools

@@ -13,7 +13,10 @@ from .stores import open_store
 
 
 def run_rotate(store: Store, *, json: Json = False) -> None:
-    """Wrap all data keys of an encrypted store with the first key of the environment. No message is encrypted again."""
+    """Change the key of an encrypted store.
+
+    All data keys are wrapped with the first key of the environment. No message is encrypted again.
+    """
     output = terminal(json=json)
     with open_store(store, write=True) as storage:
         count = rotate(storage)

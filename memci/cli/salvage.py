@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from typer import Argument
 
 from ..errors import CorruptRecord, InvalidSetting
 from ..storage import Storage
@@ -23,7 +26,7 @@ from .stores import database, existing, open_store
 
 
 def run_salvage(store: Store, target: NewStore, *, json: Json = False) -> bool:
-    """Save what can be read of a damaged store into a new one, and name what is lost. The damaged one is only read."""
+    """Save what can be read of a damaged store into a new one. What is lost is named; the old store is only read."""
     from ..history.salvage import salvaged
 
     output = terminal(json=json)

@@ -43,7 +43,7 @@ def run_serve(
     ] = None,
     workers: Annotated[int, Option(min=1, help="How many processes serve the store.")] = 1,
 ) -> None:
-    """Keep the window of agents whose code is not yours: a gateway between them and their provider."""
+    """Keep the windows of agents whose code is not yours: a gateway. It stands between them and their provider."""
     try:
         from ..serve.door import LOOPBACK
         from ..serve.gateway import ENVIRONMENT, from_environment

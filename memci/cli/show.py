@@ -42,7 +42,7 @@ def run_show(
     memory: Annotated[bool, Option("--memory", help="With -o: all that its owner's memory holds, as well.")] = False,
     json: Json = False,
 ) -> None:
-    """Print a page, each message as it was appended, or write a conversation as one file of HTML. Changes nothing."""
+    """Print a page, or write a conversation as one HTML file. Each message is as it was appended. Changes nothing."""
     output = terminal(json=json)
     if (page is None) == (target is None):
         raise InvalidSetting("show", "say which page to print, by --page N, or which file to write, by -o FILE")

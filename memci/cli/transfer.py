@@ -37,7 +37,7 @@ def run_export(
     key: Annotated[Str, Option(metavar="FILE", help="Sign it with the secret bytes in this file.")] = None,
     json: Json = False,
 ) -> None:
-    """Write a context as lines of JSON: all that is stored of it, for memci import. Changes nothing."""
+    """Write contexts as lines of JSON. They hold all that is stored, for memci import. Changes nothing."""
     output = terminal(json=json)
     if everything and (chat or context is not None):
         raise InvalidSetting("--all", "takes every context, as memci import reads them: leave --chat and --context out")
@@ -74,7 +74,7 @@ def write_export(
 
 def run_import(
     store: NewStore,
-    file: Annotated[str, Argument(help="What memci export wrote, or a chat in JSON; - is standard input.")],
+    file: Annotated[str, Argument(metavar="FILE", help="An export of memci, or a chat in JSON; - is standard input.")],
     *,
     id: Annotated[Str, Option("--id", metavar="NEW", help="The context's name here.")] = None,  # noqa: A002
     window: Annotated[Int, tokens(*WINDOW, help="For a chat: the context length.")] = None,
@@ -82,7 +82,7 @@ def run_import(
     key: Annotated[Str, Option(metavar="FILE", help="It must be signed with the secret bytes in this file.")] = None,
     json: Json = False,
 ) -> None:
-    """Read a context back, whole or not at all: what memci export wrote, or a chat of another program."""
+    """Read an export back, or the chat of another program. A context is stored whole, or not at all."""
     from ..history.import_ import committed, transitions
 
     output = terminal(json=json)

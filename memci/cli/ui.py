@@ -32,7 +32,7 @@ def run_ui(
                     "default: a new one, which is printed.")
     ] = None,
 ) -> None:  # fmt: skip
-    """Look inside a store with a browser: what the model saw at a turn, and why. Changes nothing."""
+    """Look inside a store with a browser. It shows what the model saw at a turn, and why. Changes nothing."""
     try:
         from ..serve.door import LOOPBACK
         from ..serve.inspector.application import app

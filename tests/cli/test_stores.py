@@ -24,7 +24,16 @@ def test_inspect_when_the_store_has_contexts(run, store):
     assert bob == {"id": "bob", "owner": "bob", "messages": 2, "pages": 1, "turns": 1, "window": 4000} | whole
     told = run("inspect", store).stdout
     assert all(each in told for each in ("alice", "ada", "120", "2,000"))
+    assert "fork" not in told, "a column that is empty is left out"
     assert store.read_bytes() == before
+
+
+def test_inspect_when_pages_are_asked_for_and_no_context(run, store):
+    """The pages of the only context are listed; where there are several, one is to be named."""
+    result = run("inspect", store, "--pages")
+
+    assert (result.exit_code, result.stderr) == (2, "memci: --context: name one: agent.db has 'alice', 'bob'\n")
+    assert "#60" in run("inspect", store, "--pages", "--owner", "ada").stdout
 
 
 def test_inspect_when_a_context_is_chosen(run, store):

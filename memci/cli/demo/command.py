@@ -38,7 +38,7 @@ def run_demo(
     no_live: NoLive = False,
     turns: Annotated[int, Option("--turns", min=20, max=TURNS, hidden=True)] = TURNS,
 ) -> bool:
-    """Watch a window at work: a conversation of 200 turns in 8,000 tokens, and a page of it recalled word for word."""
+    """Watch a window of 8,000 tokens at work, over 200 turns. One of its pages is recalled, word for word."""
     from ...context.context import Context
 
     output = terminal(no_live=no_live)

@@ -63,7 +63,7 @@ def run_consolidate(
     ceiling: Annotated[Int, tokens(help="What the model may cost an owner in a UTC day.")] = None,
     json: Json = False,
 ) -> bool:
-    """Feed memories the pages that wait for them, and let them do what is due. For cron; changes no context."""
+    """Feed memories the pages that wait for them: for cron. They do what is due; no context is changed."""
     from ...memory import TieredMemory
     from ...memory.backend import Scope
     from ...memory.inspect import Counts, counts

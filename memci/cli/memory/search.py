@@ -47,7 +47,7 @@ _TIERS = {
 
 def run_search(
     store: Store,
-    query: Annotated[str, Argument(help="What to look for, in the words that were probably used.")],
+    query: Annotated[str, Argument(metavar="QUERY", help="What to look for, in the words that were probably used.")],
     *,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="As this one: without what its window has.")] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="In all contexts of this owner; default: the only one.")] = None,
@@ -57,7 +57,7 @@ def run_search(
     count: Annotated[bool, Option("--count", help="Count it as use: the heat of what is found rises.")] = False,
     json: Json = False,
 ) -> None:
-    """Search the memory: pages, facts, concepts. Changes nothing, unless --count."""
+    """Find pages and facts in the memory. Changes nothing, unless --count."""
     from ...context.context import Context
     from ...tools.search_memory import timestamp
 

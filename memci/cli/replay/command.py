@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def run_replay(
-    file: Annotated[str, Argument(help="A conversation in JSON or JSON lines; - is standard input.")],
+    file: Annotated[str, Argument(metavar="FILE", help="A conversation in JSON or JSON lines; - is standard input.")],
     *,
     window: Window = 8_000,
     reply: Annotated[Int, tokens(help="For the answer; default min(4096, window / 8).")] = None,
@@ -39,13 +39,10 @@ def run_replay(
     json: Json = False,
     no_live: NoLive = False,
 ) -> None:
-    """Replay a recorded conversation through a context, and see what its window does.
+    """See what a window does with a recorded conversation.
 
-    It reads JSON and JSON lines, and finds out which of these a file holds:
-
-    - chat messages: {"messages": […]} or […], or one of them per line
-    - trajectories of agents: [{"traj": […]}, …], joined end to end
-    - what memci export wrote
+    It reads JSON and JSON lines: chat messages ({"messages": […]}, […] or one per line), trajectories of agents
+    ([{"traj": […]}, …], joined end to end), and what memci export wrote.
     """
     from ...context.context import Context
     from ...settings import Policy, Preset

@@ -18,7 +18,7 @@ from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
-from ..errors import BudgetExceeded, InvalidSetting, MemciError
+from ..errors import BudgetExceeded, CorruptRecord, InvalidSetting, MemciError
 from .commands import COMMANDS, GROUPS, load
 from .configuration import Setting, settings
 
@@ -76,7 +76,10 @@ def _ending(command: Callable[..., bool | None]) -> Callable[..., None]:
         except MemciError as error:
             from .output import visible
 
-            typer.echo(f"memci: {visible(' '.join(str(error).split()))}", err=True)
+            text = visible(" ".join(str(error).split()))
+            if isinstance(error, CorruptRecord) and "--accept" not in text:
+                text += ": memci salvage STORE NEW saves what can be read"
+            typer.echo(f"memci: {text}", err=True)
             raise typer.Exit(1 if isinstance(error, BudgetExceeded) else 2) from None
         if well is False:
             raise typer.Exit(1)

@@ -24,6 +24,9 @@ from .app import Json, NewStore, Store
 from .output import many, terminal
 from .stores import database, existing, open_store
 
+_LOST = 20
+"""what is lost of a context that is printed, at most"""
+
 
 def run_salvage(store: Store, target: NewStore, *, json: Json = False) -> bool:
     """Save what can be read of a damaged store into a new one. What is lost is named; the old store is only read."""
@@ -32,10 +35,13 @@ def run_salvage(store: Store, target: NewStore, *, json: Json = False) -> bool:
     output = terminal(json=json)
     if not is_url(target) and Path(target).exists():
         raise InvalidSetting(target, "is there already, and was left as it is: name a new store")
-    with _readable(store) as (source, refused), open_store(target, write=True, make=True) as into:
+    with _readable(store) as (source, place, refused), open_store(target, write=True, make=True) as into:
         if is_url(target) and into.contexts(limit=1):
             raise InvalidSetting("target", "holds contexts already: name an empty database or schema")
-        found = list(salvaged(source, into))
+        found = [
+            each._replace(lost=tuple(reason.replace(place, store) for reason in each.lost))
+            for each in salvaged(source, into)
+        ]
     lost = [refused] if refused else []
     well = not lost and not any(each.lost for each in found)
     if output.json:
@@ -48,19 +54,21 @@ def run_salvage(store: Store, target: NewStore, *, json: Json = False) -> bool:
         mark, style = ("✓", "green") if not each.lost else ("!", "yellow") if each.saved else ("✗", "red")
         result = many(each.messages, "message") if each.saved else "could not be saved"
         output.line(f"{mark} {each.id or 'unknown'}: {result}{', all of it' if not each.lost else ''}", style)
-        for reason in each.lost:
+        for reason in each.lost[:_LOST]:
             output.line(f"  lost: {reason}")
+        if len(each.lost) > _LOST:
+            output.line(f"  and {len(each.lost) - _LOST:,} more: --json names them all", "dim")
     output.line(f"the new store: memci inspect {target}; its memory: memci consolidate {target}", "dim")
     return well
 
 
 @contextmanager
-def _readable(path: str) -> Iterator[tuple[Storage, str]]:
-    """Yield the store at *path*, and "" or why commits are lost: then it is read from a copy, without its witness."""
+def _readable(path: str) -> Iterator[tuple[Storage, str, str]]:
+    """Yield the store at *path*, where it is read, and "" or why it is refused: then a copy without witness is read."""
     reason = _refused(path)
     if not reason:
         with open_store(path) as storage:
-            yield storage, ""
+            yield storage, path, ""
         return
     with TemporaryDirectory(prefix="memci-") as folder:
         place, copy = existing(path, filled=True), Path(folder, "store")
@@ -69,9 +77,22 @@ def _readable(path: str) -> Iterator[tuple[Storage, str]]:
         else:
             for each in (place, *place.parent.glob(f"{place.name}-*")):
                 shutil.copy2(each, f"{copy}{each.name.removeprefix(place.name)}")
-        accept_loss(database(str(copy)))
+        file = database(str(copy))
+        accept_loss(file)
+        _fill(file)
+        if _refused(str(copy)):
+            raise InvalidSetting(path, f"nothing of it can be read, take a backup: {reason}")
         with open_store(str(copy)) as storage:
-            yield storage, reason
+            yield storage, str(copy), reason
+
+
+def _fill(file: str) -> None:
+    """Give a SQLite file that lost its end its length again: SQLite reads none that is shorter than it says."""
+    with Path(file).open("r+b") as opened:
+        head = opened.read(32)
+        length = int.from_bytes(head[16:18]) * int.from_bytes(head[28:32])
+        if length > Path(file).stat().st_size:
+            opened.truncate(length)
 
 
 def _refused(path: str) -> str:

@@ -1,5 +1,6 @@
 """memci salvage: all that can be read of a damaged store goes to a new one, and what is lost is named."""
 
+import json
 import random
 import sqlite3
 from collections import Counter
@@ -99,6 +100,38 @@ def test_salvage_when_bytes_of_the_file_are_damaged(run, store, tmp_path, seed):
             assert {line for line in lines if "[erased]" not in line} <= before
             with Context.view(storage, record.id) as context:
                 context.render(strict=False)
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.01])
+def test_salvage_when_a_file_has_lost_its_end(run, store, tmp_path, kept):
+    """Every other command refuses it and names this one, which reads what is left, or says in a line that it can't."""
+    executed(store, "PRAGMA wal_checkpoint(TRUNCATE)")
+    before = messages(store, "alice")
+    content = store.read_bytes()
+    store.write_bytes(content[: int(len(content) * kept)])
+
+    refused = run("inspect", store)
+    result = run("salvage", store, tmp_path / "new.db")
+
+    assert refused.stderr.endswith("memci salvage STORE NEW saves what can be read\n")
+    assert "memci-" not in result.output, "the name of a copy that is gone"
+    if kept > 0.5:
+        assert "✓ alice: 120 messages, all of it" in result.stdout
+        assert messages(tmp_path / "new.db", "alice") == before
+    else:
+        assert result.exit_code == 2
+        assert "nothing of it can be read" in result.stderr
+
+
+def test_salvage_when_much_is_lost(run, store, tmp_path):
+    """What is lost fills no screen: the first are named, and how many more there are."""
+    executed(store, "UPDATE entry SET digest = zeroblob(16)")
+
+    lines = run("salvage", store, tmp_path / "new.db").stdout.splitlines()
+
+    assert len(lines) < 40
+    alice, _ = json.loads(run("salvage", store, tmp_path / "2.db", "--json").stdout)["contexts"]
+    assert f"  and {len(alice['lost']) - 20} more: --json names them all" in lines
 
 
 def test_salvage_when_the_target_is_there(run, store):

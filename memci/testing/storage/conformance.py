@@ -9,8 +9,8 @@
         def storage(self, reopen):
             return reopen()
 
-A store that keeps nothing after close() inherits `StorageConformance` and gives only `storage`. This module knows nothing of
-how a store keeps its rows.
+A store that keeps nothing after close() inherits `StorageConformance` and gives only `storage`. This module knows
+nothing of how a store keeps its rows.
 """
 
 from collections.abc import Callable, Iterator

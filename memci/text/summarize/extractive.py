@@ -16,7 +16,7 @@ and the last 5,000 characters of a message are looked at. This module knows noth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..language.salience import FACT, NAME, NUMBER, Piece, error_lines, has_error, salient

@@ -144,9 +144,8 @@ class Owner(OwnerKey):
         """what was visited and is not written yet"""
         self._ids: tuple[int, dict[PageKey, int | None]]
         """ids of the pages that were asked for last, as of a revision"""
-        self._changing = self._outdated = self._removes = False
+        self._changing = self._outdated = self._removes = self._annotated = False
         self._fresh: Fresh | None = None
-        self._annotated: set[str] = set()
         self._measured = 0, 0
         """how many things were in RAM when they were measured last, and their bytes"""
         self.revision = self._indexed = self._removals = -1
@@ -186,8 +185,8 @@ class Owner(OwnerKey):
             if self._is_changing():
                 yield
                 return
-            self._changing, self._outdated, self._removes, self._fresh = True, False, False, None
-            self._annotated.clear()
+            self._changing, self._outdated, self._removes, self._annotated = True, False, False, False
+            self._fresh = None
             try:
                 with self.store.change():
                     self._begin()
@@ -250,7 +249,7 @@ class Owner(OwnerKey):
         """Let pages (ids) be found by *terms* that a model used for them, in place of those of this *kind* before."""
         for page, own in terms.items():
             self.passages.annotate(page, kind, own)
-            self._annotated.update(own)
+            self._annotated = True
 
     def disorder(self) -> None:
         """Note that this change removes passages, or adds them out of order: the index is read again."""
@@ -295,7 +294,8 @@ class Owner(OwnerKey):
             return
         if self._fresh is not None:
             self.index.add(*self._fresh)
-        self.index.read_again(self._annotated)
+        if self._annotated:
+            self.index.read_again()
         self._indexed = self.revision
 
     def _reset(self, nr: int) -> None:

@@ -76,7 +76,7 @@ class PackedIndex(WordIndex):
     def add(self, ids: Sequence[int], rows: Sequence[Row], counts: Sequence[Counter[str]]) -> None:
         """Do nothing: the blocks say that they changed."""
 
-    def read_again(self, terms: Iterable[str]) -> None:
+    def read_again(self) -> None:
         """Do nothing: the blocks say that they changed."""
 
     def _of(self, term: str) -> Posting:

@@ -58,8 +58,8 @@ class PassageTable(OwnerTable):
     """The passages of one owner."""
 
     def all(self) -> list[tuple[Any, ...]]:
-        """Return the id of each passage and the fields of its `Row`, by context, page, entry and part. O(passages)."""
-        return self._named(self._store.read_rows(_ALL, self._owner.nr), 6)
+        """Return the fields of the `Row` of each passage and its id, by context, page, entry and part. O(passages)."""
+        return self._named(self._store.read_rows(_ALL, self._owner.nr), 5)
 
     def add(
         self, page: int, rows: Sequence[Any], spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]]
@@ -70,7 +70,7 @@ class PassageTable(OwnerTable):
             speaker = self._seal(row.speaker, "speaker", same=True)
             fields = (row.entry, row.part, *span, row.role, speaker, row.length, row.flags)
             ids.append(self._store.insert_row(_ADD, self._owner.nr, page, *fields))
-            text = " ".join(map(self._own, counted.elements()))
+            text = " ".join(map(self.key, counted.elements()))
             self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", ids[-1], text)
         return ids
 
@@ -80,7 +80,7 @@ class PassageTable(OwnerTable):
             if first is not None:
                 row = first + kind * _KINDS
                 self._store.execute("DELETE FROM memory_words WHERE rowid = ?", row)
-                if text := " ".join(map(self._own, terms)):
+                if text := " ".join(map(self.key, terms)):
                     self._store.execute("INSERT INTO memory_words(rowid, terms) VALUES (?, ?)", row, text)
 
     def remove(self, pages: Collection[int]) -> None:
@@ -91,18 +91,23 @@ class PassageTable(OwnerTable):
 
     def having(self, term: str) -> list[int]:
         """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
-        return self._store.read_column(_HAVING, self._own(term))
+        return self._store.read_column(_HAVING, self.key(term))
+
+    def stored(self) -> dict[str, str]:
+        """Return all terms of passages, as `key` has them, and the ids that `having` returns, a comma after each."""
+        owner = f"{self._owner.nr:x}"
+        return dict(self._store.read_rows(_STORED, f"{owner}:", f"{owner};"))  # ";" comes after ":"
 
     def spelled(self, terms: Iterable[str]) -> list[str]:
         """Return those of *terms* that any passage has. O(terms)."""
-        own = {self._own(each): each for each in terms}
+        own = {self.key(each): each for each in terms}
         return [own[found] for found in self._store.read_column(_SPELLED, json.dumps(list(own)))]
 
     def beginning(self, start: str, most: int) -> list[str]:
         """Return up to *most* terms of passages that begin with *start*; none if terms are encrypted."""
         if self._owner.cipher is not None:
             return []
-        own = self._own("")
+        own = self.key("")
         found = self._store.read_column(_BEGINNING, own + start, f"{own}{start}\U0010ffff", most)
         return [term.removeprefix(own) for term in found]
 
@@ -129,8 +134,8 @@ class PassageTable(OwnerTable):
         found = ((id_, unpacked(self._unseal(row, "vector of a passage", id_))) for id_, row in rows)
         return [(id_, vector) for id_, vector in found if vector is not None]
 
-    def _own(self, term: str) -> str:
-        """Return *term* as a term of this owner: a query of another owner can't find it."""
+    def key(self, term: str) -> str:
+        """Return *term* as the index has it, as a term of this owner: a query of another owner can't find it."""
         return f"{self._owner.nr:x}:{self._term(term)}"
 
     def _term(self, term: str) -> str:
@@ -148,9 +153,12 @@ class PassageTable(OwnerTable):
 
 
 _ALL = """
-SELECT s.id, g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.flags
+SELECT g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.flags, s.id
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
 WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
+_STORED = """
+SELECT term, group_concat(doc & 1099511627775, ',') || ',' FROM memory_postings
+WHERE term >= ? AND term < ? GROUP BY term"""
 _SPELLED = "SELECT DISTINCT term FROM memory_postings WHERE term IN (SELECT value FROM json_each(?))"
 _BEGINNING = "SELECT DISTINCT term FROM memory_postings WHERE term >= ? AND term < ? LIMIT ?"
 _ADD = """

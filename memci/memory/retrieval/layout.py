@@ -11,8 +11,9 @@ nothing where one person makes statement after statement.
 This module knows nothing of queries.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,7 +131,7 @@ class Layout:
         self._count = 0
         self._last: dict[int, int] = {}
         self._columns = _room(64)
-        self._waiting: list[Row] = []
+        self._waiting: list[tuple[Any, ...]] = []
         """rows that were appended since the columns were read last: many at once cost little more than one"""
         self._views: Columns | None = None
         self._lecturing: float | None = None
@@ -146,8 +147,10 @@ class Layout:
             self._views = self._columns.cut(slice(0, self._count))
         return self._views
 
-    def extend(self, rows: Iterable[Row], *, nth: Integers | None = None, whole: Floats | None = None) -> range:
-        """Append *rows* and return their positions. O(rows), amortised.
+    def extend(
+        self, rows: Iterable[tuple[Any, ...]], *, nth: Integers | None = None, whole: Floats | None = None
+    ) -> range:
+        """Append *rows*, `Row`s or what begins with their fields, and return their positions. O(rows), amortised.
 
         The rows of a context come in order, the pieces of a message in one call. *nth* and *whole* are what stands in
         the columns of this name; default: in the order of the rows, and counted.
@@ -169,20 +172,21 @@ class Layout:
         start, end = self._count, self._count + len(fresh)
         if end > len(self._columns.page):
             self._columns = _room(max(end, 2 * start), self._columns.cut(slice(0, start)))
-        context, page, entry, part, role, speaker, length, when, flags = zip(*fresh, strict=True)
+        context, page, entry, part, role, speaker, length, when, flags, *_ = zip(*fresh, strict=True)
         self._count, self._views, self._lecturing = end, None, None
         new = self._columns.cut(slice(start, end))
         new.context[:], new.page[:], new.entry[:], new.part[:] = context, page, entry, part
         new.role[:] = [ROLES.get(each, ROLES["tool"]) for each in role]
-        new.speaker[:] = [self._speaker(*each) for each in zip(speaker, role, strict=True)]
-        new.at[:] = [np.nan if each is None else each for each in when]
+        said = Counter(zip(speaker, role, strict=True))
+        numbers = {each: self._speaker(*each, count) for each, count in said.items()}
+        new.speaker[:] = [numbers[each] for each in zip(speaker, role, strict=True)]
+        new.at[:] = np.array(when, np.float64)  # None becomes nan
         new.length[:] = length
-        new.question[:] = np.array(flags) & QUESTION != 0
-        new.timed[:] = np.array(flags) & TIMED != 0
-        new.standing[:] = np.array(flags) & STANDING != 0
+        marks = np.array(flags)
+        new.question[:], new.timed[:], new.standing[:] = (marks & each != 0 for each in (QUESTION, TIMED, STANDING))
         new.nth[:] = np.arange(start, end) if nth is None else nth
-        _, message = np.unique(np.stack([new.context, new.page, new.entry]), axis=1, return_inverse=True)
-        new.whole[:] = np.bincount(message.ravel(), new.length)[message.ravel()] if whole is None else whole
+        message = np.cumsum(new.part == 0)
+        new.whole[:] = np.bincount(message, new.length)[message] if whole is None else whole
         self._link(start, end)
 
     @property
@@ -211,14 +215,14 @@ class Layout:
         """Return whether all passages are by *people*. O(people · passages)."""
         return bool(self.said_by(people).all())
 
-    def _speaker(self, name: str, role: str) -> int:
+    def _speaker(self, name: str, role: str, count: int) -> int:
         number = self.speakers.get(name)
         if number is None:
             number = self.speakers[name] = len(self.speakers)
             self._passages_of.append(0)
             for term in name_terms(name):
                 self._named.setdefault(term, []).append(number)
-        self._passages_of[number] += role != "tool"
+        self._passages_of[number] += count * (role != "tool")
         return number
 
     def _link(self, start: int, end: int) -> None:

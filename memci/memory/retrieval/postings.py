@@ -7,7 +7,7 @@ it is read again. This module knows nothing of scores.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Any
 
@@ -30,6 +30,10 @@ _SIMILAR = 20
 """identifiers with the same beginning, at most"""
 _RARE = 5
 """passages that have a rare word, at most, or a hundredth of all"""
+_AT_ONCE = 4_096
+"""passages of an owner, at most, whose postings may all be read at once"""
+_A_READ = 8
+"""passages whose postings are read in the time in which one term is looked for, all at once"""
 _NONE: Integers = np.zeros(0, np.int64)
 
 Posting = tuple[Integers, Integers]
@@ -40,13 +44,17 @@ class WordIndex:
     """The passages of one owner. Not thread-safe: the caller holds the store's lock."""
 
     def __init__(self, table: PassageTable, rows: Sequence[tuple[Any, ...]] = ()) -> None:
-        """Make an index of *rows* of the table: ids and fields of `Row`, in the order that the layout wants."""
+        """Make an index of *rows* of the table: fields of `Row` and ids, in the order that the layout wants."""
         self._table = table
         self.layout = Layout()
-        self.ids: Integers = np.array([row[0] for row in rows], np.int64)
-        self.layout.extend((Row(*row[1:]) for row in rows), nth=np.argsort(np.argsort(self.ids)))
+        self.ids: Integers = np.array([row[-1] for row in rows], np.int64)
+        self.layout.extend(rows, nth=np.argsort(np.argsort(self.ids)))
         self._positions: Positions | None = None
         """of the ids; None after a change"""
+        self._lookups = 0
+        """terms that were looked for one by one"""
+        self._stored: dict[str, str] | None = None
+        """the ids of the passages that have each term, as the table has it and them, if all were read at once"""
         self._known: dict[str, Posting] = {}
         self._more: dict[str, list[tuple[int, int]]] = {}
         """what was added after a term was read: (position, times)"""
@@ -62,10 +70,10 @@ class WordIndex:
     def postings(self, terms: Iterable[str]) -> Mapping[str, Posting]:
         """Return which passages have each of *terms*, or what it stands for. O(their postings), the first time."""
         if self._kept > MOST_POSTINGS:
-            self._known, self._more, self._kept = {}, {}, 0
+            self.read_again()
         found = {term: self._of(term) for term in terms}
         unknown = [term for term, (positions, _) in found.items() if not positions.size]
-        # To look for misspellings takes 5 ms a word: only where the query has little else.
+        # To look for misspellings can take 5 ms a word: only where the query has little else.
         spelled = 2 * len(unknown) >= len(found)
         return found | {term: self._like(term, spelled=spelled) for term in unknown}
 
@@ -73,16 +81,19 @@ class WordIndex:
         """Add passages that were just stored: their *ids*, and the terms of each. O(terms)."""
         places = self.layout.extend(rows)
         self.ids, self._positions = np.append(self.ids, ids), None
-        for place, counted in zip(places, counts, strict=True):
+        stored = self._stored = self._stored if len(self.ids) <= _AT_ONCE else None
+        for place, id_, counted in zip(places, ids, counts, strict=True):
             for term, times in counted.items():
+                if stored is not None:
+                    key = self._table.key(term)
+                    stored[key] = stored.get(key, "") + f"{id_}," * times
                 if term in self._known:
                     self._more.setdefault(term, []).append((place, times))
                     self._kept += 1
 
-    def read_again(self, terms: Iterable[str]) -> None:
-        """Forget which passages have *terms*: the table has changed."""
-        for term in terms:
-            self._kept -= len(self._known.pop(term, ((),))[0]) + len(self._more.pop(term, ()))
+    def read_again(self) -> None:
+        """Forget what was read of terms: the table has changed, by other means than `add`."""
+        self._stored, self._known, self._more, self._kept = None, {}, {}, 0
 
     def _of(self, term: str) -> Posting:
         known = self._known.get(term)
@@ -104,7 +115,7 @@ class WordIndex:
         if any(map(str.isdigit, term)):
             known = self._table.beginning(term, _SIMILAR) if len(term) >= _BEGINNING else []
         elif spelled and term.isascii() and len(term) >= _SPELLED:
-            known = self._table.spelled(_misspelled(term))
+            known = self._spelled({*_misspelled(term)})
         like = [each for each in map(self._of, known) if each[0].size <= max(_RARE, len(self.layout) // 100)]
         if not like:
             return _NONE, _NONE
@@ -112,8 +123,29 @@ class WordIndex:
         times = np.concatenate([each[1] for each in like])
         return positions, np.bincount(where, times, len(positions)).astype(np.int64)
 
+    def _read_all(self, lookups: int) -> dict[str, str] | None:
+        """Return what the table has of each term: once so many were looked for that it costs no more. Else None."""
+        self._lookups += lookups
+        if self._stored is None and len(self.ids) <= min(_AT_ONCE, _A_READ * self._lookups):
+            self._stored = self._table.stored()
+        return self._stored
+
+    def _spelled(self, terms: Collection[str]) -> list[str]:
+        """Return those of *terms* that any passage has. O(terms)."""
+        stored = self._read_all(len(terms))
+        if stored is None:
+            return self._table.spelled(terms)
+        return [term for term in terms if stored.get(self._table.key(term))]
+
+    def _having(self, term: str) -> list[int]:
+        """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
+        stored = self._read_all(1)
+        if stored is None:
+            return self._table.having(term)
+        return [*map(int, stored.get(self._table.key(term), "").split(",")[:-1])]
+
     def _read(self, term: str) -> Posting:
-        ids, times = np.unique(np.array(self._table.having(term), np.int64), return_counts=True)
+        ids, times = np.unique(np.array(self._having(term), np.int64), return_counts=True)
         if self._positions is None:
             self._positions = Positions(self.ids)
         positions = self._positions.of(ids)

@@ -47,18 +47,17 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                 CONSOLE.print(f"{name}: skipped, the conversations are not here; set MEMCI_DATA to their folder")
                 continue
             for window in options.windows:
-                phases = 1 if window == _WINDOWS[0] else options.phases
                 for system, make in systems.items():
                     largest = min((_SLOW[each] for each in _SLOW if system.startswith(each)), default=window)
                     if window > largest and not options.peers:
                         continue
                     figures = []
-                    for phase in range(phases):
-                        rotated = replay.rotated(phase, phases)
+                    for phase in range(options.phases):
+                        rotated = replay.rotated(phase, options.phases)
                         played = play(rotated, make, budget=window, calls=options.calls, names=options.names)
                         sizes = played["sizes"][::5] if window == _DRAWN else []
                         figures.append({"system": system, "phase": phase, **played, "sizes": sizes})
-                    chosen = {"phases": phases, "calls": options.calls, "names": options.names}
+                    chosen = {"phases": options.phases, "calls": options.calls, "names": options.names}
                     keep(record(chosen, {"replays": figures}), log=log, file=None)
                     CONSOLE.print(f"{name}, {window:,}, {system}", highlight=False)
     found = newest(log)
@@ -145,7 +144,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=names, default=NAMES, help=",".join(NAMES))
     parser.add_argument("--windows", type=lambda text: tuple(map(int, text.split(","))), default=_WINDOWS)
     parser.add_argument("--peers", type=names, help="parts of their names (default: all)")
-    parser.add_argument("--phases", type=int, default=1, help="beginnings to take the mean of, above 8,000 tokens")
+    parser.add_argument("--phases", type=int, default=1, help="beginnings to take the mean of")
     parser.add_argument("--names", action="store_true", help="summaries whose half are identifiers; kept apart")
     parser.add_argument("--calls", type=int, help="how many calls each (default: all there are)")
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")

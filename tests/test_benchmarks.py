@@ -129,27 +129,30 @@ def test_a_result_never_names_its_host_or_a_path(tmp_path):
 
 def test_cache_replay_gives_its_figures(conversation):
     """A replay tells the share kept, the cost and the size, and counts no more than the window holds."""
-    module = load("cache.replay")
+    module, data, memci = load("cache.replay"), load("cache.data"), load("cache.manager").memci
+    paused = replace(conversation, starts=frozenset(range(0, 300, 25)))
 
-    figures = {
-        preset: module.replay(conversation, module.Cell(4_000, preset), calls=120)
-        for preset in ("balanced", "economy", "verbatim", "original")
-    }
+    def played(preset, budget, talk=conversation, **known):
+        replay = data.Replay(talk, (data.Part((talk.messages,)),))
+        return module.play(replay, memci(preset, **known), budget=budget, calls=120)
+
+    figures = {preset: played(preset, 4_000) for preset in ("balanced", "economy", "verbatim", "original")}
 
     for each in figures.values():
-        assert each["compactions"] > 1
-        assert 0 < each["kept"] < 1
-        assert each["mean_tokens"] <= each["highest_tokens"] <= 4_000
+        assert each["breaks"] > 1
+        assert 0 < each["kept"]["0.1/warm"] < 1
+        assert each["tokens"] <= max(each["sizes"]) <= 4_000
         assert each["over"] == 0
-        assert 0.1 * each["mean_tokens"] < each["cost"] < 1.25 * each["mean_tokens"]
-        assert each["evidence"]["arguments"] > 10
-    assert figures["original"]["kept"] < figures["balanced"]["kept"]
-    paused = replace(conversation, starts=frozenset(range(0, 300, 25)))
-    warm, cold = (
-        module.replay(paused, module.Cell(8_000, "economy", expires=each), calls=120) for each in (False, True)
-    )
-    assert cold["cost"] > warm["cost"]
-    assert cold["uses"]["gaps"] == warm["uses"]["gaps"] > 3
+        assert 0.1 * each["tokens"] < each["costs"]["0.1/warm"] < 1.25 * each["tokens"]
+        assert each["needed"] > 10
+    assert figures["original"]["kept"]["0.1/warm"] < figures["balanced"]["kept"]["0.1/warm"]
+    costs, unknowing = (played("economy", 8_000, paused, clock=clock)["costs"] for clock in (True, False))
+    assert costs["0.1/expires"] > costs["0.1/warm"]
+    assert costs["0.1/expires"] < unknowing["0.1/expires"]
+    (mean,) = module.merged([figures["economy"], figures["balanced"]], "conversation")
+    low, high = (figures[each]["costs"]["0.1/warm"] for each in ("economy", "balanced"))
+    assert mean["costs"]["0.1/warm"] == pytest.approx((low + high) / 2)
+    assert sum(mean[place] for place in load("cache.sight").PLACES) == pytest.approx(1)
 
 
 def test_a_prefix_ends_at_the_first_message_that_differs():
@@ -160,7 +163,7 @@ def test_a_prefix_ends_at_the_first_message_that_differs():
     compared = [prefixes.compare(each) for each in ([one, two], [one, two, other], [one, other, two], [one])]
 
     assert compared == [(0, 11), (11, 17), (5, 17), (5, 5)]
-    assert prefixes.compare([one], forgotten=True) == (0, 5)
+    assert prefixes.breaks == 2
 
 
 def test_a_marked_prefix_ends_where_a_stable_part_ended():
@@ -185,17 +188,18 @@ def test_a_bill_knows_the_least_prefix_and_its_steps():
 
 def test_evidence_is_looked_for_in_its_own_run():
     """An argument that was said in the run stands verbatim, on a line or nowhere; one of another run does not count."""
-    evidence = load("cache.evidence").Evidence("The desk AB123.")
+    sight = load("cache.sight").Sight("The desk AB123.")
     arguments = {"ids": ["PX4711", "PX4712", "PX4713", "AB123", "never said"], "amount": 250, "few": 12}
     function = {"name": "find", "arguments": json.dumps(arguments)}
     call = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
-    said = [{"role": "user", "content": text} for text in ("PX4711", "PX4712 for 250", "PX4713", "12")]
+    said = [{"role": "user", "content": text} for text in ("PX4711", "PX4712 for 250", "PX4713 at last", "12")]
 
-    evidence.said(said[:1], paused=True)
-    evidence.said(said[1:], paused=True)
-    evidence.needed(call, [{"role": "user", "content": "PX4713"}, said[1]], 1)
+    sight.take(said[:1], paused=True)
+    sight.take(said[1:], paused=True)
+    sight.called(call, [{"role": "user", "content": "PX4713"}, said[1]], [0])
+    sight.called(call, [], [], lambda key: "last" in key)
 
-    assert evidence.shares() == {"arguments": 3, "verbatim": 0.6667, "line": 0.3333, "gone": 0.0}
+    assert dict(sight.found) == {"verbatim": 2, "line": 1, "none": 2, "listed": 1}
 
 
 def test_cache_says_what_it_skips(tmp_path, monkeypatch, capsys):
@@ -204,7 +208,7 @@ def test_cache_says_what_it_skips(tmp_path, monkeypatch, capsys):
 
     result = load("cache.__main__").main(["--results", str(tmp_path)])
 
-    assert result["figures"]["replays"] == []
+    assert result == []
     assert capsys.readouterr().out.count("skipped") == 3
     assert not (tmp_path / "cache.jsonl").exists()
 
@@ -361,14 +365,14 @@ def test_servers_gives_slope_and_requests_per_second(monkeypatch, tmp_path):
 
 def test_peers_are_billed_beside_memci(conversation):
     """Each manager is billed for its requests, and what it lacks is counted: over budget, orphans, evidence."""
-    replays, data, plain = load("peers.replay"), load("peers.data"), load("peers.frameworks.plain")
+    replays, data, plain = load("cache.replay"), load("cache.data"), load("peers.frameworks.plain")
     begins = [at for at, each in enumerate(conversation.messages) if (each["content"] or "").startswith("Hello, my")]
     bounds = zip(begins, [*begins[1:], None], strict=True)
     parts = tuple(data.Part((conversation.messages[begin:end],)) for begin, end in bounds)
     replay = data._replay(conversation, parts)
 
     played = {name: replays.play(replay, make, budget=4_000) for name, make in plain.PEERS.items()}
-    played["memci"] = replays.play(replay.rotated(1, 2), replays.memci("economy", 0.1), budget=4_000)
+    played["memci"] = replays.play(replay.rotated(1, 2), load("cache.manager").memci("economy"), budget=4_000)
 
     assert played["full history"]["stopped"]
     for name in ("memci", "sliding window", "drop and forget, half"):
@@ -379,7 +383,7 @@ def test_peers_are_billed_beside_memci(conversation):
         assert 0 < each["costs"]["0.1/warm"] < 1.25 * each["tokens"]
     assert played["sliding window"]["costs"]["0.1/warm"] < played["sliding window"]["costs"]["0.1/expires"]
     assert played["memci"]["costs"]["0.1/expires"] < played["sliding window"]["costs"]["0.1/expires"]
-    billing, count = load("cache.prefix").BILLINGS["marked"], load("peers.replay").counter_for()
+    billing, count = load("cache.prefix").BILLINGS["marked"], replays.counter_for()
     bound = [load("peers.bound").clairvoyant(replay, billing, expires=old, count=count) for old in (False, True)]
     least = [min(each["costs"][f"0.1/{terms}"] for each in played.values()) for terms in ("warm", "expires")]
     assert 0 < bound[0] < bound[1]
@@ -388,13 +392,13 @@ def test_peers_are_billed_beside_memci(conversation):
 
 def test_sight_knows_what_a_manager_wrote_itself():
     """A message that was not said is the manager's own: what is needed stands on its line, half of the long words."""
-    module = load("peers.sight")
+    module = load("cache.sight")
     said = [{"role": "user", "content": text} for text in ("the blue kettle boils slowly", "old words", "nobody knows")]
     sight = module.Sight("")
     sight.take(said, paused=True)
     view = [{"role": "user", "content": "Summary:\nkettle slowly, etc.\nwords"}, said[1]]
 
-    sight.asked(said, view, sight.own(view))
+    sight.asked([said[:1], said[1:]], view, sight.own(view))
 
     assert sight.own(view) == [0]
     assert dict(sight.found) == {"verbatim": 1, "line": 1, "none": 1}
@@ -409,7 +413,7 @@ def test_cells_compare_at_equal_evidence():
 
     def figure(system, cost, verbatim, over=0.0):
         places = {"verbatim": verbatim, "line": 0, "listed": 0, "none": 1000 - verbatim, "needed": 1000}
-        zeros = dict.fromkeys(compare._MEANS, 0)
+        zeros = dict.fromkeys(load("cache.replay").MEANS, 0)
         where = {"conversation": "c", "window": 1, "phase": 0, "costs": {"0.1/warm": cost}}
         return {"system": system, **where, **zeros, **places, "over": over}
 
@@ -429,7 +433,7 @@ def test_cells_compare_at_equal_evidence():
 
 def test_a_script_writes_no_more_than_a_summary():
     """A scripted summary has about 600 tokens, or a fifth of its prompt; with names, the newest identifiers."""
-    module = load("peers.script")
+    module = load("cache.script")
     prompt = " ".join(f"Sentence number {at} tells of parcel PX{at:05}." for at in range(2_000))
 
     for names in (False, True):

@@ -1,132 +1,175 @@
-"""Measure what a prompt cache keeps, and what a call costs: `python -m benchmarks.cache`, `--quick` for a first look.
+"""Measure what a call costs, and what was in sight: `python -m benchmarks.cache`, `--quick` for a first look.
 
-The figures are printed beside the design's goals, and appended to results/cache.jsonl with commit and machine; a quick
-run is not kept. This module knows nothing of how anything is measured.
+    --goals     only what the design has a goal for, over three beginnings of each conversation
+    --show      the newest figures, beside the goals; nothing is measured
+
+The figures are appended to results/cache.jsonl with commit and machine; a quick run is not kept. This module knows
+nothing of how anything is measured.
 """
 
 import argparse
+import json
 from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from memci.settings import Preset
 
-from ..conversation import airline, chats, dialogues
 from ..results import CONSOLE, HERE, headline, keep, line, progress, record, table
+from .data import NAMES, replay_of
+from .manager import memci
 from .prefix import BILLINGS
-from .replay import PRESETS, Cell, replay
+from .replay import merged, play, terms
+
+PRESETS: tuple[Preset, ...] = ("economy", "balanced")
+KNOWS = ("nothing", "pauses", "all")
+"""what memci is told: no time; the time, with a cache that lives for minutes; a cache that outlives each pause"""
+CELL = "conversation", "window", "preset", "billing", "knows"
+"""what the beginnings of which a mean is taken have in common"""
+
+
+class Goal(NamedTuple):
+    """What the design asks of "economy"."""
+
+    cost: int
+    evidence: float = 0.0
+    listed: bool = True
+    """whether a page's own line is evidence, too"""
+
 
 GOALS = {
-    ("airline", 8_000, "marked", False, True): 600,
-    ("airline", 8_000, "marked", True, True): 750,
-    ("airline", 32_000, "marked", False, True): 730,
-    ("airline", 32_000, "marked", True, True): 910,
-    ("airline", 128_000, "marked", False, True): 730,
-    ("airline", 128_000, "marked", True, True): 910,
-    ("airline", 8_000, "marked", False, False): 870,
-    ("airline", 32_000, "marked", False, False): 1_250,
-    ("airline", 128_000, "marked", False, False): 1_250,
-    ("airline", 8_000, "large", False, True): 1_680,
-    ("airline", 8_000, "large", True, True): 1_740,
-    ("dialogues", 8_000, "marked", False, False): 580,
-    ("dialogues", 8_000, "marked", True, True): 850,
-    ("dialogues", 32_000, "marked", False, False): 1_850,
-    ("dialogues", 32_000, "marked", True, True): 2_850,
-    ("chats", 8_000, "marked", False, False): 1_700,
-    ("chats", 8_000, "marked", True, True): 1_760,
-    ("chats", 32_000, "marked", False, False): 3_250,
-    ("chats", 32_000, "marked", True, True): 3_320,
+    ("airline", 8_000, "marked", "all", False): Goal(600, 0.99, listed=False),
+    ("airline", 8_000, "marked", "pauses", True): Goal(750, 0.99, listed=False),
+    ("airline", 32_000, "marked", "all", False): Goal(730, 0.99, listed=False),
+    ("airline", 32_000, "marked", "pauses", True): Goal(910, 0.99, listed=False),
+    ("airline", 128_000, "marked", "all", False): Goal(730, 0.99, listed=False),
+    ("airline", 128_000, "marked", "pauses", True): Goal(910, 0.99, listed=False),
+    ("airline", 8_000, "marked", "nothing", False): Goal(870),
+    ("airline", 32_000, "marked", "nothing", False): Goal(1_250),
+    ("airline", 128_000, "marked", "nothing", False): Goal(1_250),
+    ("airline", 8_000, "large", "all", False): Goal(1_680),
+    ("airline", 8_000, "large", "pauses", True): Goal(1_740),
+    ("dialogues", 8_000, "marked", "all", False): Goal(580, 0.31, listed=False),
+    ("dialogues", 8_000, "marked", "nothing", True): Goal(1_000, 0.31, listed=False),
+    ("dialogues", 8_000, "marked", "pauses", True): Goal(850, 0.25, listed=False),
+    ("dialogues", 32_000, "marked", "all", False): Goal(1_850, 0.86),
+    ("dialogues", 32_000, "marked", "pauses", True): Goal(2_850, 0.86),
+    ("chats", 8_000, "marked", "all", False): Goal(1_700, 0.46),
+    ("chats", 8_000, "marked", "pauses", True): Goal(1_760, 0.46),
+    ("chats", 32_000, "marked", "all", False): Goal(3_250, 0.66),
+    ("chats", 32_000, "marked", "pauses", True): Goal(3_320, 0.66),
 }
-"""what the design asks of "economy" """
-
-_SOURCES = {"airline": airline, "dialogues": dialogues, "chats": chats}
-_TIMES = ((False, False), (False, True), (True, False), (True, True))
-"""whether the cache expires in a pause, and whether the context knows the time"""
+"""by conversation, window, billing, what memci knows, and whether the cache expires"""
 
 
-def main(arguments: list[str] | None = None) -> dict[str, Any]:
+def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     """Measure what the *arguments* say (default: those of the command line), print it, keep it and return it."""
     options = _options(arguments)
-    windows: tuple[int, ...] = options.windows or ((8_000,) if options.quick else (8_000, 32_000, 128_000))
-    times = _TIMES[:1] if options.quick else _TIMES
+    log = options.results / "cache.jsonl"
+    if options.show:
+        found = newest(log)
+        show(found)
+        return found
     calls = options.calls or (400 if options.quick else None)
     figures: list[dict[str, Any]] = []
-    missing = []
     with progress() as bar:
         for name in options.conversations:
-            conversation = _SOURCES[name]()
-            if conversation is None:
-                missing.append(name)
+            replay = replay_of(name)
+            if replay is None:
+                CONSOLE.print(f"{name}: skipped, the conversations are not here; set MEMCI_DATA to their folder")
                 continue
-            total = min(calls or 10**9, sum(1 for _ in conversation.calls()))
-            for window, preset, billing, (expires, clock) in product(windows, options.presets, options.billings, times):
-                cell = Cell(window, preset, billing, expires, clock)
-                what = f"{name}, {window:,}, {preset}, {billing}"
-                figures.append(
-                    replay(conversation, cell, calls=calls, reply=options.reply, played=line(bar, what, total))
-                )
-    for name in missing:
-        CONSOLE.print(f"{name}: skipped, the conversations are not here; set MEMCI_DATA to their folder")
-    chosen = {"windows": windows, "presets": options.presets, "reply": options.reply, "calls": calls}
-    result = record(chosen, {"replays": figures})
+            total = min(calls or 10**9, sum(1 for _ in replay.conversation.calls()))
+            for window, preset, billing, knows in product(
+                options.windows, options.presets, options.billings, KNOWS[: 1 if options.quick else None]
+            ):
+                if options.goals and not any((name, window, billing, knows, old) in GOALS for old in (False, True)):
+                    continue
+                make = memci(preset, billing, kept=knows == "all", clock=knows != "nothing")
+                for phase in range(options.phases):
+                    moved = line(bar, f"{name}, {window:,}, {preset}, {billing}", total)
+                    rotated = replay.rotated(phase, options.phases)
+                    played = play(rotated, make, budget=window, billings=(billing,), calls=calls, played=moved)
+                    chosen = {"preset": preset, "billing": billing, "knows": knows, "phase": phase}
+                    figures.append(chosen | played | {"sizes": []})
     if figures:
-        keep(result, log=None if options.quick else options.results / "cache.jsonl", file=options.json)
-        show(result)
-    return result
+        chosen = {"windows": options.windows, "presets": options.presets, "phases": options.phases, "calls": calls}
+        result = record(chosen, {"replays": figures})
+        keep(result, log=None if options.quick else log, file=options.json)
+        show([each | {"headline": headline(result)} for each in figures])
+    return figures
 
 
-def show(result: dict[str, Any]) -> None:
-    """Print the table of *result*."""
-    CONSOLE.print(f"\n{headline(result)}\n", highlight=False)
+def newest(log: Path) -> list[dict[str, Any]]:
+    """Return the newest figures of each cell and beginning, with the commit they are of."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for text in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
+        result = json.loads(text)
+        for each in result["figures"]["replays"]:
+            if "knows" in each:  # before, each cell was played by itself, and knew something else
+                found[tuple(each[name] for name in (*CELL, "phase"))] = each | {"headline": headline(result)}
+    return list(found.values())
+
+
+def show(figures: list[dict[str, Any]]) -> None:
+    """Print the table of *figures*: of each cell the mean over its beginnings."""
+    for text in sorted({each["headline"] for each in figures}):
+        CONSOLE.print(text, highlight=False)
     rows = []
-    for each in result["figures"]["replays"]:
-        key = (each["conversation"], each["window"], each["billing"], each["expires"], each["clock"])
+    for each, expires in product(merged(figures, *CELL), (False, True)):
+        name = terms(BILLINGS[each["billing"]].read, expires=expires)
+        if each["knows"] != "nothing" and expires == (each["knows"] == "all"):
+            continue  # it would be told wrong
+        key = (*(each[part] for part in CELL if part != "preset"), expires)
         goal = GOALS.get(key) if each["preset"] == "economy" else None
-        places = each["evidence"]
+        shown = each["verbatim"], each["verbatim"] + each["line"], each["verbatim"] + each["line"] + each["listed"]
+        wanted = f"{goal.cost:,}" if goal else "–"
+        if goal and goal.evidence:
+            wanted += f" · {goal.evidence:g}{' +l' * goal.listed}"
+        met = goal and each["costs"][name] <= goal.cost and shown[2 * goal.listed] >= goal.evidence
         rows.append(
             (
                 each["conversation"],
                 f"{each['window']:,}",
                 each["preset"],
                 each["billing"],
-                "expires" if each["expires"] else "warm",
-                "clock" if each["clock"] else "–",
-                f"{each['cost']:,}",
-                "–" if goal is None else f"{goal:,}",
-                f"{each['kept']:.3f}",
-                f"{places['verbatim']:.3f}" if places.get("arguments") else "–",
-                f"{each['mean_tokens']:,}",
-                f"{each['compactions']:,}",
-                f"{each['over']}",
+                "expires" if expires else "warm",
+                each["knows"],
+                f"{each['costs'][name]:,.0f}",
+                wanted,
+                "–" if goal is None else "met" if met else "missed",
+                *(f"{share:.3f}" if each["needed"] else "–" for share in shown),
+                f"{each['tokens']:,.0f}",
+                f"{each['breaks']:.0f}",
             )
         )
-    columns = ("conversation", "window", "preset", "billing", "cache", "time", "cost", "goal", "kept", "evidence")
-    note = "cost: per model call, in tokens without a cache. evidence: arguments of calls that stood verbatim in front"
-    table("what a model call costs", (*columns, "tokens", "compactions", "over"), rows, note=note)
+    columns = ("talk", "window", "preset", "bill", "cache", "told", "cost", "goal", "", "shown", "+ line", "+ own line")
+    note = "cost: per model call, in tokens without a cache. breaks: calls whose beginning was not the request before"
+    table("what a model call costs", (*columns, "tokens", "breaks"), rows, note=note)
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.cache", description="Measure what a prompt cache keeps, and what a call costs."
+        prog="python -m benchmarks.cache", description="Measure what a call costs, and what was in sight."
     )
-    parser.add_argument("--windows", type=lambda text: tuple(int(part) for part in text.split(",")), help="in tokens")
-    parser.add_argument("--presets", type=lambda text: tuple(text.split(",")), default=PRESETS, help=",".join(PRESETS))
-    parser.add_argument(
-        "--billings", type=lambda text: tuple(text.split(",")), default=("marked",), help=",".join(BILLINGS)
-    )
-    parser.add_argument("--conversations", type=lambda text: tuple(text.split(",")), default=tuple(_SOURCES))
+    names = lambda text: tuple(text.split(","))  # noqa: E731 -- a type of three options
+    parser.add_argument("--windows", type=lambda text: tuple(map(int, text.split(","))), help="in tokens")
+    parser.add_argument("--presets", type=names, default=PRESETS, help=",".join(get_args(Preset)))
+    parser.add_argument("--billings", type=names, default=("marked",), help=",".join(BILLINGS))
+    parser.add_argument("--conversations", type=names, default=NAMES[:3], help=",".join(NAMES))
+    parser.add_argument("--phases", type=int, default=1, help="beginnings to take the mean of")
     parser.add_argument("--calls", type=int, help="how many calls each (default: all there are)")
-    parser.add_argument("--reply", type=int, default=0, help="tokens kept free for the answer; -1: as a context does")
     parser.add_argument("--quick", action="store_true", help="400 calls of the smallest window; not kept")
+    parser.add_argument("--goals", action="store_true", help="what has a goal, over three beginnings")
+    parser.add_argument("--show", action="store_true", help="measure nothing")
     parser.add_argument("--results", type=Path, default=HERE, help="where figures are kept")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     options = parser.parse_args(arguments)
-    known = (("presets", get_args(Preset)), ("conversations", tuple(_SOURCES)), ("billings", tuple(BILLINGS)))
-    for name, names in known:
-        if not set(getattr(options, name)) <= set(names):
-            parser.error(f"--{name}: known are {', '.join(names)}")
-    if options.reply < 0:
-        options.reply = None
+    for name, known in (("presets", get_args(Preset)), ("conversations", NAMES), ("billings", tuple(BILLINGS))):
+        if not set(getattr(options, name)) <= set(known):
+            parser.error(f"--{name}: known are {', '.join(known)}")
+    options.windows = options.windows or ((8_000,) if options.quick else (8_000, 32_000, 128_000))
+    if options.goals:
+        options.presets, options.billings, options.phases = PRESETS[:1], ("marked", "large"), 3
     return options
 
 

@@ -16,8 +16,8 @@ from memci import Context, EphemeralStorage, Policy
 from memci.messages import call_name, text_of
 
 from ..conversation import Conversation, airline, texts
-from .evidence import leaves
 from .replay import CALL, PAUSE
+from .sight import leaves
 
 WINDOWS, PRESETS, K = (4_000, 8_000, 32_000), ("balanced", "economy"), 5
 

@@ -47,7 +47,6 @@ BILLINGS = {
     "large": Billing(minimum=4_096, marked=True),
 }
 """Anthropic's with breakpoints, OpenAI's gpt-5 and gpt-4o, and Anthropic's models with a minimum of 4,096"""
-_CONTENTS = b'"<memci:contents '
 
 
 @dataclass(slots=True)
@@ -62,27 +61,25 @@ class Prefixes:
     before: list[bytes] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     """messages of the rendering before at which a stable part ended"""
+    breaks: int = 0
+    """how often a rendering did not begin with the whole one before"""
 
-    def compare(
-        self, rendering: Sequence[Message], *, forgotten: bool = False, stable: int | None = None
-    ) -> tuple[int, int]:
+    def compare(self, rendering: Sequence[Message], *, stable: int = 1) -> tuple[int, int]:
         """Return the tokens of *rendering* that were kept, and all its tokens. O(messages).
 
         Args:
-            forgotten: The cache has expired since the rendering before.
-            stable: Where to mark: messages after which nothing is a summary. None: after memci's contents.
+            stable: Where to mark: messages after which nothing is a summary.
         """
         now = [orjson.dumps(message) for message in rendering]
         same = next((at for at, (a, b) in enumerate(zip(self.before, now, strict=False)) if a != b), None)
         shared = min(len(self.before), len(now)) if same is None else same
+        self.breaks += shared < len(self.before)
         if self.marked:
             shared = max((mark for mark in self.marks if mark <= shared), default=0)
-            if stable is None:
-                stable = max((at + 1 for at, raw in enumerate(now) if _CONTENTS in raw[:64]), default=1)
             self.marks = [1, stable, len(now)]
         self.before = now
         costs = [self._cost(raw, message) for raw, message in zip(now, rendering, strict=True)]
-        return 0 if forgotten else sum(costs[:shared]), sum(costs)
+        return sum(costs[:shared]), sum(costs)
 
     def _cost(self, raw: bytes, message: Message) -> int:
         if raw not in self.known:

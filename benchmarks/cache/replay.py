@@ -1,108 +1,173 @@
-"""Replays: a conversation through a context, each rendering compared with the one before and billed.
+"""Replays: a conversation through a manager, and what each of its requests costs, has and lacks.
 
-    append_turn ─▶ render ─▶ compare, bill        a model call each
-    ── pause ──    the provider has forgotten the prompt, if the cache expires; the context knows, if it has a clock
+    turn ─▶ manager ─▶ the request of the next model call ─▶ billed under each price, warm and with expiry
+    ── pause ──    the provider has forgotten the prompt, if the cache expires; memci knows, if it has a clock
 
 Every call of the conversation counts, those that fill the window first among them: an agent pays for them, too. This
-module knows nothing of how renderings are compared.
+module knows nothing of how a manager works.
 """
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from statistics import fmean
-from typing import Any, NamedTuple
+from itertools import product
+from statistics import fmean, median
+from time import thread_time
+from typing import Any
 
-from memci import CachePricing, Context, EphemeralStorage, Policy
-from memci.history.events import Event
-from memci.settings import Preset
 from memci.tokens import counter_for
 
-from ..conversation import Conversation
-from .evidence import Evidence
+from ..conversation import Message, texts
+from .data import Part, Replay
+from .manager import Manager, Memci, Setting
 from .prefix import BILLINGS, Prefixes
+from .script import Script
+from .sight import PLACES, Sight, orphans, unlisted
 
-PRESETS: tuple[Preset, ...] = ("balanced", "economy", "verbatim", "original")
+OUTPUT = 5.0
+"""what a token of a manager's own model call costs when it is written, in input tokens; its prompt costs 1 a token"""
+STOP = 0.1
+"""the share of all calls over budget at which a replay ends: such a manager is not compared"""
 PAUSE = timedelta(hours=1)
 CALL = timedelta(seconds=5)
 
 
-class Cell(NamedTuple):
-    """What is replayed, but for the conversation."""
-
-    window: int
-    preset: Preset
-    billing: str = "marked"
-    """one of `BILLINGS`"""
-    expires: bool = False
-    """whether the provider forgets the prompt in each pause"""
-    clock: bool = True
-    """whether the context is told the time"""
-
-
-def replay(
-    conversation: Conversation,
-    cell: Cell,
+def play(
+    replay: Replay,
+    make: Callable[[Setting], Manager],
     *,
+    budget: int,
+    billings: Sequence[str] = ("marked",),
     calls: int | None = None,
-    reply: int | None = 0,
+    names: bool = False,
     played: Callable[[int], object] = lambda _calls: None,
 ) -> dict[str, Any]:
-    """Play *calls* calls at most, and return what they cost, what was kept, and where the evidence was.
+    """Play *replay* through what *make* makes, and return what it cost and kept.
 
     Args:
-        reply: Tokens kept free for the answer; 0 makes the window the budget.
-        played: Called with the number of calls played, now and then.
+        budget: Tokens of a request.
+        billings: How requests are billed, each with another price of a token that is read from the cache.
+        calls: How many calls at most; None: all.
+        names: Whether half of a summary are identifiers.
+        played: Called with the number of calls played.
     """
-    billing = BILLINGS[cell.billing]
-    compactions = [0]
+    conversation = replay.conversation
+    count = counter_for()
+    script = Script(count, names)
+    manager = make(Setting(conversation.system, budget, count, script))
+    context = manager if isinstance(manager, Memci) else None
+    listed = context.listed if context else unlisted
+    system: Message = {"role": "system", "content": conversation.system}
+    sight = Sight(conversation.system)
+    prefixes = {name: Prefixes(count, BILLINGS[name].marked) for name in billings}
+    spent: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    facts: Counter[str] = Counter()
+    times, floors, sizes = [], [], []
+    view: list[Message] = []
+    own: list[int] = []
+    task = ""
+    asked = _asked(replay)
     now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def noticed(event: Event) -> None:
-        compactions[0] += event.kind == "compaction"
-
-    context = Context.open(
-        EphemeralStorage(),
-        id="bench",
-        system=conversation.system,
-        window=cell.window,
-        policy=Policy(
-            preset=cell.preset,
-            pricing=CachePricing(
-                read=billing.read, write=billing.write, minimum=billing.minimum, granularity=billing.step
-            ),
-        ),
-        reply=reply,
-        clock=None,
-        on_event=noticed,
-    )
-    prefixes, evidence = Prefixes(counter_for(), billing.marked), Evidence(conversation.system)
-    seen: list[tuple[int, int]] = []
-    rendering: list[Any] = []
+    total_calls = min(calls or 10**9, sum(1 for _ in conversation.calls()))
     for number, (paused, turn) in enumerate(conversation.calls()):
-        if number == calls:
+        if number == total_calls or facts["over"] > STOP * total_calls:
             break
-        if rendering and turn[0]["role"] == "assistant":
-            evidence.needed(turn[0], rendering, len(context._parts.window.front))
-        evidence.said(turn, paused=paused)
+        if view and turn[0]["role"] == "assistant":
+            sight.called(turn[0], view, own, listed)
+        sight.take(turn, paused=paused)
+        task = next((message["content"] for message in reversed(turn) if message["role"] == "user"), task)
         now += PAUSE if paused else CALL
-        context.append_turn(*turn, at=now if cell.clock else None)
-        rendering = context.render(strict=False)
-        seen.append(prefixes.compare(rendering, forgotten=paused and cell.expires))
+        if context:
+            context.at = now
+        begun = thread_time()
+        for text in (text for message in turn for text in texts(message)):
+            count(text)
+        floors.append(thread_time() - begun)
+        begun = thread_time()
+        view = manager.call(turn)
+        times.append(thread_time() - begun)
+        own = sight.own(view)
+        request = [system, *view]
+        for name, expires in product(billings, (False, True)):
+            bill = BILLINGS[name]
+            if not expires:
+                kept, total = prefixes[name].compare(request, stable=own[-1] + 2 if own else 1)
+            elif paused:
+                kept = 0
+            spent[terms(bill.read, expires=expires)].append((bill.price(kept, total), kept))
+        sizes.append(total)
+        facts["over"] += total > budget
+        facts["orphans"] += orphans(view) > 0
+        facts["lost"] += not any(message["role"] == "user" and message["content"] == task for message in view)
+        if questions := list(asked(len(turn))):
+            sight.asked(questions, view, own, listed)
         played(number + 1)
-    report = context.report()
-    context.close()
-    kept, total = (sum(each[part] for each in seen) for part in (0, 1))
+    made = len(sizes)
     return {
         "conversation": conversation.name,
-        **cell._asdict(),
-        "reply": reply,
-        "calls": len(seen),
-        "compactions": compactions[0],
-        "cost": round(fmean(billing.price(*each) for each in seen)),
-        "kept": round(kept / total, 4),
-        "mean_tokens": round(total / len(seen)),
-        "highest_tokens": max(total for _, total in seen),
-        "over": sum(total > cell.window for _, total in seen),
-        "evidence": evidence.shares(),
-        "uses": report.use._asdict(),
+        "window": budget,
+        "calls": made,
+        "stopped": made < total_calls,
+        "costs": {name: fmean(cost for cost, _ in each) for name, each in spent.items()},
+        "kept": {name: sum(kept for _, kept in each) / sum(sizes) for name, each in spent.items()},
+        "breaks": prefixes[billings[0]].breaks,
+        "own": (script.read + OUTPUT * script.written) / made,
+        "own_calls": script.calls,
+        **{name: facts[name] / made for name in _SHARES},
+        "needed": sight.found.total(),
+        **{place: sight.found[place] for place in PLACES},
+        "tokens": fmean(sizes),
+        "sizes": sizes,
+        "median_over_floor": median(times) / median(floors),
+        "mean_over_floor": fmean(times) / fmean(floors),
     }
+
+
+def terms(read: float, *, expires: bool) -> str:
+    """Return the name of a price of a token that is read from the cache, and of what a pause does to it."""
+    return f"{read}/{'expires' if expires else 'warm'}"
+
+
+def _asked(replay: Replay) -> Callable[[int], Iterator[list[Message]]]:
+    """Return what, given the messages of each turn, yields what is asked after it: once at the end of each session."""
+    ends: dict[int, tuple[Part, int]] = {}
+    done = 0
+    for part in replay.parts:
+        said = 0
+        for session in part.sessions:
+            done += len(session)
+            said += len(session)
+            ends[done] = part, said
+    taken = [0]
+
+    def after(messages: int) -> Iterator[list[Message]]:
+        taken[0] += messages
+        if taken[0] in ends:
+            part, said = ends[taken[0]]
+            flat = [message for session in part.sessions for message in session]
+            yield from ([flat[at] for at in each] for each in part.questions if max(each) < said)
+
+    return after
+
+
+def mean(of: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the mean of what was played of one system, conversation and window, over its beginnings."""
+    needed = sum(each["needed"] for each in of)
+    numbers: dict[str, Any] = {name: fmean(each[name] for each in of) for name in MEANS if name in of[0]}
+    for name in {"costs", "kept"} & of[0].keys():
+        numbers[name] = {key: fmean(each[name][key] for each in of) for key in of[0][name]}
+    places = {place: sum(each[place] for each in of) / needed if needed else 0 for place in PLACES}
+    return of[0] | numbers | places | {"phases": len(of), "needed": needed}
+
+
+_SHARES = ("over", "orphans", "lost")
+MEANS = (*_SHARES, "own", "own_calls", "tokens", "median_over_floor", "mean_over_floor", "calls", "breaks")
+"""what a mean is taken of; figures that are older lack some"""
+
+
+def merged(figures: Iterable[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    """Return the mean over the beginnings of those *figures* that have the fields *names* in common."""
+    groups: defaultdict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for each in figures:
+        groups[tuple(each[name] for name in names)].append(each)
+    return [mean(of) for of in groups.values()]

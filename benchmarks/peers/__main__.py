@@ -15,19 +15,23 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from memci.settings import Preset
 from memci.tokens import counter_for
 
+from ..cache.data import NAMES, replay_of
+from ..cache.manager import Manager, Setting, memci
 from ..cache.prefix import BILLINGS
+from ..cache.replay import merged, play, terms
+from ..cache.sight import PLACES
 from ..results import CONSOLE, HERE, headline, keep, record, table
 from .bound import clairvoyant
-from .compare import cells, merged, verdicts
-from .data import NAMES, replay_of
-from .frameworks.plain import PEERS, Peer, Setting
-from .replay import PRICES, memci, play
-from .sight import PLACES
+from .compare import SYSTEM, cells, verdicts
+from .frameworks.plain import PEERS
 
 _MODULES = ("langchain", "llamaindex", "openai_agents", "strands_agents", "pydantic", "microsoft")
-_PRESETS = ("economy", "balanced")
+_PRESETS: tuple[Preset, ...] = ("economy", "balanced")
+_PRICES = {0.1: "marked", 0.5: "half"}
+"""the price of a token that is read from the cache, and the billing that has it"""
 _SLOW = {"AutoGen, tokens": 8_000, "Agent Framework": 8_000, "LlamaIndex": 32_000}
 """the largest windows of peers, unless they are named: there they take hundreds of times as long as counting"""
 _DRAWN = 32_000
@@ -54,7 +58,14 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                     figures = []
                     for phase in range(options.phases):
                         rotated = replay.rotated(phase, options.phases)
-                        played = play(rotated, make, budget=window, calls=options.calls, names=options.names)
+                        played = play(
+                            rotated,
+                            make,
+                            budget=window,
+                            billings=tuple(_PRICES.values()),
+                            calls=options.calls,
+                            names=options.names,
+                        )
                         sizes = played["sizes"][::5] if window == _DRAWN else []
                         figures.append({"system": system, "phase": phase, **played, "sizes": sizes})
                     chosen = {"phases": options.phases, "calls": options.calls, "names": options.names}
@@ -82,12 +93,12 @@ def newest(log: Path) -> list[dict[str, Any]]:
 
 def show(figures: list[dict[str, Any]]) -> None:
     """Print the tables of *figures*."""
-    found = merged(figures)
+    found = merged(figures, *SYSTEM)
     for line in sorted({each["headline"] for each in figures}):
         CONSOLE.print(line, highlight=False)
     rows = []
     for each in sorted(found, key=lambda each: (each["conversation"], each["window"], each["costs"]["0.1/expires"])):
-        costs = (each["costs"].get(f"{read}/{old}") for read in PRICES for old in ("warm", "expires"))
+        costs = (each["costs"][terms(read, expires=old)] for read, old in product(_PRICES, (False, True)))
         shares = (f"{each[place]:.3f}" for place in PLACES)
         rows.append(
             (
@@ -107,10 +118,10 @@ def show(figures: list[dict[str, Any]]) -> None:
     table("what a model call costs", (*columns, *more), rows)
     for name in sorted({each["conversation"] for each in found} & {"airline", "coding"}):
         if replay := replay_of(name):
-            for read, old in product(PRICES, (False, True)):
-                bound = clairvoyant(replay, BILLINGS[PRICES[read]], expires=old, count=counter_for())
-                terms = f"r {read:g}, {'expiring' if old else 'warm'}"
-                CONSOLE.print(f"{name}, {terms}: with all evidence verbatim, a call costs {bound:,.0f} at least")
+            for read, old in product(_PRICES, (False, True)):
+                bound = clairvoyant(replay, BILLINGS[_PRICES[read]], expires=old, count=counter_for())
+                what = f"{name}, {terms(read, expires=old)}: with all evidence verbatim"
+                CONSOLE.print(f"{what}, a call costs {bound:,.0f} at least")
     for preset in _PRESETS:
         for own, listed in product((True, False), (False, True)):
             of = cells(figures, preset, own_calls=own, listed=listed)
@@ -120,15 +131,15 @@ def show(figures: list[dict[str, Any]]) -> None:
             CONSOLE.print(f"{preset}, {what}: {len(of)} cells: {shares}", highlight=False)
 
 
-def _systems(chosen: tuple[str, ...] | None) -> dict[str, Callable[[Setting], Peer]]:
+def _systems(chosen: tuple[str, ...] | None) -> dict[str, Callable[[Setting], Manager]]:
     """Return what makes each system: memci with each preset and price, and the peers; a missing framework is named."""
     found = {
-        f"memci {preset}, r {read:g}{', kept' * kept}": memci(preset, read, kept=kept)  # type: ignore[arg-type]
+        f"memci {preset}, r {read:g}{', kept' * kept}": memci(preset, billing, kept=kept)
         for preset in _PRESETS
-        for read in PRICES
+        for read, billing in _PRICES.items()
         for kept in (False, True)
     }
-    found |= {f"memci {preset}, no clock": memci(preset, 0.1, clock=False) for preset in _PRESETS}  # type: ignore[arg-type]
+    found |= {f"memci {preset}, no clock": memci(preset, clock=False) for preset in _PRESETS}
     found |= PEERS
     for name in _MODULES:
         try:

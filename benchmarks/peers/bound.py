@@ -4,10 +4,10 @@ from collections import defaultdict
 
 from memci.tokens import TokenCounter, message_tokens
 
-from ..cache.evidence import leaves
+from ..cache.data import Replay
 from ..cache.prefix import Billing
+from ..cache.sight import leaves
 from ..conversation import Message, texts
-from .data import Replay
 
 
 def clairvoyant(replay: Replay, billing: Billing, *, expires: bool, count: TokenCounter) -> float:

@@ -6,7 +6,8 @@ This module knows nothing of how anything was measured.
 from pathlib import Path
 from typing import Any
 
-from .compare import OVER, merged
+from ..cache.replay import merged
+from .compare import OVER, SYSTEM
 
 _TERMS = "0.1/expires"
 _OTHER = ("r 0.5", "kept", "no clock")
@@ -50,7 +51,7 @@ def draw(figures: list[dict[str, Any]], folder: Path) -> None:
 def _evidence(figures: list[dict[str, Any]], file: Path) -> None:
     from matplotlib import pyplot as plt
 
-    found = [each for each in merged(figures) if each["over"] <= OVER and not each["system"].endswith(_OTHER)]
+    found = [each for each in merged(figures, *SYSTEM) if each["over"] <= OVER and not each["system"].endswith(_OTHER)]
     names = [name for name in ("airline", "dialogues", "chats") if any(e["conversation"] == name for e in found)]
     windows = sorted({each["window"] for each in found if each["conversation"] in names})
     drawing, places = plt.subplots(

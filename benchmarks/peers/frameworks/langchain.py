@@ -25,9 +25,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, trim_messages
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from ...cache.manager import Manager, Setting
+from ...cache.script import Script
 from ...conversation import Message
-from ..script import Script
-from .plain import Peer, Setting
 
 
 class Scripted(BaseChatModel):
@@ -116,7 +116,7 @@ class _Summarized:
         return [written(message) for message in self.messages]
 
 
-def summarized(setting: Setting, **keep: tuple[str, int]) -> Peer:
+def summarized(setting: Setting, **keep: tuple[str, int]) -> Manager:
     """Return the middleware that summarizes when the budget is full."""
     model = scripted(setting.script, setting.budget)
     trigger = ("tokens", int(0.95 * setting.room))
@@ -158,7 +158,7 @@ class _Wrapped:
         return [written(message) for message in given]
 
 
-def cleared(setting: Setting, **edit: int) -> Peer:
+def cleared(setting: Setting, **edit: int) -> Manager:
     """Return the middleware that clears old tool results."""
     trigger = int(0.95 * setting.room)
     middleware = ContextEditingMiddleware(
@@ -168,7 +168,7 @@ def cleared(setting: Setting, **edit: int) -> Peer:
     return _Wrapped(middleware, scripted(setting.script, setting.budget), setting.system)
 
 
-def deep(setting: Setting) -> Peer:
+def deep(setting: Setting) -> Manager:
     """Return deepagents' middleware with its own defaults: at .85 of the window down to .10."""
     model = scripted(setting.script, setting.budget)
     middleware = create_summarization_middleware(
@@ -198,7 +198,7 @@ class _Trimmed:
         return [written(message) for message in kept]
 
 
-PEERS: dict[str, Callable[[Setting], Peer]] = {
+PEERS: dict[str, Callable[[Setting], Manager]] = {
     "LangChain summarize, keep 20 messages": lambda setting: summarized(setting, keep=("messages", 20)),
     "LangChain summarize, keep a third": lambda setting: summarized(setting, keep=("tokens", setting.room // 3)),
     "LangChain trim_messages": lambda setting: _Trimmed(setting, _Counter(setting)),

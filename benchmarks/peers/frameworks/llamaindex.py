@@ -8,8 +8,8 @@ from typing import Any
 from llama_index.core.llms import ChatMessage, CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.memory import ChatSummaryMemoryBuffer, Memory
 
+from ...cache.manager import Manager, Setting
 from ...conversation import Message
-from .plain import Peer, Setting
 
 
 class Scripted(CustomLLM):
@@ -54,7 +54,7 @@ class _Remembered:
         return [written(message) for message in self.loop.run_until_complete(self.memory.aget())]
 
 
-def remembered(setting: Setting, ratio: float) -> Peer:
+def remembered(setting: Setting, ratio: float) -> Manager:
     """Return `Memory` that keeps a *ratio* of the room; its blocks are empty."""
     memory = Memory.from_defaults(
         token_limit=setting.room,
@@ -75,7 +75,7 @@ class _Buffered:
         return [written(message) for message in self.buffer.get()]
 
 
-def buffered(setting: Setting) -> Peer:
+def buffered(setting: Setting) -> Manager:
     """Return the buffer that summarizes what does not fit."""
     llm = Scripted(script=setting.script)
     tokenizer: Any = lambda text: range(setting.count(text))  # noqa: E731 -- only its length is asked
@@ -84,7 +84,7 @@ def buffered(setting: Setting) -> Peer:
     )
 
 
-PEERS: dict[str, Callable[[Setting], Peer]] = {
+PEERS: dict[str, Callable[[Setting], Manager]] = {
     "LlamaIndex Memory, .7": lambda setting: remembered(setting, 0.7),
     "LlamaIndex Memory, .9": lambda setting: remembered(setting, 0.9),
     "LlamaIndex ChatSummaryMemoryBuffer": buffered,

@@ -24,8 +24,8 @@ from autogen_core.models import (
     UserMessage,
 )
 
+from ...cache.manager import Manager, Setting
 from ...conversation import Message
-from .plain import Peer, Setting
 
 _A_MESSAGE = 300
 """tokens that a message is taken for, where a context is limited by messages"""
@@ -92,13 +92,13 @@ class _Kept:
         return [each for message in await self.context.get_messages() for each in written(message)]
 
 
-def limited(setting: Setting) -> Peer:
+def limited(setting: Setting) -> Manager:
     """Return AutoGen's context with a limit of tokens."""
     client: Any = _Client(setting)
     return _Kept(TokenLimitedChatCompletionContext(client, token_limit=setting.room), client, asyncio.new_event_loop())
 
 
-def buffered(setting: Setting) -> Peer:
+def buffered(setting: Setting) -> Manager:
     """Return AutoGen's context with a limit of messages: as many as fit if each has 300 tokens."""
     context = BufferedChatCompletionContext(setting.budget // _A_MESSAGE)
     return _Kept(context, _Client(setting), asyncio.new_event_loop())
@@ -154,7 +154,7 @@ class _Strategic:
         return [each for message in kept for each in unframed(message)]
 
 
-def strategic(setting: Setting, make: Callable[[Any], framework.CompactionStrategy]) -> Peer:
+def strategic(setting: Setting, make: Callable[[Any], framework.CompactionStrategy]) -> Manager:
     """Return what *make* makes of the exact tokenizer."""
     tokenizer: Any = SimpleNamespace(count_tokens=setting.count)
     return _Strategic(make(tokenizer), tokenizer, asyncio.new_event_loop())
@@ -187,7 +187,7 @@ def _summarized(setting: Setting) -> Callable[[Any], framework.CompactionStrateg
     )
 
 
-PEERS: dict[str, Callable[[Setting], Peer]] = {
+PEERS: dict[str, Callable[[Setting], Manager]] = {
     "AutoGen, tokens": limited,
     "AutoGen, a message per 300 tokens": buffered,
     "Agent Framework context window": lambda setting: strategic(setting, _window(setting)),

@@ -15,8 +15,8 @@ from agents import SQLiteSession
 from agents.memory import OpenAIResponsesCompactionSession
 from agents.run_internal.items import drop_orphan_function_calls
 
+from ...cache.manager import Manager, Setting
 from ...conversation import Message
-from .plain import Peer, Setting
 
 Item = dict[str, Any]
 _A_MESSAGE = 300
@@ -71,12 +71,12 @@ class _Session:
         return written(drop_orphan_function_calls(await self.session.get_items(self.limit)))  # type: ignore[arg-type]
 
 
-def limited(setting: Setting) -> Peer:
+def limited(setting: Setting) -> Manager:
     """Return a session that gives its newest items: as many as fit if each has 300 tokens."""
     return _Session(SQLiteSession("bench"), asyncio.new_event_loop(), setting.budget // _A_MESSAGE)
 
 
-def compacted(setting: Setting) -> Peer:
+def compacted(setting: Setting) -> Manager:
     """Return the session that compacts through the provider when the budget is full."""
 
     async def compact(*, input: list[Item], **_options: Any) -> Any:  # noqa: A002 -- the provider's name
@@ -95,7 +95,7 @@ def compacted(setting: Setting) -> Peer:
     return _Session(session, asyncio.new_event_loop())
 
 
-PEERS: dict[str, Callable[[Setting], Peer]] = {
+PEERS: dict[str, Callable[[Setting], Manager]] = {
     "OpenAI Agents session, an item per 300 tokens": limited,
     "OpenAI Agents compaction": compacted,
 }

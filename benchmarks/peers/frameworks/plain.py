@@ -1,48 +1,13 @@
-"""What needs no framework: the whole history, a sliding window, drop-and-forget; and what a peer is.
+"""What needs no framework: the whole history, a sliding window, drop-and-forget.
 
-Each is given the turns of a conversation, and gives what it would send to the model. This module knows nothing of
-prices.
+This module knows nothing of prices.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from memci.tokens import TokenCounter, message_tokens
-
-from ...conversation import Message, texts
-from ..script import Script
-
-
-@dataclass(slots=True)
-class Setting:
-    """What every peer is given: the same budget, the same exact counter, the same script for summaries."""
-
-    system: str
-    budget: int
-    count: TokenCounter
-    script: Script
-    known: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def room(self) -> int:
-        """The tokens that are left beside the system prompt."""
-        return self.budget - self.cost({"role": "system", "content": self.system}) - 3
-
-    def cost(self, message: Message) -> int:
-        """Return the tokens of *message*; what was counted before costs a look."""
-        key = f"{message['role']}|{'|'.join(texts(message))}"
-        if key not in self.known:
-            self.known[key] = message_tokens(message, self.count)
-        return self.known[key]
-
-
-class Peer(Protocol):
-    """A context manager that is driven from outside."""
-
-    def call(self, turn: Sequence[Message]) -> list[Message]:
-        """Take *turn*, and return the messages that the next model call is given, the system prompt apart."""
-        ...
+from ...cache.manager import Manager, Setting
+from ...conversation import Message
 
 
 @dataclass(slots=True)
@@ -81,7 +46,7 @@ class Window:
         return list(self.messages)
 
 
-PEERS: dict[str, Callable[[Setting], Peer]] = {
+PEERS: dict[str, Callable[[Setting], Manager]] = {
     "full history": Full,
     "sliding window": Window,
     "drop and forget, half": lambda setting: Window(setting, 0.5),

@@ -29,8 +29,8 @@ from pydantic_ai_harness.compaction import (
     TieredCompaction,
 )
 
+from ...cache.manager import Manager, Setting
 from ...conversation import Message
-from .plain import Peer, Setting
 
 
 def read(message: Message) -> ModelMessage:
@@ -103,7 +103,7 @@ class _Compacted:
         return [each for message in after.messages for each in written(message)]
 
 
-def compacted(setting: Setting, make: Callable[[FunctionModel, dict[str, Any]], Any]) -> Peer:
+def compacted(setting: Setting, make: Callable[[FunctionModel, dict[str, Any]], Any]) -> Manager:
     """Return the capability that *make* makes of a scripted model and the exact counter."""
 
     def respond(messages: list[ModelMessage], _info: Any) -> ModelResponse:
@@ -118,7 +118,7 @@ def _limit(setting: Setting) -> int:
     return int(0.85 * setting.room)
 
 
-PEERS: dict[str, Callable[[Setting], Peer]] = {
+PEERS: dict[str, Callable[[Setting], Manager]] = {
     "pydantic-ai summarizing, keep 20": lambda setting: compacted(
         setting, lambda model, more: SummarizingCompaction(model=model, max_tokens=_limit(setting), **more)
     ),

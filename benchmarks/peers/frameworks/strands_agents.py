@@ -14,9 +14,9 @@ from strands.agent.conversation_manager import (
 from strands.models import Model
 from strands.types.exceptions import ContextWindowOverflowException
 
+from ...cache.manager import Manager, Setting
+from ...cache.script import Script
 from ...conversation import Message
-from ..script import Script
-from .plain import Peer, Setting
 
 
 class Scripted(Model):
@@ -82,7 +82,10 @@ def written(message: Any) -> list[Message]:
 
 @dataclass(slots=True)
 class _Managed:
-    """An agent's messages under its manager: after each turn, and again while the model would refuse them."""
+    """An agent's messages under its manager: after each turn, and again while the model would refuse them.
+
+    A manager that summarizes what it wrote itself, and gets no shorter, is not asked again: the request is over budget.
+    """
 
     setting: Setting
     agent: Agent
@@ -91,10 +94,13 @@ class _Managed:
     def call(self, turn: Sequence[Message]) -> list[Message]:
         self.agent.messages += map(read, turn)
         self.manager.apply_management(self.agent)
+        before = None
         while True:
             view = [each for message in self.agent.messages for each in written(message)]
-            if sum(map(self.setting.cost, view)) <= self.setting.room:
+            size = sum(map(self.setting.cost, view))
+            if size <= self.setting.room or (before is not None and size >= before):
                 return view
+            before = size
             overflow = ContextWindowOverflowException("too long")
             try:
                 self.manager.reduce_context(self.agent, overflow)
@@ -102,13 +108,13 @@ class _Managed:
                 return view
 
 
-def managed(setting: Setting, manager: ConversationManager) -> Peer:
+def managed(setting: Setting, manager: ConversationManager) -> Manager:
     """Return an agent with *manager*."""
     agent = Agent(model=Scripted(setting.script), conversation_manager=manager, callback_handler=None)
     return _Managed(setting, agent, manager)
 
 
-PEERS: dict[str, Callable[[Setting], Peer]] = {
+PEERS: dict[str, Callable[[Setting], Manager]] = {
     "Strands sliding window, 40 messages": lambda setting: managed(setting, SlidingWindowConversationManager()),
     "Strands summarizing": lambda setting: managed(setting, SummarizingConversationManager()),
     "Strands summarizing, .8": lambda setting: managed(setting, SummarizingConversationManager(summary_ratio=0.8)),

@@ -2,7 +2,7 @@
 
     rotated    a b c d   ─▶   c d a b         where there are few compactions, the mean over several says more
 
-This module knows nothing of peers.
+This module knows nothing of what manages them.
 """
 
 from collections.abc import Sequence

@@ -14,17 +14,20 @@ for evidence or not. This module knows nothing of managers.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
+from typing import Any
 
-from ..cache.evidence import leaves
 from ..conversation import Message, texts
 
 PLACES = ("verbatim", "line", "listed", "none")
 Listed = Callable[[str], bool]
 _WORD = re.compile(r"\w{4,}")
 _HALF = 0.5
+_LEAST, _DIGITS = 4, 3
+"""characters of an argument, and digits of a number, that are looked for"""
 
 
 def unlisted(_key: str) -> bool:
@@ -84,13 +87,17 @@ class Sight:
                 self.found["listed" if any(listed(key(message)) for message in sources) else "none"] += 1
 
     def asked(
-        self, evidence: Sequence[Message], view: Sequence[Message], own: Sequence[int], listed: Listed = unlisted
+        self,
+        questions: Iterable[Sequence[Message]],
+        view: Sequence[Message],
+        own: Sequence[int],
+        listed: Listed = unlisted,
     ) -> None:
-        """Count which messages of *evidence* a question would find in *view*."""
+        """Count which messages that answer one of *questions* would be found in *view*."""
         mine = set(own)
         whole = {key(message) for at, message in enumerate(view) if at not in mine}
         lines = [set(_WORD.findall(line)) for line in _parts(view, own)[1].splitlines()]
-        for message in evidence:
+        for message in chain.from_iterable(questions):
             words = set(_WORD.findall(message["content"] or ""))
             if key(message) in whole:
                 self.found["verbatim"] += 1
@@ -106,6 +113,19 @@ def _parts(view: Sequence[Message], own: Sequence[int]) -> tuple[str, str]:
     for at, message in enumerate(view):
         parts[at in mine].extend(texts(message))
     return "\n".join(parts[0]), "\n".join(parts[1])
+
+
+def leaves(call: Message) -> Iterator[str]:
+    """Yield the texts and numbers among the arguments of the calls in *call*."""
+    left: list[Any] = [json.loads(each["function"]["arguments"]) for each in call.get("tool_calls") or ()]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict | list):
+            left += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, str) and len(value) >= _LEAST:
+            yield value
+        elif type(value) in {int, float} and sum(map(str.isdigit, str(value))) >= _DIGITS:
+            yield str(value)
 
 
 def orphans(view: Sequence[Message]) -> int:

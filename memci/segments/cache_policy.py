@@ -31,6 +31,9 @@ _FEW = 4_000
 _LONG, _TASK = 4_800, 0.85
 """the same where gaps part the tasks, and the share of the room that it is at most: what a long task needs stays in a
 small room, too"""
+_LISTED = 3
+"""one in so many tokens of the Contents Page is left where hardly anything from before a gap was needed: its lines are
+read in each request, and written again at each compaction"""
 _AFTER = 0.15
 """the share of the room that they are at most after a gap, if hardly anything from before a gap was needed so far"""
 
@@ -69,6 +72,8 @@ class Levels(NamedTuple):
     """what they keep after a gap; None: a gap changes nothing"""
     forgets: bool
     """whether they do so though the prompt cache is still there, since what was before a gap is not needed after it"""
+    contents: int
+    """what the Contents Page may cost"""
     reason: str
 
 
@@ -100,15 +105,16 @@ def levels(
     With a *share* (κ) that the settings fix, a compaction leaves 1 - κ of the room, and a gap changes nothing.
     Otherwise, with read price r and write price w in input tokens, and the least prefix M that is cached:
 
-        room     = budget - fixed - ceiling
         known    = uses ≥ 20
+        forgets  = known, with 3 gaps and at most 10 % far uses; economy: the ceiling is a third then
+        room     = budget - fixed - ceiling
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
                    with uses and gaps: min(4,800, 0.85 room), balanced: at least room / 2
                    known: at least min(1.1 M - fixed - ceiling, room / 2)
         trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)),
                    at least 1.1 M; else the budget
-        cold     = economy: 0.4 room; balanced: 0.5 room; known, with 3 gaps and at most 10 % far uses: 0 and
-                   min(4,000, 0.15 room); at least 1.1 M - fixed - contents
+        cold     = economy: 0.4 room, 0 if it forgets; balanced: 0.5 room, min(4,000, 0.15 room) if it forgets;
+                   at least 1.1 M - fixed - contents
 
     The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
     the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
@@ -124,10 +130,14 @@ def levels(
         ceiling: What the Contents Page may cost.
         contents: What it costs now.
     """
-    room = max(0, budget - fixed - ceiling)
     if share is not None:
-        return Levels(budget, int((1 - share) * room), None, False, f"a share of {share:g} leaves")
+        room = max(0, budget - fixed - ceiling)
+        return Levels(budget, int((1 - share) * room), None, False, ceiling, f"a share of {share:g} leaves")
     economy, known, least = preset == "economy", use.uses >= KNOWN, _SLACK * pricing.minimum
+    forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
+    if economy and forgets:
+        ceiling //= _LISTED
+    room = max(0, budget - fixed - ceiling)
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
     if use.uses and use.gaps:
         floor = max(floor, min(_LONG, _TASK * room))
@@ -140,9 +150,9 @@ def levels(
         trigger = min(budget, max(least, fixed + ceiling + floor + max(floor, spread)))
     floor = max(floor, min(pricing.minimum - fixed - contents, room / 2))
     cold = (0.4 if economy else 0.5) * room
-    forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
     if forgets:
         cold = 0 if economy else min(_FEW, _AFTER * room)
     cold = max(cold, least - fixed - contents)
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
-    return Levels(int(trigger), int(floor), int(cold), forgets, f"{'economy' if economy else 'balanced'}: {needs}")
+    reason = f"{'economy' if economy else 'balanced'}: {needs}"
+    return Levels(int(trigger), int(floor), int(cold), forgets, ceiling, reason)

@@ -106,26 +106,27 @@ class Window:
         settings = self.settings
         self.fixed = self.system.tokens + self.own_tools + self.state.tools + REQUEST_TOKENS
         """tokens that no compaction changes: system, tools, framing"""
-        self.limits = Limits(
-            budget=int((settings.window - settings.reply) / self.ratio),
-            contents=settings.contents_tokens,
-            keep=0.5 if settings.archive_share is None else 1 - settings.archive_share,
-            active_pages=settings.active_pages,
-            fewest=settings.fewest,
-        )
-        """what the window may cost now"""
+        budget = int((settings.window - settings.reply) / self.ratio)
         self.levels: Levels = levels(
             settings.preset,
             settings.archive_share,
             settings.pricing,
             self.state.cache,
-            budget=self.limits.budget,
+            budget=budget,
             fixed=self.fixed,
             ceiling=settings.contents_tokens,
             contents=self.contents.tokens,
         )
         """when a compaction is due, and how far it goes, by the price of the prompt cache"""
-        self.clip_limit = max(SMALLEST, self.limits.budget - self.fixed - settings.contents_tokens)
+        self.limits = Limits(
+            budget=budget,
+            contents=self.levels.contents,
+            keep=0.5 if settings.archive_share is None else 1 - settings.archive_share,
+            active_pages=settings.active_pages,
+            fewest=settings.fewest,
+        )
+        """what the window may cost now"""
+        self.clip_limit = max(SMALLEST, budget - self.fixed - settings.contents_tokens)
         """tokens above which a message is clipped as it is appended: what all active pages share"""
         self.front = self.system.view + self.common.archive.view
         """the rendering in front of the active pages"""

@@ -115,9 +115,7 @@ class PageStory:
             )
             return PageEvent(turn, "left the window", saved, after, revision)
         if after.place == "folded":
-            why = (
-                f"the Contents Page had reached its ceiling of {self._context.window.settings.contents_tokens:,} tokens"
-            )
+            why = "the Contents Page had reached its ceiling"
             what = "its line was folded into a range" if before.place == "line" else "its range was folded further"
             return PageEvent(turn, what, why, after, revision)
         if after.place == "line":

@@ -71,8 +71,8 @@ class Policy:
     active_pages: int | None = None
     """how many closed pages stay verbatim at most; default: as many as fit"""
     contents_tokens: int | None = None
-    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200; "economy" lists a third of
-    it where what was before a gap was hardly ever needed"""
+    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200; "economy" lists a third
+    of it where what was before a gap was hardly ever needed"""
     instruction_tokens: int | None = None
     """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;
     default min(600, 5 % of the window), 0 shows none"""

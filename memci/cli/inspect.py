@@ -21,7 +21,7 @@ from ..storage.protocol import CheckedStorage, ContextRecord, PageState
 from .app import CONTEXT, Json, Store, Str
 from .output import Output, many, terminal
 from .show import titled
-from .stores import choose_context, choose_contexts, open_store, witnessed
+from .stores import choose_context, choose_contexts, open_store, window_and_compactions, witnessed
 from .tables import pages_table, report_tables, table
 
 
@@ -122,14 +122,7 @@ def _print_audit(output: Output, path: str, storage: Storage) -> None:
 
 
 def _print_contexts(output: Output, path: str, records: list[ContextRecord]) -> None:
-    from ..history.loader import settings_of
-    from ..window.state import WindowState
-
-    contexts = []
-    for each in records:
-        window = settings_of(each).window  # says which key is missing
-        compactions = WindowState.loads(each.state).compactions
-        contexts.append({**_figures(each), "pages": each.next_page - 1, "window": window, "compactions": compactions})
+    contexts = [{**_figures(each), "pages": each.next_page - 1, **window_and_compactions(each)} for each in records]
     if output.json:
         output.print_json({"store": path, "contexts": contexts})
     elif not contexts:

@@ -12,9 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
-
-from typer import Argument
 
 from ..errors import CorruptRecord, InvalidSetting
 from ..storage import Storage

@@ -28,9 +28,10 @@ from ..storage.codec import digest
 from ..storage.protocol import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
-from ..window.cache_use import Marks, counted, unpacked
+from ..window.cache_use import counted
 from ..window.compaction import compaction, improvable
 from ..window.draft import Compaction, Draft, StoredPage
+from ..window.marks import Marks, unpacked
 from ..window.state import WindowState
 from ..window.window import PREPARED, Window
 from .events import Event

@@ -5,40 +5,31 @@
     assistant  cancel(reservation="HAT136")
 
 It is counted now and then, at a compaction or a gap at the latest: everything since stands in the window then. Of
-pages that left, the words with digits are kept with the compaction, as numbers. This module knows nothing of prices.
+pages that left, the marks are kept with the compaction. This module knows nothing of prices.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from base64 import b85decode, b85encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from struct import iter_unpack, pack
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
-from ..messages import Message, text_of, tool_calls
+from ..messages import Message, tool_calls
 from ..segments.cache_policy import EVERY, CacheUse
+from .marks import Marks, mark_of, said
 
 if TYPE_CHECKING:
     from .window import Window
 
 CALLS = 64
 """tool calls that are looked at in one count, the newest ones"""
-WORDS = 512
-"""words that are kept of the pages of one compaction, the newest ones"""
 _PACE = 0.05
 """the weight of a model call in the moving mean"""
 _LEAST = 4
 """characters of an argument that is looked for"""
 _DIGITS = 3
 """digits of a number that is looked for"""
-Marks = tuple[int, frozenset[int]]
-"""numbers that stand for words, and the seq before which those were said"""
-
-_WORD = re.compile(r"[\w@.\-]{3,200}")
 
 
 def counted(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
@@ -77,7 +68,7 @@ class _Past:
         for node in nodes:
             if node.seq >= self._gap:
                 self._ends[node.seq] = at
-                parts.append(_text(node.message))
+                parts.append(said(node.message))
                 at += len(parts[-1]) + 1
         self._near = "\n".join(parts)
         self._far: str | None = None
@@ -97,19 +88,11 @@ class _Past:
 
     def _stands_behind(self, leaf: str) -> bool:
         if self._far is None:
-            self._far = "\n".join(_text(node.message) for node in self._nodes if node.seq < self._gap)
+            self._far = "\n".join(said(node.message) for node in self._nodes if node.seq < self._gap)
         if leaf in self._far:
             return True
-        if not _WORD.fullmatch(leaf):
-            return False
-        mark = next(iter(_marks(leaf)), None)
+        mark = mark_of(leaf)
         return mark is not None and any(mark in words for until, words in self._behind() if until <= self._gap)
-
-
-def _text(message: Message) -> str:
-    """Return all that *message* says: its text, and the arguments of its calls."""
-    parts = [text_of(message), *(call["function"]["arguments"] for call in tool_calls(message) if "function" in call)]
-    return "\n".join(parts)
 
 
 def _leaves(call: Message) -> Iterator[str]:
@@ -126,29 +109,3 @@ def _leaves(call: Message) -> Iterator[str]:
             yield value
         elif type(value) in {int, float} and sum(map(str.isdigit, str(value))) >= _DIGITS:
             yield str(value)
-
-
-def _marks(text: str) -> dict[int, None]:
-    """Return a number for each word of *text* that has a digit, as ids, dates and amounts do, none twice."""
-    words = dict.fromkeys(_WORD.findall(text))
-    return dict.fromkeys(crc32(word.encode()) for word in words if not word.isalpha() and any(map(str.isdigit, word)))
-
-
-def marks(nodes: Iterable[MessageNode]) -> Sequence[int]:
-    """Return the numbers that stand for words with digits in *nodes*, none twice. O(characters)."""
-    return [*_marks("\n".join([_text(node.message) for node in nodes]))]
-
-
-def packed(pages: Iterable[Sequence[int]], until: int) -> str | None:
-    """Return the marks of *pages*, which leave the window, as text; None if there are none. *until*: the seq behind."""
-    found = list(dict.fromkeys(mark for page in pages for mark in page))[-WORDS:]
-    return f"{until} {b85encode(pack(f'<{len(found)}I', *found)).decode()}" if found else None
-
-
-def unpacked(text: str) -> Marks:
-    """Return what `packed` wrote; ValueError if it did not write *text*."""
-    until, _, marks = text.partition(" ")
-    raw = b85decode(marks)
-    if len(raw) % 4:
-        raise ValueError("marks: expected numbers of four bytes")
-    return int(until), frozenset(mark for (mark,) in iter_unpack("<I", raw))

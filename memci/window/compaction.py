@@ -21,8 +21,8 @@ from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState
 from ..text.summarize import SAID_COLUMNS, Summary, titles
 from ..text.summarize.gists import telling
-from .cache_use import packed
 from .draft import Basis, Compaction, Prepared, StoredPage
+from .marks import packed
 from .page_text import Line, PageText, extracted_lines
 from .window import Window
 

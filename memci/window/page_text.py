@@ -17,7 +17,7 @@ from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, told
 from ..text.summarize.gists import telling
 from ..text.summarize.observations import observes
-from .cache_use import marks
+from .marks import marks
 
 SENTENCE_COLUMNS = 1200
 """of an instruction; longer ones are not recognised as such"""
@@ -67,7 +67,7 @@ class PageText:
 
     @property
     def marks(self) -> Sequence[int]:
-        """The numbers that stand for its words with digits (see `cache_use`). O(characters), once."""
+        """The numbers that stand for its words with digits (see `marks`). O(characters), once."""
         if self._marks is None:
             self._marks = marks(self.nodes)
         return self._marks

@@ -10,6 +10,7 @@ import pytest
 from machine_chats import chat, heard_of, owed, talk, turn
 from machine_kit import Told
 
+from memci.context.preparation import Preparation
 from memci.errors import StorageUnavailable
 from memci.storage import EphemeralStorage
 from memci.workers import QUIET_SECONDS, Worker
@@ -36,9 +37,14 @@ class Steps:
 
 @pytest.fixture
 def submitted(monkeypatch):
-    """Give what is submitted to the worker, which does nothing."""
+    """Give what of a memory is submitted to the worker, which does nothing."""
     found = []
-    monkeypatch.setattr("memci.workers.worker.submit", found.append)
+
+    def submit(work):
+        if not isinstance(work, Preparation):
+            found.append(work)
+
+    monkeypatch.setattr("memci.workers.worker.submit", submit)
     return found
 
 

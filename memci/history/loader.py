@@ -135,11 +135,9 @@ def located(storage: Storage, request: OpenRequest) -> tuple[str, Stored | None]
         if beside_another and not exact and owned(storage, plain, request.owner) is not None:
             raise InvalidSetting("owner", f"{request.owner!r:.60} has a context {plain!r:.60} already: erase one first")
         return (name, found) if exact else find(storage, request.id, None)
-    if request.new and not (exact or MARK in request.id):
-        own = beside(request.id, request.owner)
-        made = storage.load(own)  # by another one meanwhile
-        if made is None or made[0].owner == request.owner:
-            return own, made
+    own = beside(request.id, request.owner)
+    if request.new and name != own and not (exact or MARK in request.id):
+        return own, None
     instead = "leave owner out, or pass change_owner=True"
     raise InvalidSetting(
         "owner",

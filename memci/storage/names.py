@@ -63,15 +63,11 @@ def new(storage: Storage, id: str, owner: str) -> str:  # noqa: A002
     """Return what a new context *id* of *owner* is stored as; InvalidSetting if that is no name, or taken. O(1)."""
     check_name("id", id)
     check_name("owner", owner)
-    stored = storage.load(id)
-    if MARK in id:
-        free, own = stored is None, id
-    elif stored is None and not _others(storage, id):
-        free, own = True, id
-    else:
-        own = beside(id, owner)
-        free = (stored is None or stored[0].owner != owner) and not storage.revision(own)
-    if not free:
+    name, found = find(storage, id, owner)
+    if found is None:
+        return name
+    own = beside(id, owner)
+    if MARK in id or found[0].owner == owner or name == own:
         raise taken(id)
     return own
 

@@ -10,9 +10,9 @@ too. Backups, exports and a provider's cache are out of reach. This module knows
 show.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ..chapters.contents import Block, ContentsPage, ListedPage, ListedRange
 from ..errors import Erased, InvalidSetting, PageNotFound, brief
@@ -79,14 +79,16 @@ def erase(store: Storage, *, context: str | None = None, owner: str | None = Non
         raise InvalidSetting("owner", f"there is no owner {owner!r:.60} in this store")
     audit(store, "erase", context=context, owner=None if context else owner, contexts=len(gone))
     left = [record for record in records if record.id not in gone]
-    emptied = _Emptied((), (), {})
+    erasure, pages = Erasure(), dict[str, tuple[int, ...]]()
     if {record.parent for record in left}.isdisjoint(gone):
         owners = {record.owner for record in records if record.id in gone}
-        messages = [message for each in records if each.id in gone for message in _readable(store, each)]
-        emptied = _emptied(store, Spread(store, left).of_quotations(messages, owners), {}, None)
+        # one that can't be read must not prevent that the others are erased
+        rows = (row for each in records if each.id in gone for _, row in entries_or_errors(store, each))
+        messages = [decode(row.codec, row.body) for row in rows if isinstance(row, EntryRow) and row.codec != ERASED]
+        erasure, pages = _emptied(store, Spread(store, left).of_quotations(messages, owners), {}, None)
         forgotten(store, dict.fromkeys(gone))  # first: if the store fails then, the memory gets again what is there
-    receipt = _receipt(store, Erasure(tuple(gone), emptied.tombstones, emptied.transitions))
-    forgotten(store, emptied.pages)
+    receipt = _receipt(store, erasure._replace(contexts=tuple(gone)))
+    forgotten(store, pages)
     return receipt if memory_scrubbed(store) else replace(receipt, memory="pending")
 
 
@@ -129,9 +131,9 @@ def erased(
     audit(storage, "erase", context=record.id, owner=record.owner, page=index, entry=entry)
     others = [each for each in _kin_of(storage, record.id) if each.id != record.id]
     shown = Spread(storage, [*others, record]).of_messages(record, seqs)
-    emptied = _emptied(storage, shown, {record.id: window}, counter)
-    receipt = _receipt(storage, Erasure(entries=emptied.tombstones, transitions=emptied.transitions))
-    forgotten(storage, emptied.pages)  # the outboxes hold these pages: the memory gets what is left of them
+    erasure, pages = _emptied(storage, shown, {record.id: window}, counter)
+    receipt = _receipt(storage, erasure)
+    forgotten(storage, pages)  # the outboxes hold these pages: the memory gets what is left of them
     return receipt
 
 
@@ -158,19 +160,13 @@ def memory_scrubbed(storage: Storage, *, whole: bool = False) -> bool:
     return scrub(storage, whole=whole)
 
 
-class _Emptied(NamedTuple):
-    """What changes in contexts when they lose some messages."""
-
-    transitions: tuple[Transition, ...]
-    tombstones: tuple[tuple[str, EntryRow], ...]
-    pages: Mapping[str, tuple[int, ...]]
-    """the pages of each context that held one of the messages"""
-
-
 def _emptied(
     storage: Storage, shown: Shown, windows: Mapping[str, Window], counter: Callable[[str], int] | None
-) -> _Emptied:
-    """Return what changes when the contexts of *shown* lose the messages named there; *windows* are open already."""
+) -> tuple[Erasure, dict[str, tuple[int, ...]]]:
+    """Return what takes the messages in *shown* from its contexts, and the pages of each that held one of them.
+
+    *windows* are open already.
+    """
     transitions: list[Transition] = []
     tombstones: list[tuple[str, EntryRow]] = []
     pages: dict[str, tuple[int, ...]] = {}
@@ -183,14 +179,7 @@ def _emptied(
         # the others belong to the contexts it was forked from
         rows = storage.entries_at(record.id, [seq for seq in gone if seq >= record.base])
         tombstones += [(record.id, _tombstone(window, row.seq, decode(row.codec, row.body))) for row in rows]
-    return _Emptied(tuple(transitions), tuple(tombstones), pages)
-
-
-def _readable(storage: Storage, record: ContextRecord) -> Iterator[Message]:
-    """Yield the messages of a context; one that can't be read must not prevent that the others are erased."""
-    for _, entry in entries_or_errors(storage, record):
-        if isinstance(entry, EntryRow) and entry.codec != ERASED:
-            yield decode(entry.codec, entry.body)
+    return Erasure(entries=tuple(tombstones), transitions=tuple(transitions)), pages
 
 
 def _receipt(storage: Storage, erasure: Erasure) -> ErasureReceipt:

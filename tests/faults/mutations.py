@@ -448,9 +448,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a handle that only feeds the memory never commits",
-        _WRITER,
-        "if self._wrote and self",
-        "if self",
+        "memci/context/context.py",
+        "            self._client.flush()\n",
+        "            self._client.flush()\n            self._parts.writer._store(self._parts.window.state)\n",
         "tests/memory/test_memory_feed.py",
     ),
     # -- what a store asks of the disk beside its commits

@@ -27,29 +27,11 @@ from ..storage.validation import check_text
 from ..window import snapshot as snapshots
 from ..window.drafting import timestamp
 from ..window.window import Window
-from .export_format import (
-    MODELS,
-    SIGNED,
-    CallLine,
-    Checksum,
-    CompactionLine,
-    EndLine,
-    EntryLine,
-    HeaderLine,
-    OpLine,
-    PageLine,
-    check_settings,
-    check_snapshot_text,
-    check_state,
-    checked_line,
-    fields_of,
-    stored_text,
-    stripped,
-)
+from . import export_format as form
 from .loader import OpenRequest, loaded
 from .verify import page_problem, problems
 
-_ORDER = tuple(MODELS)
+_ORDER = tuple(form.MODELS)
 _AGAIN = "export the context again, or take another copy of the file"
 
 
@@ -98,7 +80,7 @@ def transitions(
 
     What is wrong is raised as by `imported`, when the line is reached.
     """
-    texts = ((number, stripped(number, line)) for number, line in enumerate(lines, 1))
+    texts = ((number, form.stripped(number, line)) for number, line in enumerate(lines, 1))
     numbered = ((number, text) for number, text in texts if text.strip())
     first = next(numbered, None)
     if first is None:
@@ -110,7 +92,7 @@ def transitions(
 
 def _transition(lines: Iterator[tuple[int, str]], request: OpenRequest | None, key: bytes | None) -> Transition:
     """Return the transition of the first context in *lines*."""
-    rows = _Rows(Checksum(key))
+    rows = _Rows(form.Checksum(key))
     for number, text in lines:
         try:
             rows.add(text)
@@ -129,7 +111,7 @@ def _transition(lines: Iterator[tuple[int, str]], request: OpenRequest | None, k
 class _Rows:
     """The rows of one context, as far as they were read. What a method refuses, it raises as a ValueError."""
 
-    def __init__(self, checksum: Checksum) -> None:
+    def __init__(self, checksum: form.Checksum) -> None:
         self.last = "context"
         """the kind of the last line"""
         self._record: ContextRecord | None = None
@@ -160,39 +142,39 @@ class _Rows:
         except InvalidSetting as error:
             raise ValueError(f"{error.reason}: write such a half as an escape") from None
         try:
-            fields = fields_of(text)
+            fields = form.fields_of(text)
         except ValueError as error:
             raise ValueError(f"not valid JSON ({error}): {_AGAIN}") from None
         kind = fields.get("kind") if isinstance(fields, dict) else None
-        if not isinstance(kind, str) or kind not in MODELS:
+        if not isinstance(kind, str) or kind not in form.MODELS:
             raise ValueError("neither a context nor a part of one, as memci export writes them")
         if self._record is None:
             _check_format(fields)
         if (kind == "context") != (self._record is None) or _ORDER.index(kind) < _ORDER.index(self.last):
             raise ValueError(f"{kind!r} after {self.last!r}: lines are missing or in another order: {_AGAIN}")
         self.last = kind
-        match checked_line(kind, fields):
-            case HeaderLine() as header:
+        match form.checked_line(kind, fields):
+            case form.HeaderLine() as header:
                 self._record = _record(header)
-                check_settings(self._record.settings)
-                check_state(self._record)
-            case EntryLine() as entry:
+                form.check_settings(self._record.settings)
+                form.check_state(self._record)
+            case form.EntryLine() as entry:
                 self._entries.append(self._entry(entry))
-            case PageLine() as page:
+            case form.PageLine() as page:
                 self._pages.append(self._page(page))
-            case CompactionLine() as compaction:
+            case form.CompactionLine() as compaction:
                 self._compactions.append(self._compaction(compaction))
-            case OpLine() as op:
+            case form.OpLine() as op:
                 if op.op_id in self._ops:
                     raise ValueError(f"the op_id {op.op_id!r:.60} is there twice")
                 self._ops[op.op_id] = OpRow(op.op_id, bytes.fromhex(op.digest), op.first, tuple(op.entries))
-            case CallLine() as call:
+            case form.CallLine() as call:
                 self._calls.append(self._call(call))
-            case EndLine() as end:
+            case form.EndLine() as end:
                 self._check_end(end)
         self._checksum.add(text)
 
-    def _entry(self, entry: EntryLine) -> EntryRow:
+    def _entry(self, entry: form.EntryLine) -> EntryRow:
         if entry.seq != len(self._entries):
             raise ValueError(f"message {entry.seq:,} where {len(self._entries):,} was expected: {_AGAIN}")
         try:
@@ -218,7 +200,7 @@ class _Rows:
             timestamp(entry.at)
         return EntryRow(entry.seq, codec, body, stored, entry.tokens, entry.clip, entry.quotes, entry.at)
 
-    def _page(self, page: PageLine) -> PageRow:
+    def _page(self, page: form.PageLine) -> PageRow:
         if page.index != len(self._pages) + 1:
             raise ValueError(f"page #{page.index} where #{len(self._pages) + 1} was expected: {_AGAIN}")
         fields = page.model_dump(exclude={"kind", "place"})
@@ -227,19 +209,19 @@ class _Rows:
             raise ValueError(problem)
         return row
 
-    def _compaction(self, line: CompactionLine) -> CompactionRow:
+    def _compaction(self, line: form.CompactionLine) -> CompactionRow:
         above = self._compactions[-1].revision if self._compactions else self.record.revision + 1
         if line.revision >= above or line.head > self.record.head:
             raise ValueError("compactions come newest first, each from before the one above it")
-        row = CompactionRow(line.revision, line.head, line.turn, stored_text("text", line.text))
+        row = CompactionRow(line.revision, line.head, line.turn, form.stored_text("text", line.text))
         try:
-            check_snapshot_text(row.text)
+            form.check_snapshot_text(row.text)
             _check_snapshot(row, self.record)
         except ValueError as error:
             raise ValueError(f"the compaction can't be read: {error}") from None
         return row
 
-    def _call(self, call: CallLine) -> CallRow:
+    def _call(self, call: form.CallLine) -> CallRow:
         before = self._calls[-1] if self._calls else None
         if not (before.revision if before else 0) < call.revision <= self.record.revision:
             raise ValueError("calls come oldest first, each from after the one above it")
@@ -248,7 +230,7 @@ class _Rows:
         row = CallRow(**call.model_dump(exclude={"kind"}))
         return row if before is None or "tools" in call.model_fields_set else row._replace(tools=before.tools)
 
-    def _check_end(self, end: EndLine) -> None:
+    def _check_end(self, end: form.EndLine) -> None:
         for name, wanted, there in (
             ("entries", end.entries, len(self._entries)),
             ("pages", end.pages, len(self._pages)),
@@ -267,16 +249,16 @@ class _Rows:
             raise ValueError("not signed with this key" if end.hmac else "not signed: export it with the key")
 
 
-def _record(header: HeaderLine) -> ContextRecord:
+def _record(header: form.HeaderLine) -> ContextRecord:
     fields = header.model_dump(exclude={"memci", "kind", "settings", "state"})
-    settings, state = stored_text("settings", header.settings), stored_text("state", header.state)
+    settings, state = form.stored_text("settings", header.settings), form.stored_text("state", header.state)
     return ContextRecord(**fields, settings=settings, state=state)
 
 
 def _check_format(fields: dict[str, object]) -> None:
     version = fields.get("memci")
-    if type(version) is int and version > SIGNED:
-        raise SchemaTooNew(f"a later memci exported it: its format is {version}, this one knows up to {SIGNED}")
+    if type(version) is int and version > form.SIGNED:
+        raise SchemaTooNew(f"a later memci exported it: its format is {version}, this one knows up to {form.SIGNED}")
     if type(version) is not int or version < 1 or fields.get("kind") != "context":
         raise ValueError('expected the first line of an export, {"memci":1,"kind":"context",…}')
 
@@ -294,7 +276,7 @@ def _check_snapshot(row: CompactionRow, record: ContextRecord) -> None:
         if problem := page_problem(page, after):
             raise ValueError(problem)
     if snapshot.record is not None:
-        check_state(snapshot.record)
+        form.check_state(snapshot.record)
 
 
 def _proved(transition: Transition, request: OpenRequest | None) -> Transition:
@@ -337,7 +319,7 @@ def _recounted(transition: Transition, window: Window) -> Transition:
         if contents != snapshots.contents(text, nonce=window.state.nonce):
             blocks, fields = contents.to_json(), json.loads(text)
             fields = blocks if isinstance(fields, list) else {**fields, "contents": blocks}
-            history[-1] = history[-1]._replace(text=stored_text("text", fields))
+            history[-1] = history[-1]._replace(text=form.stored_text("text", fields))
     return transition._replace(entries=tuple(entries), history=tuple(history))
 
 

@@ -16,16 +16,7 @@ from typing import Final, Literal
 import orjson
 
 from ..errors import InvalidSetting, WriteConflict, brief
-from .protocol import (
-    CallRow,
-    CompactionRow,
-    ContextRecord,
-    DatabaseStorage,
-    OpRow,
-    SidecarStorage,
-    Storage,
-    Transition,
-)
+from .protocol import CallRow, CompactionRow, ContextRecord, DatabaseStorage, OpRow, SidecarStorage, Storage, Transition
 
 Durability = Literal["full", "fast"]
 

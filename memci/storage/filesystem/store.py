@@ -24,14 +24,7 @@ from typing import Final
 import apsw
 import orjson
 
-from ...errors import (
-    CorruptRecord,
-    InvalidSetting,
-    SchemaTooNew,
-    StorageError,
-    StorageReadOnly,
-    StorageUnavailable,
-)
+from ...errors import CorruptRecord, InvalidSetting, SchemaTooNew, StorageError, StorageReadOnly, StorageUnavailable
 from ..audit import AuditLog
 from ..codec import ERASED
 from ..protocol import CACHE_BYTES, EntryRow, ErasedRows, Erasure, OpRow, Sidecar, Transition

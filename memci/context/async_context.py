@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial, wraps
 from itertools import islice
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ..storage.locks import given_up
@@ -159,9 +158,7 @@ class AsyncContext:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:
@@ -186,9 +183,7 @@ class Opening(Awaitable[AsyncContext]):
         self._context = await self
         return self._context
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         if self._context is not None:
             await self._context.close()
 

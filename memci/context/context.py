@@ -26,7 +26,6 @@ from functools import partial
 from inspect import iscoroutinefunction
 from itertools import islice
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .. import formats
@@ -919,9 +918,7 @@ class Context:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

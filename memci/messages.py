@@ -50,7 +50,6 @@ class SDKMessage(Protocol):
 
     def model_dump(self) -> dict[str, Any]:
         """Return the message as a dict."""
-        ...
 
 
 MessageLike: TypeAlias = str | Mapping[str, Any] | SDKMessage

@@ -101,11 +101,9 @@ class Busy(Protocol):
     @property
     def patience(self) -> float:
         """Seconds without a call before a step is done for it."""
-        ...
 
     def step(self) -> bool:
         """Do a few milliseconds of work, and return whether there is more to do."""
-        ...
 
 
 class Worker:

@@ -31,7 +31,6 @@ class Appending(Protocol):
 
     def append_turn(self, *messages: MessageLike) -> object:
         """Append *messages*."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,4 +142,3 @@ class ChatModel(Protocol):
         Raises:
             ModelError: If there is no answer.
         """
-        ...

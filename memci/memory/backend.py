@@ -208,22 +208,18 @@ class JobRunner(Protocol):
     @property
     def has_model(self) -> bool:
         """Whether there is a model. False: there is never a job to run."""
-        ...
 
     def run_job(self, settle: Callable[[], None] | None = None) -> bool:
         """Run one job that is due, and return whether another one is due. O(one call of the model).
 
         *settle* is called before anything is written. It returns when writing disturbs nobody.
         """
-        ...
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
         """Return the model's summaries of those pages that have one. One query."""
-        ...
 
     def work(self) -> Work:
         """Return what was done and what waits."""
-        ...
 
 
 @runtime_checkable
@@ -237,7 +233,6 @@ class SetsAside(Protocol):
 
     def set_aside(self, context: str) -> Collection[int]:
         """Return the pages of *context* that were observed as set aside last. One query."""
-        ...
 
 
 @runtime_checkable
@@ -249,15 +244,12 @@ class HasTiers(Protocol):
 
     def observed(self, context: str) -> Collection[int]:
         """Return the pages of *context* that were observed and never admitted. One query."""
-        ...
 
     def end_session(self, context: str) -> None:
         """Note that the conversation in *context* is over: it is summarized. The next page begins another one."""
-        ...
 
     def overdue(self) -> bool:
         """Return whether far more waits for `maintain` than a context leaves that stays open for a while."""
-        ...
 
 
 @runtime_checkable
@@ -269,18 +261,15 @@ class MemoryBackend(Protocol):
 
     def observe(self, page: PageRecord) -> None:
         """Make a closed page searchable. The same page again changes nothing; with other entries it is replaced."""
-        ...
 
     def admit(self, page: PageRecord) -> None:
         """Observe a page, which nobody sees whole any more, and take it into the tiers, once."""
-        ...
 
     def acknowledged(self, context: str) -> int:
         """Return the highest page index of *context* that was observed and not open, 0 if none was.
 
         The context feeds the pages after it. A memory that may have lost pages in a crash returns 0.
         """
-        ...
 
     def search(
         self,
@@ -299,22 +288,18 @@ class MemoryBackend(Protocol):
         *since* and *until* are seconds since 1970 UTC, both included; with one of them, a page without a time is not
         found. *exclude* are pages (context, index) that are not wanted: they stand in the window.
         """
-        ...
 
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names and all that was derived from it alone. It may name what is already gone."""
-        ...
 
     def maintain(self, now: float | None = None) -> int:
         """Do the maintenance that is due: build episodes, analyse, promote, evict. Return how many pages moved.
 
         Nothing runs by a timer of its own.
         """
-        ...
 
     def close(self) -> None:
         """Release what is held. Closing twice is fine."""
-        ...
 
 
 class NullMemory:

@@ -260,11 +260,9 @@ class Storage(Protocol):
 
     def load(self, context: str) -> tuple[ContextRecord, str | None] | None:
         """Return the record and the last compaction of *context*, or None if there is no such context. O(1)."""
-        ...
 
     def revision(self, context: str) -> int:
         """Return the revision of *context*, 0 if there is no such context. O(1), and called often: make it cheap."""
-        ...
 
     def commit(self, transition: Transition) -> OpRow | None:
         """Apply *transition* as one transaction and return None.
@@ -276,7 +274,6 @@ class Storage(Protocol):
                 that of `transition.record` (both are 0 for a new context): another writer was first.
             CommitUnknown: If it is not known whether it was applied: open the store again.
         """
-        ...
 
     def pages(
         self, context: str, *, first: int = 1, last: int | None = None, state: PageState | None = None
@@ -285,11 +282,9 @@ class Storage(Protocol):
 
         O(pages yielded) by index; by `PageState.ACTIVE` O(pages in the window), whatever the size of the archive.
         """
-        ...
 
     def pages_at(self, context: str, indexes: Collection[int]) -> Sequence[PageRow]:
         """Return the pages with *indexes*, by index, without those that do not exist. O(these), in one read."""
-        ...
 
     def entries(
         self,
@@ -308,40 +303,32 @@ class Storage(Protocol):
         Raises:
             CorruptRecord: When a row is reached that is missing or not what was written.
         """
-        ...
 
     def entries_at(self, context: str, seqs: Collection[int]) -> Sequence[EntryRow]:
         """Return the entries with *seqs*, in order, without those that were not appended yet. O(these), in one read.
 
         It raises as `entries`.
         """
-        ...
 
     def compactions(self, context: str, *, head: int | None = None) -> Iterator[CompactionRow]:
         """Yield the compactions of *context*, newest first; those made at most at *head*, if it is given."""
-        ...
 
     def ops(self, context: str) -> Iterator[OpRow]:
         """Yield the ops of *context* by their first seq. O(ops)."""
-        ...
 
     def op(self, context: str, op_id: str) -> OpRow | None:
         """Return the op *op_id* of *context*, None if there is none. O(1)."""
-        ...
 
     def calls(self, context: str, *, after: int = 0) -> Iterator[CallRow]:
         """Yield the calls of the model with a revision above *after*, oldest first. A fork begins with none."""
-        ...
 
     def contexts(
         self, *, owner: str | None = None, after: str | None = None, limit: int | None = None
     ) -> Sequence[ContextRecord]:
         """Return the records of contexts by id: of *owner* or of all, with an id above *after*, at most *limit*."""
-        ...
 
     def forks(self, context: str) -> Sequence[ContextRecord]:
         """Return the records of the contexts whose parent is *context*, by id. O(these)."""
-        ...
 
     def erase(self, erasure: Erasure) -> ErasedRows:
         """Remove what *erasure* names as one transaction, then remove its bytes from the store's files.
@@ -352,14 +339,12 @@ class Storage(Protocol):
             WriteConflict: As for `commit`, for any of its transitions.
             InvalidSetting: If a fork would lose entries that it shares; the error names the fork.
         """
-        ...
 
     def tickets(self, context: str | None = None) -> Sequence[Ticket]:
         """Return the queue for the lock of *context*, or those of all contexts: in the order in which they came.
 
         O(tickets), and called often while somebody waits: make it cheap.
         """
-        ...
 
     def replace_ticket(self, old: Ticket | None, new: Ticket | None) -> bool:
         """Put *new* in the place of *old* as one transaction, and return whether *old* was there, exactly so.
@@ -367,11 +352,9 @@ class Storage(Protocol):
         If it was not, nothing changes. Without *old*, *new* goes behind all other tickets; without *new*, *old* is
         removed. The context need not exist. `erase` removes the tickets of the contexts that it removes.
         """
-        ...
 
     def close(self) -> None:
         """Release the store. Closing twice is fine; anything else afterwards is `HandlePoisoned`."""
-        ...
 
 
 CACHE_BYTES: Final = 256 * 2**20
@@ -397,7 +380,6 @@ class SidecarStorage(Protocol):
 
     def sidecar(self, release: Callable[[], None]) -> Sidecar:
         """Return the database, for one user at a time; `close` calls the *release* of the last one first. O(1)."""
-        ...
 
 
 @runtime_checkable
@@ -410,7 +392,6 @@ class DatabaseStorage(Protocol):
     @property
     def database(self) -> Any:
         """The database (`memci.storage.postgres.database.Database`)."""
-        ...
 
 
 @runtime_checkable
@@ -420,11 +401,9 @@ class KeyedStorage(Protocol):
     @property
     def keys(self) -> Any:
         """What wraps data keys (`memci.storage.encrypted.keys.KeyRing`)."""
-        ...
 
     def rotate(self) -> int:
         """Wrap the data keys of contexts with the first key; return how many were not. O(contexts)."""
-        ...
 
 
 @runtime_checkable
@@ -433,4 +412,3 @@ class CheckedStorage(Protocol):
 
     def damage(self) -> list[str]:
         """Return one sentence for each thing that is wrong with the files, [] if nothing is. O(bytes)."""
-        ...

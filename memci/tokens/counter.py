@@ -30,16 +30,13 @@ class TokenCounter(Protocol):
     @property
     def name(self) -> str:
         """The vocabulary, or the rule, that it counts with."""
-        ...
 
     @property
     def exact(self) -> bool:
         """Whether the counts are those of the model itself, not an estimate."""
-        ...
 
     def __call__(self, text: str, /) -> int:
         """Return the number of tokens of *text*; special tokens in it count as ordinary text. O(length)."""
-        ...
 
 
 def counter_for(model: str | None = None, counter: Callable[[str], int] | TokenCounter | None = None) -> TokenCounter:

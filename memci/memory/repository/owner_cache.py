@@ -24,7 +24,6 @@ class Weighed(Protocol):
     @property
     def size(self) -> int:
         """In bytes."""
-        ...
 
 
 class OwnerCache:

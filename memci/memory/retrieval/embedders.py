@@ -24,21 +24,17 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """What its vectors are stored under: vectors of different names are never compared."""
-        ...
 
     @property
     def dimension(self) -> int:
         """How many numbers a row has."""
-        ...
 
     @property
     def semantic(self) -> bool:
         """Whether it knows meanings; False: shared words and parts of words only."""
-        ...
 
     def __call__(self, texts: Sequence[str], /) -> ArrayLike:
         """Return a row per text, in their order. It is never given a blank text, nor an empty list."""
-        ...
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -84,7 +84,7 @@ class TieredMemory:
         self._read_only = read_only or store.read_only
         self._chat = chat
         self._ceiling = ceiling
-        self._session = Session(
+        self.session = Session(
             storage,
             store,
             owner,
@@ -94,59 +94,47 @@ class TieredMemory:
             counter_for(None, counter),
             has_model=chat is not None and not self._read_only,
         )
+        """what its steps work with"""
+        self.owner = owner
+        """whose memory it is"""
         self._maintaining = threading.Lock()
         self._working = threading.Lock()
         self._closed = False
 
-    @property
-    def owner(self) -> str:
-        """Whose memory it is."""
-        return self._session.name
-
-    @property
-    def session(self) -> Session:
-        """What its steps work with: for `memci.memory.inspect`, and for tests."""
-        return self._session
-
-    @property
-    def rules(self) -> Rules:
-        """Sizes and thresholds of the tiers."""
-        return self._session.rules
-
     def observe(self, page: PageRecord) -> None:
         """Make a closed page searchable. O(its characters)."""
-        with self._session.store.lock:
-            observe(self._session, page)
+        with self.session.store.lock:
+            observe(self.session, page)
 
     def admit(self, page: PageRecord) -> None:
         """Put a page into the short-term queue, once. O(its characters)."""
-        with self._session.store.lock:
-            observe(self._session, page, admits=True)
+        with self.session.store.lock:
+            observe(self.session, page, admits=True)
 
     def acknowledged(self, context: str) -> int:
         """Return the highest page of *context* that was observed and not open, 0 if none was."""
-        with self._session.store.lock:
-            return self._session.owner.pages.acknowledged(context)
+        with self.session.store.lock:
+            return self.session.owner.pages.acknowledged(context)
 
     def set_aside(self, context: str) -> Collection[int]:
         """Return the pages of *context* that were set aside: they could not be read, or not be taken."""
-        with self._session.store.lock:
-            return self._session.owner.pages.aside(context)
+        with self.session.store.lock:
+            return self.session.owner.pages.aside(context)
 
     def observed(self, context: str) -> Collection[int]:
         """Return the pages of *context* that are in no tier yet. One query."""
-        with self._session.store.lock:
-            return self._session.owner.pages.observed(context)
+        with self.session.store.lock:
+            return self.session.owner.pages.observed(context)
 
     def end_session(self, context: str) -> None:
         """Summarize the conversation in *context*, which is over, as a silence would. O(its pages)."""
         with self._maintaining:
-            maintenance.end_session(self._session, context, self._session.clock())
+            maintenance.end_session(self.session, context, self.session.clock())
 
     def overdue(self) -> bool:
         """Return whether more pages wait for `maintain` than a context leaves that stays open for a while."""
-        with self._session.store.lock:
-            return maintenance.overdue(self._session)
+        with self.session.store.lock:
+            return maintenance.overdue(self.session)
 
     def search(
         self,
@@ -160,42 +148,42 @@ class TieredMemory:
     ) -> Recollection:
         """Return what is known of *query*, best first; what is returned counts as visited."""
         request = RetrievalRequest(query, k, budget, since, until, frozenset(exclude))
-        with self._session.store.lock:
-            return recollect(self._session, request, counts=not self._read_only)
+        with self.session.store.lock:
+            return recollect(self.session, request, counts=not self._read_only)
 
     def erase(self, scope: Scope) -> Forgotten:
         """Remove what *scope* names, and what was derived from it."""
-        with self._session.store.lock:
-            gone = forget(self._session.owner, scope)
-            return gone if gone == Forgotten() else replace(gone, scrubbed=self._session.store.scrub())
+        with self.session.store.lock:
+            gone = forget(self.session.owner, scope)
+            return gone if gone == Forgotten() else replace(gone, scrubbed=self.session.store.scrub())
 
     def maintain(self, now: float | None = None) -> int:
         """Do what is due, and return how many pages moved between the tiers."""
         with self._maintaining:
             if now is not None:  # who says what time it is says when pages came
-                self._session.owner.fed.clear()
-            return maintenance.maintain(self._session, self._session.clock() if now is None else now)
+                self.session.owner.fed.clear()
+            return maintenance.maintain(self.session, self.session.clock() if now is None else now)
 
     @property
     def has_model(self) -> bool:
         """Whether a model improves what is known."""
-        return self._session.has_model
+        return self.session.has_model
 
     def run_job(self, settle: Callable[[], None] | None = None) -> bool:
         """Do one job of the model that is due, and return whether another one is. O(its calls of the model)."""
         if self._chat is None or self._read_only:
             return False
         with self._working:
-            return job_runner.run_job(self._session, self._chat, settle or (lambda: None), self._ceiling)
+            return job_runner.run_job(self.session, self._chat, settle or (lambda: None), self._ceiling)
 
     def summaries(self, context: str, indexes: Collection[int]) -> Mapping[int, Summary]:
         """Return what a model said of those pages of *context* that it described. One query."""
-        return page_notes.summaries(self._session, context, indexes)
+        return page_notes.summaries(self.session, context, indexes)
 
     def work(self) -> Work:
         """Return what the model did and cost, and what waits for it. O(jobs + days)."""
-        with self._session.store.lock:
-            owner = self._session.owner
+        with self.session.store.lock:
+            owner = self.session.owner
             owner.refresh()
             return replace(owner.jobs.counts(), spent=owner.usage.total())
 
@@ -218,8 +206,8 @@ class TieredMemory:
         if about not in ("user", "assistant"):
             raise InvalidSetting("about", f'"user" or "assistant", not {brief(about)}')
         saving = Saving(0, context, index, one_line(text, LONGEST), about, at)
-        with self._session.store.lock, self._session.owner.change():
-            if not self._session.owner.jobs.save(saving):
+        with self.session.store.lock, self.session.owner.change():
+            if not self.session.owner.jobs.save(saving):
                 raise LimitExceeded("facts that wait for their pages", job_queue.MOST + 1, job_queue.MOST)
 
     def quarantine(self, context: str, index: int) -> Forgotten:
@@ -227,9 +215,9 @@ class TieredMemory:
 
         The page is still found by its words. O(what is rebuilt).
         """
-        audit(self._session.storage, "quarantine", context=context, owner=self.owner, page=index)
-        with self._session.store.lock:
-            return quarantine(self._session.owner, context, index)
+        audit(self.session.storage, "quarantine", context=context, owner=self.owner, page=index)
+        with self.session.store.lock:
+            return quarantine(self.session.owner, context, index)
 
     def rollback(self, version: int) -> None:
         """Put the profile of an earlier *version* in front again, as the newest version; the others stay.
@@ -237,17 +225,17 @@ class TieredMemory:
         Raises:
             InvalidSetting: If there is no such version (any more).
         """
-        with self._session.store.lock:
-            profile = self._session.tiers().profile
+        with self.session.store.lock:
+            profile = self.session.tiers().profile
             found = [each for each in profile.previous if each.version == version]
             if profile.version == version:
                 return
             if not found:
                 known = ", ".join(str(each.version) for each in reversed(profile.previous)) or "none"
                 raise InvalidSetting("version", f"no version {brief(version)} of the profile is kept: {known}")
-            owner = self._session.owner
+            owner = self.session.owner
             with owner.change():
-                keep_profile(owner, owner.tiers.profile.restored(found[0], now=self._session.clock()), ())
+                keep_profile(owner, owner.tiers.profile.restored(found[0], now=self.session.clock()), ())
 
     def close(self) -> None:
         """Write what was visited, and release it.
@@ -257,13 +245,13 @@ class TieredMemory:
         if not self._closed:
             self._closed = True
             self._write_visits()
-            self._session.store.close()
+            self.session.store.close()
 
     def _write_visits(self) -> None:
-        store = self._session.store
+        store = self.session.store
         with store.lock:
             if not (self._read_only or store.closed):
                 try:
-                    self._session.owner.write_visits()
+                    self.session.owner.write_visits()
                 except StorageError as error:
                     _LOG.debug("searches are not counted: %s", type(error).__name__)

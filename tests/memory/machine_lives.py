@@ -233,7 +233,7 @@ class Lives(RuleBasedStateMachine):
         memory = self._memory_of(owner)
         remade = TieredMemory(self.storage, owner=owner, rules=RULES, clock=lambda: self.now)
         remade.close()
-        remade._session = replace(remade.session, store=SQLiteMemory(Sidecar(":memory:"), lasting=False))
+        remade.session = replace(remade.session, store=SQLiteMemory(Sidecar(":memory:"), lasting=False))
         order = [row[0] for row in memory.session.store.read_rows(
             "SELECT c.name FROM memory_context AS c JOIN memory_owner AS o ON o.nr = c.owner WHERE o.name = ? "
             "ORDER BY c.nr", owner)]  # fmt: skip

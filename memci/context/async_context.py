@@ -29,8 +29,6 @@ from .memory_client import load_numpy
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_BATCH = 256
-
 
 def _awaited(
     method: Callable[Concatenate[Context, _P], _T],
@@ -53,7 +51,7 @@ def _iterated(
     @wraps(method)
     async def each(self: AsyncContext, /, *args: _P.args, **kw: _P.kwargs) -> AsyncIterator[_T]:
         iterator = await self._call(partial(method, self.context, *args, **kw))
-        while batch := await self._call(lambda: builtins.list(islice(iterator, _BATCH))):
+        while batch := await self._call(lambda: builtins.list(islice(iterator, 256))):
             for value in batch:
                 yield value
 

@@ -19,7 +19,7 @@ import copy
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -1044,15 +1044,10 @@ def _flat(messages: tuple[MessageLike | Sequence[MessageLike], ...]) -> Sequence
     return messages  # type: ignore[return-value]  # a list among others is refused with its position
 
 
-@contextmanager
-def _opened(store: Store, *, read_only: bool) -> Iterator[Storage]:
+def _opened(store: Store, *, read_only: bool) -> AbstractContextManager[Storage]:
     """Give the storage that *store* stands for, and close it at the end if it was a path."""
     storage = _storage(store, read_only=read_only)
-    try:
-        yield storage
-    finally:
-        if not isinstance(store, Storage):
-            storage.close()
+    return nullcontext(storage) if storage is store else closing(storage)
 
 
 def _storage(store: Any, *, read_only: bool) -> Storage:

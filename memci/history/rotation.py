@@ -6,6 +6,8 @@
 This module knows nothing of how something is encrypted.
 """
 
+from contextlib import closing
+
 from ..errors import InvalidSetting
 from ..storage import Storage
 from ..storage.protocol import KeyedStorage
@@ -29,9 +31,6 @@ def rotate(store: Storage) -> int:
         from ..memory.repository.home import tables_of
         from ..memory.repository.store import OwnerKey
 
-        tables = tables_of(store)
-        try:
+        with closing(tables_of(store)) as tables:
             count += sum(OwnerKey(tables, name).rotate() for name in tables.owner_names())
-        finally:
-            tables.close()
     return count

@@ -9,6 +9,7 @@ This module knows nothing of how things were derived.
 """
 
 from collections.abc import Collection, Mapping
+from contextlib import closing
 
 from ..errors import KeyMissing
 from ..storage import Storage
@@ -52,8 +53,7 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
     A context may have had another owner before, or forks with owners of their own. An owner without a context is
     removed; so is one whose key is gone, if a whole context goes. What is left in the files, `scrub` removes.
     """
-    store = tables_of(storage)
-    try:
+    with closing(tables_of(storage)) as store:
         for context, pages in gone.items():
             for name in dict.fromkeys([*store.owner_names(context), *savers(store, context)]):
                 with store.lock:
@@ -66,17 +66,12 @@ def forget_everywhere(storage: Storage, gone: Mapping[str, Collection[int] | Non
                         _drop(owner)  # without its key nobody can read it, and the context is to go
                     if not owner.pages.has_context():
                         forget(owner, Scope())
-    finally:
-        store.close()
 
 
 def scrub(storage: Storage, *, whole: bool) -> bool:
     """Remove the bytes that are left of what was forgotten; return whether none can be left (`MemoryStore.scrub`)."""
-    store = tables_of(storage)
-    try:
+    with closing(tables_of(storage)) as store:
         return store.scrub(whole=whole)
-    finally:
-        store.close()
 
 
 def forget(owner: Owner, scope: Scope) -> Forgotten:

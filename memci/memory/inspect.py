@@ -8,6 +8,7 @@ It reads only: nothing of it counts as use. This module knows nothing of how any
 """
 
 from collections.abc import Iterator, Sequence, Sized
+from contextlib import closing
 from dataclasses import dataclass
 
 from ..storage import Storage
@@ -183,11 +184,8 @@ def counts(memory: TieredMemory) -> Counts:
 
 def owners(storage: Storage) -> list[str]:
     """Return whose memories are kept beside *storage*, the oldest first."""
-    store = tables_of(storage)
-    try:
+    with closing(tables_of(storage)) as store:
         return store.owner_names()
-    finally:
-        store.close()
 
 
 def waiting(memory: TieredMemory, context: str) -> int:

@@ -62,20 +62,15 @@ INSERT INTO call (id, seq, turn, at, model, predicted, input, cached_read, cache
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _INSERT_TOOLS = "INSERT OR IGNORE INTO tools (nr, digest, text) VALUES (?, ?, ?)"
 _SELECT_FORKS = "SELECT id FROM context WHERE parent = ? ORDER BY id"
-_DELETE_CONTEXT = "DELETE FROM context WHERE nr = ?"
 _DELETE_RANGE = {
     table: f"DELETE FROM {table} WHERE id >= ? AND id < ?" for table in ("entry", "page", "edition", "view", "call")
 }
-_DELETE_OPS = "DELETE FROM op WHERE nr = ?"
-_DELETE_TOOLS = "DELETE FROM tools WHERE nr = ?"
 _DELETE_VIEW = "DELETE FROM view WHERE id = ?"
-_DELETE_TICKETS = "DELETE FROM ticket WHERE context = ?"
 _INSERT_TICKET = "INSERT INTO ticket (context, token, holder, process, since, expires) VALUES (?, ?, ?, ?, ?, ?)"
 _EXACT_TICKET = "WHERE (context, token, holder, process, since, expires) = (?, ?, ?, ?, ?, ?)"
 _UPDATE_TICKET = (
     f"UPDATE ticket SET (context, token, holder, process, since, expires) = (?, ?, ?, ?, ?, ?) {_EXACT_TICKET}"
 )
-_DELETE_TICKET = f"DELETE FROM ticket {_EXACT_TICKET}"
 _WIDTH = {"entry": 40, "page": 32, "edition": 40, "view": 40, "call": 40}
 """bits that a key has below the number of its context"""
 
@@ -207,14 +202,14 @@ def erase(connection: apsw.Connection, erasure: Erasure) -> ErasedRows:
     """Remove what *erasure* names, and write what its contexts are afterwards. O(rows that go)."""
     gone = {"context": 0, "entry": 0, "page": 0, "edition": 0, "view": 0, "op": 0, "call": 0}
     for context in erasure.contexts:
-        connection.execute(_DELETE_TICKETS, (context,))
+        connection.execute("DELETE FROM ticket WHERE context = ?", (context,))
         check_forks(((fork, context) for (fork,) in rows(connection, _SELECT_FORKS, context)), erasure.contexts)
         for nr, *_ in rows(connection, SELECT_HEAD, context):
             for table in _DELETE_RANGE:
                 gone[table] += _delete(connection, table, nr)
-            gone["op"] += _changed(connection, _DELETE_OPS, nr)
-            connection.execute(_DELETE_TOOLS, (nr,))
-            gone["context"] += _changed(connection, _DELETE_CONTEXT, nr)
+            gone["op"] += _changed(connection, "DELETE FROM op WHERE nr = ?", nr)
+            connection.execute("DELETE FROM tools WHERE nr = ?", (nr,))
+            gone["context"] += _changed(connection, "DELETE FROM context WHERE nr = ?", nr)
     erased: set[tuple[int, int]] = set()
     for context, tombstone in erasure.entries:
         nr = _owner(connection, context, tombstone.seq)
@@ -245,7 +240,7 @@ def replace_ticket(connection: apsw.Connection, change: tuple[Ticket | None, Tic
     if old is None:
         connection.execute(_INSERT_TICKET, new or ())
     elif new is None:
-        connection.execute(_DELETE_TICKET, old)
+        connection.execute(f"DELETE FROM ticket {_EXACT_TICKET}", old)
     else:
         connection.execute(_UPDATE_TICKET, (*new, *old))
     return connection.changes() > 0

@@ -181,12 +181,9 @@ def text_of(message: Message) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(str(part["text"]) for part in content if _is_text(part))
+        texts = (part for part in content if isinstance(part, dict) and part.get("type") == "text" and "text" in part)
+        return "\n".join(str(part["text"]) for part in texts)
     return ""
-
-
-def _is_text(part: object) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and "text" in part
 
 
 def _refuse_role(message: Message, path: str) -> None:

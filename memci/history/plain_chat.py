@@ -150,7 +150,8 @@ def _messages(where: str, value: Any) -> Iterator[Placed]:
         keys = ", ".join(repr(each)[:40] for each in list(value)[:6]) or "none"
         expected = "expected messages, traj, or an export of memci"
         raise InvalidMessage(where or "file", f"no conversation: its keys are {keys}; {expected}")
-    yield from ((f"{_under(where, key)}[{position}]", each) for position, each in enumerate(value[key]))
+    place = f"{where}, {key}" if where.startswith("line ") else f"{where}.{key}" if where else key
+    yield from ((f"{place}[{position}]", each) for position, each in enumerate(value[key]))
 
 
 def _checked(where: str, message: Any) -> tuple[str, Message]:
@@ -170,9 +171,3 @@ def _tools(value: Any) -> tuple[Message, ...]:
     if not isinstance(found, list) or not all(isinstance(each, dict) and "function" in each for each in found):
         return ()
     return tuple(found)
-
-
-def _under(where: str, key: str) -> str:
-    if where.startswith("line "):
-        return f"{where}, {key}"
-    return f"{where}.{key}" if where else key

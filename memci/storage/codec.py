@@ -149,12 +149,8 @@ def _read_with_stdlib(body: bytes) -> Any:
     return json.loads(body.decode("utf-8", "surrogatepass"))
 
 
-def _read_tombstone(body: bytes) -> dict[str, Any]:
-    return {"role": body.decode("ascii"), "content": ERASED_TEXT}
-
-
 _READERS: Mapping[int, Callable[[bytes], Any]] = {
-    ERASED: _read_tombstone,
+    ERASED: lambda body: {"role": body.decode("ascii"), "content": ERASED_TEXT},
     ORJSON: orjson.loads,
     STDLIB: _read_with_stdlib,
     ORJSON + _ENVELOPED: orjson.loads,

@@ -119,22 +119,18 @@ class Settings(BaseModel):
     window: int = Field(ge=256, le=100_000_000)
     """the model's context length, in tokens"""
     reply: int = Field(default=0, ge=0)
-    """tokens kept free for the model's answer; default min(4,096, window / 8)"""
+    """tokens kept free for the model's answer"""
     model: str | None = None
     format: Format = "openai_chat"
     """the form of messages: in which they are rendered, and what looks alike in several forms is read"""
     preset: Preset = "balanced"
     archive_share: float | None = Field(default=None, ge=0.0, le=1.0)
-    """κ; None: the cache policy decides"""
     fewest: int = Field(default=1, ge=1)
     active_pages: int | None = Field(default=None, ge=1)
-    """n; None: the budget decides"""
     contents_tokens: int = Field(default=0, ge=0)
     instruction_tokens: int = Field(default=0, ge=0)
     never_recalled: int | None = Field(default=None, ge=1)
-    """m; None: never"""
     stale: int | None = Field(default=None, ge=1)
-    """p; None: never"""
     every_turn: bool = False
     """whether the rules run every turn, at the prompt cache's cost, instead of at compactions only"""
     remember: bool = False

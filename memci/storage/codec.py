@@ -56,7 +56,7 @@ def encode(message: Mapping[str, Any]) -> tuple[int, bytes, dict[str, Any]]:
         LimitExceeded: If the bytes are more than `MAX_BYTES`.
     """
     if not isinstance(message, dict):
-        raise InvalidMessage(_ROOT, f"a {_kind(message)} is no message: pass a dict")
+        raise InvalidMessage(_ROOT, f"a {type(message).__name__} is no message: pass a dict")
     if isinstance(message, Enveloped):
         codec, body, decoded = encode({**message.native._asdict(), "chat": dict(message)})
         return codec + _ENVELOPED, body, _opened(decoded)
@@ -93,7 +93,7 @@ def decode(codec: int, body: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidMessage(_ROOT, f"its stored bytes are not JSON: {error}") from error
     if not isinstance(message, dict):
-        raise InvalidMessage(_ROOT, f"its stored bytes are a {_kind(message)}, not an object")
+        raise InvalidMessage(_ROOT, f"its stored bytes are a {type(message).__name__}, not an object")
     return _opened(message) if codec > _ENVELOPED else message
 
 
@@ -193,14 +193,14 @@ def _check(value: object, path: str, above: tuple[int, ...], size: int) -> int:
             for key, each in value.items():
                 if not isinstance(key, str):
                     named = f"the key {brief(key)}" if isinstance(key, int | float | None) else "a key"
-                    raise InvalidMessage(path or _ROOT, f"{named} is a {_kind(key)}: JSON keys are strings")
+                    raise InvalidMessage(path or _ROOT, f"{named} is a {type(key).__name__}: JSON keys are strings")
                 size = _check(each, _key_path(path, key), above, size + len(key))
         else:
             for i, each in enumerate(value):
                 size = _check(each, f"{path}[{i}]", above, size)
     elif value is not None:
         reason = next(reason for kind, reason in _REASONS if isinstance(value, kind))
-        raise InvalidMessage(path, reason.format(_kind(value)))
+        raise InvalidMessage(path, reason.format(type(value).__name__))
     if size >= MAX_BYTES:
         raise LimitExceeded("message bytes", size + 1, MAX_BYTES)
     return size + 1
@@ -222,7 +222,3 @@ def _key_path(path: str, key: str) -> str:
     if not re.fullmatch(r"\w+", key):
         return f"{path}[{key!r}]"
     return f"{path}.{key}" if path else key
-
-
-def _kind(value: object) -> str:
-    return type(value).__name__

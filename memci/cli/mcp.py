@@ -28,9 +28,7 @@ def run_mcp(
     window: Annotated[Int, tokens(*WINDOW, help="Let append_turn make contexts, of this size.")] = None,
     read_only: Annotated[bool, Option("--read-only", help="Offer no append_turn, and write nothing.")] = False,
     http: Annotated[Int, Option(metavar="PORT", help="Serve over HTTP on 127.0.0.1; default: standard input.")] = None,
-    token: Annotated[
-        Str, Option(envvar="MEMCI_TOKEN", help="For --http; default: a new one, which is printed.")
-    ] = None,
+    token: Annotated[Str, Option(envvar="MEMCI_TOKEN", help="For --http; default: a new one, printed.")] = None,
 ) -> None:
     """Serve a store to programs that speak MCP.
 

@@ -28,9 +28,7 @@ def run_serve(
     *,
     upstream: Annotated[str, Option(metavar="URL", help="The provider's base URL, as the client had it.")],
     port: Annotated[int, Option(min=0, max=65535, help="The port to listen on.")] = 8765,
-    host: Annotated[str, Option(metavar="NAME", help="Where to listen; others than this machine's need a token.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[str, Option(metavar="NAME", help="Where to listen; elsewhere a token is needed.")] = "127.0.0.1",
     allow_host: Annotated[list[str] | None, Option(metavar="NAME", help="A name by which clients call it.")] = None,
     token: Annotated[
         Str, Option(metavar="TEXT", envvar="MEMCI_GATEWAY_TOKEN", help="What clients send as x-memci-token.")

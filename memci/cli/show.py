@@ -36,9 +36,7 @@ def run_show(
     target: Annotated[Str, Option("-o", "--output", metavar="FILE", help="Write a new file of HTML.")] = None,
     context: Annotated[Str, Option(*CONTEXT, metavar="ID", help="Of this context; default: the only one.")] = None,
     owner: Annotated[Str, Option(metavar="NAME", help="Of this owner's context.")] = None,
-    turn: Annotated[
-        list[int] | None, Option(min=0, metavar="N", help="With -o: a turn whose request is shown; default: the last.")
-    ] = None,
+    turn: Annotated[list[int] | None, Option(min=0, metavar="N", help="With -o: the request of this turn.")] = None,
     memory: Annotated[bool, Option("--memory", help="With -o: all that its owner's memory holds, as well.")] = False,
     json: Json = False,
 ) -> None:

@@ -46,14 +46,9 @@ def table(
     figures: Collection[str] = (),
     fills: str = "",
 ) -> Table:
-    """Return a table with the columns *names*.
+    """Return a table with the columns *names*, their cells in *rows* (see `cell`), and a last row, below a line.
 
-    Args:
-        names: The heads of its columns, from left to right.
-        rows: Their cells, see `cell`.
-        footer: A last row, below a line.
-        figures: Columns whose cells are numbers: they are aligned to the right and never wrapped.
-        fills: The one that takes the width that is left; without it the table is as wide as its cells.
+    The columns *figures* are aligned to the right and never wrapped. The column *fills* takes the width that is left.
     """
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=bool(fills), show_footer=bool(footer))
     for name, last in zip_longest(names, footer, fillvalue=""):

@@ -23,15 +23,12 @@ def run_ui(
     store: Store,
     *,
     port: Annotated[int, Option(min=0, max=65535, help="The port to listen on; 0 takes a free one.")] = 8766,
-    host: Annotated[str, Option(metavar="NAME", help="Where to listen; beyond this machine a token is asked for.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[str, Option(metavar="NAME", help="Where to listen; elsewhere a token is asked for.")] = "127.0.0.1",
     allow_host: Annotated[list[str] | None, Option(metavar="NAME", help="A name by which browsers call it.")] = None,
     token: Annotated[
-        Str, Option(metavar="TEXT", envvar="MEMCI_UI_TOKEN", help="What a browser must give; beyond this machine "
-                    "default: a new one, which is printed.")
+        Str, Option(metavar="TEXT", envvar="MEMCI_UI_TOKEN", help="What a browser must give; default with --host: new.")
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Look inside a store with a browser. It shows what the model saw at a turn, and why. Changes nothing."""
     try:
         from ..serve.door import LOOPBACK

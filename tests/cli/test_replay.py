@@ -143,7 +143,7 @@ def test_replay_when_a_preset_is_chosen(run, trip):
         (["--window", 300], 1, "can't be reduced, the budget is"),
         (["--window", 10], 2, "memci: window: "),
         (["--reply", 9000], 2, "memci: reply: "),
-        (["--preset", "luxury"], 2, "'luxury' is none of balanced, economy, verbatim, original"),
+        (["--preset", "luxury"], 2, "'balanced', 'economy', 'verbatim' or 'original', got 'luxury'"),
         (["--at", 61], 2, "has the turns 1 to 60, not 61"),
         (["--at", 0], 2, "has the turns 1 to 60, not 0"),
         (["--store", "/"], 2, "memci: "),

@@ -46,9 +46,7 @@ def run_chat(
     role: Annotated[str, Option(metavar="TEXT", help="The role of the model in this conversation.")] = "",
     no_analysis: Annotated[bool, Option("--no-analysis", help="Search for messages as they are: a call less.")] = False,
     no_search: Annotated[bool, Option("--no-search", help="Do not search the memory before an answer.")] = False,
-    no_memory_model: Annotated[
-        bool, Option("--no-memory-model", help="Let the model do nothing for the memory in the background.")
-    ] = False,
+    no_memory_model: Annotated[bool, Option("--no-memory-model", help="Keep the model from the memory.")] = False,
     json: Annotated[bool, Option("--json", help="Print a line of JSON for each message.")] = False,
 ) -> bool:
     """Talk with a model that has a memory. From a pipe, each line is a message."""

@@ -34,10 +34,7 @@ _LINES = 5
 def watching(output: Output, title: str, *, seconds: float = 0) -> Iterator[Watch]:
     """Show a replay of *title* while the block runs: a picture on a terminal, some lines elsewhere, nothing as JSON.
 
-    Args:
-        output: Where to.
-        title: What is replayed.
-        seconds: How long the replay should take at least, so that one can follow it; only with the picture.
+    With the picture it takes so many *seconds* at least, so that one can follow it.
     """
     console, start, drawn = output.console, time.monotonic(), 0.0
 

@@ -15,7 +15,7 @@ from ..storage import Storage
 from ..storage.protocol import PageState
 from .backend import PageKey, Work
 from .consolidation.page_notes import plainly
-from .owner import Session, Tiers
+from .owner import Tiers
 from .repository.home import tables_of
 from .repository.page_source import page_keys, shared_before
 from .repository.pages import EVICTED, MID, OBSERVED, SHORT, KnownPage
@@ -153,7 +153,7 @@ def overview(memory: TieredMemory, *, now: float | None = None) -> Overview:
             at,
             counts(memory),
             tuple(queue),
-            tuple(sorted(_episodes(session, grouped, at), key=lambda each: (-each.heat, each.id))),
+            tuple(sorted(_episodes(tiers, grouped, at), key=lambda each: (-each.heat, each.id))),
             tuple(sorted(_chains(tiers, grouped), key=lambda each: -each.id)),
             _facts(tiers.user),
             _facts(tiers.assistant),
@@ -215,13 +215,13 @@ def waiting(memory: TieredMemory, context: str) -> int:
     return count
 
 
-def _episodes(session: Session, grouped: Sequence[KnownPage], now: float) -> Iterator[WarmEpisode]:
+def _episodes(tiers: Tiers, grouped: Sequence[KnownPage], now: float) -> Iterator[WarmEpisode]:
     members: dict[int | None, list[PageKey]] = {}
     for page in grouped:
         members.setdefault(page.episode, []).append((page.context, page.index))
-    for key, each in session.owner.tiers.episodes.items():
-        use, weights, pages = each.warmth, session.rules.heat, tuple(members.get(key, ()))
-        heats = use.lifetime(now, weights), use.since_analysis(now, weights)
+    for key, each in tiers.episodes.items():
+        use, pages = each.warmth, tuple(members.get(key, ()))
+        heats = use.lifetime(now), use.since_analysis(now)
         figures = (*heats, use.visits, use.length, use.access_count, use.last_visit)
         yield WarmEpisode(key, each.summary, each.keywords, *figures, each.first, each.last, pages)
 

@@ -12,7 +12,7 @@ from memci.history.export import exported
 from memci.history.import_ import imported
 from memci.memory import TieredMemory
 from memci.memory.inspect import overview, waiting
-from memci.memory.tiers.heat import PAPER, heat
+from memci.memory.tiers.heat import heat
 from memci.storage import FilesystemStorage
 from memci.testing.llm import ScriptedChat
 
@@ -55,7 +55,7 @@ def test_inspect_memory_when_it_was_told(run, told, store):
     ]
     assert min(tiers["short"], tiers["mid"], tiers["user_facts"], tiers["days"]) > 0
     for each in seen["episodes"]:
-        expected = heat(PAPER, each["visits"], each["length"], each["last_visit"], seen["at"])
+        expected = heat(each["visits"], each["length"], each["last_visit"], seen["at"])
         assert each["heat"] == pytest.approx(expected)
         assert len(each["pages"]) == each["length"]
     heats = [each["heat"] for each in seen["episodes"]]

@@ -345,7 +345,7 @@ def test_vectors_of_another_model_are_never_compared(storage):
 
 def test_heat_is_reckoned_from_what_is_stored(memory):
     """A search visits the episodes that it gives, no others; heat is visits, length and recency (P12, X04)."""
-    from memci.memory.tiers.heat import PAPER, Warmth, heat
+    from memci.memory.tiers.heat import Warmth, heat
 
     fill(memory, 4, topic="flight plane airport Oslo seat", now=2e5)
     fill(memory, 4, start=5, topic="dog vet medicine paw ill", now=2e5)
@@ -358,7 +358,7 @@ def test_heat_is_reckoned_from_what_is_stored(memory):
     assert len(before) > 1
     for key, warmth in after.items():
         assert warmth == (before[key].visited(1e6) if key == hit.episode else before[key])
-        assert warmth.lifetime(2e6) == pytest.approx(heat(PAPER, warmth.visits, warmth.length, warmth.last_visit, 2e6))
+        assert warmth.lifetime(2e6) == pytest.approx(heat(warmth.visits, warmth.length, warmth.last_visit, 2e6))
         assert warmth.lifetime(1e9) < warmth.lifetime(2e6) <= warmth.visits + warmth.length + 1
         assert warmth.lifetime(0.0) <= warmth.visits + warmth.length + 1, "a visit in the future is one just now"
 

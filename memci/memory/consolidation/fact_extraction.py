@@ -53,7 +53,7 @@ def hot(session: Session, now: float) -> list[int]:
     """Return the episodes that are hot and have pages to analyse, the hottest first. O(episodes)."""
     rules, pages = session.rules, session.owner.pages
     heats = [
-        (each.warmth.since_analysis(now, rules.heat), -key)
+        (each.warmth.since_analysis(now), -key)
         for key, each in list(session.tiers().episodes.items())
         if each.warmth.visits + each.warmth.length > each.warmth.analysed_visits + each.warmth.analysed_length
     ]

@@ -170,7 +170,7 @@ def _evict(session: Session, now: float) -> None:
         tiers = owner.tiers
         warmths = {key: each.warmth for key, each in tiers.episodes.items()}
         changed = changed | owner.changed
-        for key in coldest(warmths, rules.episodes, now=now, order=rules.order, weights=rules.heat, changed=changed):
+        for key in coldest(warmths, rules.episodes, now=now, order=rules.order, changed=changed):
             owner.pages.evict(key)
             owner.items.drop([key])
             tiers.keep(key, None)

@@ -1,13 +1,14 @@
 """Heat: how much an episode is used.
 
-    heat = alpha · visits + beta · length + gamma · recency          recency = exp(-(now - last visit) / tau)
+    heat = visits + length + recency          recency = exp(-(now - last visit) / 1e7 s)
 
     visits   0 ──────▶ 3 ──────▶ 7            lifetime heat: all of it. The coldest episodes are evicted.
                        └ analysed             heat since the analysis: what came after it, here 4 visits.
                                               At `PROMOTED` or above, an episode is analysed (again).
 
 One counter for both would evict the episode that was just found most valuable. Recency is at most 1, as much as a
-single visit. Heat is never stored itself. The paper writes N_visit, L_interaction and R_recency (arXiv 2506.06326).
+single visit. Heat is never stored itself. The paper (arXiv 2506.06326) writes alpha · N_visit + beta · L_interaction +
+gamma · R_recency, with alpha = beta = gamma = 1, and tau = 1e7 seconds.
 
 This module knows nothing of episodes, pages or where they are stored.
 """
@@ -22,30 +23,16 @@ PROMOTED = 5.0
 """the heat since the analysis at which an episode is analysed (the paper's threshold)"""
 
 
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """The weights of a visit, a page and recency."""
-
-    alpha: float = 1.0
-    beta: float = 1.0
-    gamma: float = 1.0
-    tau_seconds: float = 1e7
-    """the time in which recency falls to 37 %; infinite: it never falls"""
+TAU_SECONDS = 1e7
+"""the time in which recency falls to 37 %: 116 days"""
 
 
-PAPER = Heat()
-"""arXiv 2506.06326: alpha = beta = gamma = 1, tau = 1e7 seconds (116 days)"""
+def heat(visits: float, length: float, last_visit: float, now: float) -> float:
+    """Return the heat of what was visited *visits* times, has *length* pages and was last visited at *last_visit*.
 
-
-def recency(last_visit: float, now: float, tau_seconds: float) -> float:
-    """Return 1 for a visit just now, towards 0 with time; a visit that lies in the future counts as now."""
-    return math.exp(-max(0.0, now - last_visit) / tau_seconds)
-
-
-def heat(weights: Heat, visits: float, length: float, last_visit: float, now: float) -> float:
-    """Return the heat of what was visited *visits* times, has *length* pages and was last visited at *last_visit*."""
-    warmth = weights.alpha * visits + weights.beta * length
-    return warmth + weights.gamma * recency(last_visit, now, weights.tau_seconds)
+    Recency is 1 for a visit just now, and falls towards 0; a visit that lies in the future counts as now.
+    """
+    return visits + length + math.exp(-max(0.0, now - last_visit) / TAU_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +47,15 @@ class Warmth:
     """the visits up to the last analysis"""
     analysed_length: int = 0
 
-    def lifetime(self, now: float, weights: Heat = PAPER) -> float:
+    def lifetime(self, now: float) -> float:
         """Return the heat of everything that ever happened to it: by this it is evicted."""
-        return heat(weights, self.visits, self.length, self.last_visit, now)
+        return heat(self.visits, self.length, self.last_visit, now)
 
-    def since_analysis(self, now: float, weights: Heat = PAPER) -> float:
+    def since_analysis(self, now: float) -> float:
         """Return the heat of what happened since the last analysis, 0 if nothing did: by this it is promoted."""
         visits = max(0, self.visits - self.analysed_visits)
         length = max(0, self.length - self.analysed_length)
-        return heat(weights, visits, length, self.last_visit, now) if visits or length else 0.0
+        return heat(visits, length, self.last_visit, now) if visits or length else 0.0
 
     def visited(self, now: float) -> "Warmth":
         """Return it after one more visit by a search."""
@@ -95,7 +82,6 @@ def coldest(
     *,
     now: float,
     order: Order = "heat",
-    weights: Heat = PAPER,
     changed: Set[int] = frozenset(),
 ) -> list[int]:
     """Return which episodes (by id) to evict so that *capacity* are left, coldest first. O(n log n).
@@ -107,7 +93,7 @@ def coldest(
 
     def coldness(key: int) -> tuple[float, float, float, int]:
         own = episodes[key]
-        warmth = own.lifetime(now, weights)
+        warmth = own.lifetime(now)
         return (own.access_count if order == "lfu" else warmth, warmth, own.last_visit, key)
 
     return heapq.nsmallest(excess, (key for key in episodes if key not in changed), key=coldness) if excess > 0 else []

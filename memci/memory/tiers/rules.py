@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 
 from .episodes import THRESHOLD
-from .heat import PAPER, PROMOTED, Heat, Order
+from .heat import PROMOTED, Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,6 @@ class Rules:
     """accesses at which an episode's concepts enter the graph"""
     order: Order = "heat"
     """which episodes are evicted: the coldest, or those accessed least often"""
-    heat: Heat = PAPER
     silence_seconds: float = 6 * 3600.0
     """after which a conversation is over, and its pages enter the queue, wherever they are shown still"""
     zone: tzinfo = UTC

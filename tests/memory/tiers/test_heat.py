@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memci.memory.tiers.heat import PAPER, PROMOTED, Heat, Warmth, coldest, heat, recency
+from memci.memory.tiers.heat import PROMOTED, TAU_SECONDS, Warmth, coldest, heat
 
 times = st.floats(min_value=0, max_value=4e9)
 counts = st.integers(min_value=0, max_value=10_000)
@@ -14,23 +14,19 @@ counts = st.integers(min_value=0, max_value=10_000)
 
 def test_heat_is_the_weighted_sum_of_the_paper():
     """With the paper's weights, 2 visits and 3 pages of an episode visited just now make 6."""
-    assert heat(PAPER, 2, 3, 100.0, 100.0) == 6.0
-
-
-def test_default_weights_are_those_of_the_paper():
-    """The default has the numbers of its source."""
-    assert Heat(1, 1, 1, 1e7) == PAPER
+    assert heat(2, 3, 100.0, 100.0) == 6.0
 
 
 def test_recency_after_one_time_constant_is_a_third():
-    """P12: recency decays with the time that passed, to 1/e after one time constant."""
-    assert recency(0.0, 1e7, 1e7) == pytest.approx(1 / math.e)
+    """P12: recency decays with the time that passed, to 1/e after one time constant, which is the paper's."""
+    assert heat(0, 0, 0.0, 1e7) == pytest.approx(1 / math.e)
+    assert TAU_SECONDS == 1e7
 
 
-@given(times, times, st.sampled_from((PAPER, Heat(tau_seconds=86_400), Heat(tau_seconds=math.inf))))
-def test_recency_of_any_times_is_between_0_and_1(last, now, weights):
+@given(times, times)
+def test_recency_of_any_times_is_between_0_and_1(last, now):
     """P12: also a visit in the future never counts for more than one just now."""
-    assert 0 <= recency(last, now, weights.tau_seconds) <= 1
+    assert 0 <= heat(0, 0, last, now) <= 1
 
 
 @given(counts, counts, times, times, times)
@@ -38,7 +34,7 @@ def test_heat_never_rises_by_waiting(visits, length, last, now, later):
     """Heat falls, or stays, while nothing happens."""
     now, later = sorted((now, later))
 
-    assert heat(PAPER, visits, length, last, later) <= heat(PAPER, visits, length, last, now)
+    assert heat(visits, length, last, later) <= heat(visits, length, last, now)
 
 
 def test_analysis_leaves_the_lifetime_heat():

@@ -195,10 +195,4 @@ def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[st
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
 _UNREAL = pattern("facts", "unreal", "latin")
-_FIGURE = re.compile(
-    r"\d+(?>[.,:/-]\d+)*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten)\b|[一二两三四五六七八九十]"
-)
-_NOT = re.compile(
-    r"\b(?:not|no|never|none|nobody|without|stopped|quit|former|used to|no longer)\b|n't\b"
-    r"|[不没沒無无未别別]|ない|ません|なく|(?:^|\s)(?:안|못)\s|않|없|아니"
-)
+_FIGURE, _NOT = (pattern("facts", key) for key in ("figure", "negation"))

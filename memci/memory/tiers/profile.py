@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from ...text.language.patterns import alternatives, pattern
 from .events import ConversationSummary
 from .facts import Known
 
@@ -144,18 +145,7 @@ def united(old: Sequence[Trait], new: Sequence[Trait]) -> tuple[Trait, ...]:
     return tuple({trait.dimension: trait for trait in (*old, *new)}.values())
 
 
-_NOTHING = re.compile(
-    r"(?:none|null|nil|n/a|na|nothing|unknown|empty|undefined|no change|no changes"
-    r"|no update|no updates|not available|no information|no profile"
-    r"|无|無|没有|沒有|暂无|未知|空|なし|無し|ありません|特になし|不明|없음|없습니다|없다|모름|aucun|keine|ninguno)$"
-)
+_NOTHING = re.compile(f"(?:{alternatives('answers', 'nothing')})$")
 _CORE = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
 """a text without the marks around it"""
-_FAILED = re.compile(
-    r"(?:(?:\w+\s)?\w*(?:error|exception|failure)(?:\s*[:\]]|\s+(?:code\b|\d|could|from|while|in\b)|$)"
-    r"|traceback|failed to|could not|couldn't|cannot|unable to|request (?:failed|timed out)"
-    r"|(?:i'm |i am )?sorry\b|i (?:can't|cannot|can not|am unable)|as an ai\b|internal server error|rate limit"
-    r"|timed? ?out|http \d{3}|\d{3} (?:bad|internal|service|too|gateway|unauthorized|forbidden|not)"
-    r"|(?:raw_text_profile|\"?error\"?\s*:)|错误|出错|失败|無法|无法"
-    r"|抱歉|对不起|エラー|失敗|申し訳|오류|에러|실패|죄송)"
-)
+_FAILED = pattern("answers", "failed")

@@ -26,21 +26,8 @@ _RAW = 80
 
 _EDGES = ".,;:!?()[]{}\"'“”‘’*`‹›|=~&"
 _SENTENCE_ENDS = '.!?:;|"*-•'
-_MONTHS = frozenset(
-    str.split(
-        "January February March April May June July August September October November December Jan Feb Mar "
-        "Apr Jun Jul Aug Sep Sept Oct Nov Dec"
-    )
-)
-_DAYS = frozenset(str.split("Monday Tuesday Wednesday Thursday Friday Saturday Sunday"))
-_HALVES = frozenset(("AM", "PM", "am", "pm", "a.m", "p.m"))
-_NOT_NAMES = frozenset(str.split("I I'm I'll I've I'd I’m I’ll I’ve I’d A The You We He She They It This That OK Ok"))
-_NOT_UNITS = frozenset(
-    str.split(
-        "a an and or the for with from are were was is to in on at of by as it i if not but that this so be "
-        "has have which who you we they he she"
-    )
-)
+_MONTHS, _DAYS, _HALVES = (frozenset(words("dates", key)) for key in ("months", "weekdays", "halves"))
+_NOT_NAMES, _NOT_UNITS = (frozenset(words("words", key)) for key in ("no_names", "no_units"))
 _NUMERIC = re.compile(
     r"(?P<when>\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2}(?:T[\d:.+Z-]{4,20})?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
     r"|\d{1,2}:\d{2}(?::\d{2})?(?:[aApP][mM])?|\d{1,2}(?:[aApP][mM]|h)|\d{1,2}/\d{1,2})"

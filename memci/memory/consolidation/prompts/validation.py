@@ -23,6 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from ....llm import ChatModel, ask
 from ....llm.repeated_prompt import unrepeated
 from ....text.language.keywords import folded
+from ....text.language.patterns import pattern
 from ....text.language.salience import FACT, NUMBER, ids, salient
 from ....text.sanitize import width
 from ....text.summarize import one_line
@@ -165,16 +166,4 @@ def _has(line: str, piece: str) -> bool:
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DIGITS = re.compile(r"\d[\d.,:]*(?<=\d)")
-_EXCUSES = re.compile(
-    r"(?:there (?:is|are|was|were) )?(?:no|nothing|not enough) (?:\w+ ){0,3}"
-    r"(?:history|information|info|details?|content|conversation|context|summary|events?|facts?|data|messages?|topics?"
-    r"|keywords?|profile|relations?|strategy)(?: (?:is|was|are|were|has|have))?(?: (?:been )?\w+){0,3}$"
-    r"|(?:this is )?the (?:beginning|start) of the conversation$|to be determined$"
-    r"|(?:not|none) (?:specified|mentioned|provided|applicable|given|found|stated)$"
-    r"|as an? (?:ai|language model)\b|here (?:is|are) (?:the|your) (?:json|summary|answer)"
-    r"|(?:string|title|text|summary|line|tbd|todo|null|true|false)$"
-    r"|(?:没有|沒有|暂无|无|無)(?:任何|相关|相關|更多)?(?:的)?"
-    r"(?:信息|内容|內容|历史|歷史|记录|紀錄|事件|摘要|资料)$"
-    r"|(?:特に)?(?:情報|履歴|内容)(?:は|が)?(?:ありません|なし)$"
-    r"|(?:관련 )?(?:정보|내용|기록)(?:가|이)? ?(?:없음|없습니다)$"
-)
+_EXCUSES = pattern("answers", "excuses")

@@ -223,7 +223,7 @@ def _without(
                 entries[at] = tombstone, decode(ERASED, tombstone.body)
         changed[row.index] = as_nodes(window, reader, row, entries, recount=True)
     active = [page for page in changed.values() if page.row.state is PageState.ACTIVE]
-    views = tuple((node.seq, node.tokens, node.clip) for page in active for node in page.nodes)
+    views = tuple((node.seq, node.tokens, node.clip) for page in active for node in page.text.nodes)
     contents = _listed_again(
         window, window.contents.without(frozenset(gone), window.state.nonce, window.weigh), changed
     )

@@ -37,7 +37,7 @@ from ..errors import InvalidSetting, brief
 from ..storage.protocol import ContextRecord
 from ..storage.validation import MAX_HEAD, MAX_PAGE
 from ..text.sanitize import confined
-from ..window.marks import unpacked
+from ..window.cache_use import unpacked
 from ..window.state import WindowState
 from ..window.state import fields_of as state_fields
 

@@ -244,7 +244,7 @@ def _fill(window: Window, reader: Reader, storage: Storage, contents: ContentsPa
         window.rows[row.index] = row
         page = as_nodes(window, reader, row, entries[row.index], recount=recount)
         window.active.start(row.index, page.base)
-        for node in page.nodes:
+        for node in page.text.nodes:
             window.active.append(node)
         dated = (entry.at for entry, _ in reversed(entries[row.index]) if entry.at is not None)
         latest = next(dated, None)

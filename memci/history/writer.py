@@ -19,7 +19,16 @@ from typing import NamedTuple
 
 from ..chapters.contents import ContentsPage
 from ..chapters.unload import UnloadRule, rules_of
-from ..errors import Erased, InvalidSetting, OpConflict, StorageBusy, StorageFull, StorageReadOnly, WriteConflict
+from ..errors import (
+    BudgetExceeded,
+    Erased,
+    InvalidSetting,
+    OpConflict,
+    StorageBusy,
+    StorageFull,
+    StorageReadOnly,
+    WriteConflict,
+)
 from ..messages import Message
 from ..segments.budget import ClosedPage, Plan, Unit, fit
 from ..segments.cache_policy import CacheUse
@@ -28,10 +37,9 @@ from ..storage.codec import digest
 from ..storage.protocol import CallRow, ContextRecord, EntryRow, OpRow, PageRow, PageState, Transition
 from ..text.summarize import Summary
 from ..window import snapshot as snapshots
-from ..window.cache_use import counted
+from ..window.cache_use import Marks, counted, unpacked
 from ..window.compaction import compaction, improvable
 from ..window.draft import Compaction, Draft, StoredPage
-from ..window.marks import Marks, unpacked
 from ..window.state import WindowState
 from ..window.window import PREPARED, Window
 from .events import Event
@@ -143,7 +151,7 @@ class Writer:
         ]
         occupancy = window.occupancy(goal.pending, settles=goal.settles)
         coming = tuple(
-            ClosedPage(page.row.index, sum(node.tokens for node in page.nodes), pinned=True) for page in pinned
+            ClosedPage(page.row.index, sum(node.tokens for node in page.text.nodes), pinned=True) for page in pinned
         )
         limits = window.limits if goal.fewest is None else replace(window.limits, fewest=goal.fewest)
         if goal.most is not None:
@@ -158,7 +166,7 @@ class Writer:
             state = replace(state, rewritten=opened.base if opened is not None else window.record.head)
         record = window.changed(state)._replace(next_page=made.next_page)
         views = [(seq, tokens, clip) for seq, _, tokens, clip in made.views]
-        views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.nodes]
+        views += [(node.seq, node.tokens, node.clip) for page in made.restored for node in page.text.nodes]
         if not self._read_only:  # a handle that only reads shows the compaction and stores nothing
             transition = Transition(record.head, record, pages=made.changed, views=tuple(views))
             self._commit(transition, made.contents, made.marks)
@@ -191,7 +199,10 @@ class Writer:
         most = over + (PREPARED - 1) * least
         while over <= most and self.preparable and window.record is record:
             added = replace(occupancy, units=(*occupancy.units, Unit(over)))
-            plan = fit(added, window.limits, low=levels.warm)
+            try:
+                plan = fit(added, window.limits, low=levels.warm)
+            except BudgetExceeded:
+                return  # as the call will say
             if plan.split:
                 return  # of the open page, which still grows
             self._made(plan)
@@ -273,7 +284,7 @@ class Writer:
         tokens = 0
         for each in (*state.pins, index):
             page = window.active.page(each)
-            tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).nodes)
+            tokens += page.tokens if page else sum(node.tokens for node in self._stored(each).text.nodes)
         check_room(window, tokens)
         self.store_state(replace(state, pins=(*state.pins, index)))
 

@@ -5,31 +5,33 @@
     assistant  cancel(reservation="HAT136")
 
 It is counted now and then, at a compaction or a gap at the latest: everything since stands in the window then. Of
-pages that left, the marks are kept with the compaction. This module knows nothing of prices.
+pages that left, the words with digits are kept with the compaction, as numbers. This module knows nothing of prices.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from base64 import b85decode, b85encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from struct import iter_unpack, pack
+from typing import Any
 
 from ..chapters.messagelist import MessageNode
 from ..messages import Message, tool_calls
 from ..segments.cache_policy import EVERY, CacheUse
-from .marks import Marks, mark_of, said
-
-if TYPE_CHECKING:
-    from .window import Window
+from .page_text import WORD, marks, said
+from .window import Window
 
 CALLS = 64
 """tool calls that are looked at in one count, the newest ones"""
+WORDS = 512
+"""words that are kept of the pages of one compaction, the newest ones"""
 _PACE = 0.05
 """the weight of a model call in the moving mean"""
 _LEAST = 4
 """characters of an argument that is looked for"""
 _DIGITS = 3
 """digits of a number that is looked for"""
+Marks = tuple[int, frozenset[int]]
+"""numbers that stand for words, and the seq before which those were said"""
 
 
 def counted(window: Window, behind: Callable[[], Iterable[Marks]]) -> CacheUse:
@@ -65,11 +67,12 @@ class _Past:
         self._ends: dict[int, int] = {}
         """where each message begins in the text since the gap, by seq"""
         parts, at = [], 0
-        for node in nodes:
-            if node.seq >= self._gap:
-                self._ends[node.seq] = at
-                parts.append(said(node.message))
-                at += len(parts[-1]) + 1
+        for page in window.active:
+            for node, text in zip(page, window.text_of(page).said, strict=True):
+                if node.seq >= self._gap:
+                    self._ends[node.seq] = at
+                    parts.append(text)
+                    at += len(text) + 1
         self._near = "\n".join(parts)
         self._far: str | None = None
         self._constant = f"{window.system.prompt or ''}\n{window.schemas}"
@@ -91,7 +94,9 @@ class _Past:
             self._far = "\n".join(said(node.message) for node in self._nodes if node.seq < self._gap)
         if leaf in self._far:
             return True
-        mark = mark_of(leaf)
+        if not WORD.fullmatch(leaf):
+            return False
+        mark = next(iter(marks(leaf)), None)
         return mark is not None and any(mark in words for until, words in self._behind() if until <= self._gap)
 
 
@@ -109,3 +114,22 @@ def _leaves(call: Message) -> Iterator[str]:
             yield value
         elif type(value) in {int, float} and sum(map(str.isdigit, str(value))) >= _DIGITS:
             yield str(value)
+
+
+def packed(pages: Iterable[Sequence[int]], until: int) -> str | None:
+    """Return the marks of *pages*, which leave the window, as text; None if there are none. *until*: the seq behind."""
+    found = list(dict.fromkeys(mark for page in pages for mark in page))[-WORDS:]
+    return f"{until} {b85encode(pack(f'<{len(found)}I', *found)).decode()}" if found else None
+
+
+def unpacked(text: str) -> Marks:
+    """Return what `packed` wrote.
+
+    Raises:
+        ValueError: If it did not write *text*.
+    """
+    until, _, marks = text.partition(" ")
+    raw = b85decode(marks)
+    if len(raw) % 4:
+        raise ValueError("marks: expected numbers of four bytes")
+    return int(until), frozenset(mark for (mark,) in iter_unpack("<I", raw))

@@ -21,8 +21,8 @@ from ..segments.budget import Plan
 from ..storage.protocol import PageRow, PageState
 from ..text.summarize import SAID_COLUMNS, Summary, titles
 from ..text.summarize.gists import telling
+from .cache_use import packed
 from .draft import Basis, Compaction, Prepared, StoredPage
-from .marks import packed
 from .page_text import Line, PageText, extracted_lines
 from .window import Window
 
@@ -110,7 +110,7 @@ def compaction(
         views=clipped_views(window, plan.clips),
         unloaded=(*sorted(gone), *made.unloaded),
         next_page=next_page,
-        marks=packed([page.text.marks for page in leaving], leaving[-1].nodes[-1].seq + 1) if keeps else None,
+        marks=packed([page.text.marks for page in leaving], leaving[-1].text.nodes[-1].seq + 1) if keeps else None,
     )
 
 
@@ -132,7 +132,7 @@ def _next(window: Window, basis: Basis, rows: Mapping[int, PageRow]) -> Prepared
         index: summary
         for index, page in stored.items()
         # one of another length is of the page as it was before a part was split off
-        if (summary := basis.summaries.get(index)) is not None and len(summary.lines) == len(page.nodes)
+        if (summary := basis.summaries.get(index)) is not None and len(summary.lines) == len(page.text.nodes)
     }
     lines = sorted(
         [*listed(window, list(stored.values()), fitting, window.settings.contents_tokens), *basis.better],
@@ -222,7 +222,7 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
 
     Where there is no room for every message, they are the user's and the last one of the assistant, or none.
     """
-    nodes = list(page.nodes)
+    nodes = list(page.text.nodes)
     if LEAST_LINE * len(nodes) > room // 4:
         last = [node for node in nodes if node.message["role"] == "assistant"][-1:]
         nodes = [node for node in nodes if node.message["role"] == "user" or node in last]
@@ -230,10 +230,10 @@ def entries_of(page: StoredPage, summary: Summary | None, line: str, room: int) 
         return []
     if summary is not None:
         told: Mapping[MessageNode, Line] = {
-            node: (line, telling(line)) for node, line in zip(page.nodes, summary.lines, strict=True)
+            node: (line, telling(line)) for node, line in zip(page.text.nodes, summary.lines, strict=True)
         }
     else:
-        told = page.text.lines if len(nodes) == len(page.nodes) else extracted_lines(nodes)
+        told = page.text.lines if len(nodes) == len(page.text.nodes) else extracted_lines(nodes)
     known = telling(line)
     return [
         Entry(page.row.index, node.seq - page.base + 1, node.message["role"], told[node][0])

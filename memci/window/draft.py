@@ -48,11 +48,6 @@ class StoredPage(NamedTuple):
     """seq of its interaction's first message"""
     text: PageText
 
-    @property
-    def nodes(self) -> tuple[MessageNode, ...]:
-        """Its messages."""
-        return self.text.nodes
-
 
 class Basis(NamedTuple):
     """All that the next Contents Page of a window is made of: two that are equal give the same page."""
@@ -106,4 +101,4 @@ class Compaction(NamedTuple):
     unloaded: tuple[int, ...] = ()
     next_page: int = 1
     marks: str | None = None
-    """the words of the pages that leave, as `memci.window.marks.packed` writes them"""
+    """the words of the pages that leave, as `memci.window.cache_use.packed` writes them"""

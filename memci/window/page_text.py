@@ -9,16 +9,18 @@ This module knows nothing of windows, of rows or of tokens.
 
 import re
 from collections.abc import Mapping, Sequence
+from zlib import crc32
 
 from ..chapters.messagelist import MessageNode
-from ..messages import text_of
+from ..messages import Message, text_of, tool_calls
 from ..text.language.instructions import instructions
 from ..text.summarize import lines, one_line
 from ..text.summarize.extractive import Told, told
 from ..text.summarize.gists import telling
 from ..text.summarize.observations import observes
-from .marks import marks
 
+WORD = re.compile(r"[\w@.\-]{3,200}")
+"""what may be an id, a date or an amount"""
 SENTENCE_COLUMNS = 1200
 """of an instruction; longer ones are not recognised as such"""
 
@@ -37,6 +39,7 @@ class PageText:
         self._told: Told | None = None
         self._lines: Mapping[MessageNode, Line] | None = None
         self._instructions: Sequence[str] | None = None
+        self._said: Sequence[str] | None = None
         self._marks: Sequence[int] | None = None
 
     def told(self, columns: int) -> Told:
@@ -66,11 +69,32 @@ class PageText:
         return self._instructions
 
     @property
+    def said(self) -> Sequence[str]:
+        """All that each message says: its text, and the arguments of its calls. O(characters), once."""
+        if self._said is None:
+            self._said = [said(node.message) for node in self.nodes]
+        return self._said
+
+    @property
     def marks(self) -> Sequence[int]:
-        """The numbers that stand for its words with digits (see `marks`). O(characters), once."""
+        """A number for each of its words with digits, none twice. O(characters), once."""
         if self._marks is None:
-            self._marks = marks(self.nodes)
+            self._marks = marks("\n".join(self.said))
         return self._marks
+
+
+def said(message: Message) -> str:
+    """Return all that *message* says: its text, and the arguments of its calls."""
+    calls = tool_calls(message)
+    if not calls:
+        return text_of(message)
+    return "\n".join([text_of(message), *(call["function"]["arguments"] for call in calls if "function" in call)])
+
+
+def marks(text: str) -> list[int]:
+    """Return a number for each word of *text* that has a digit, as ids, dates and amounts do, none twice."""
+    words = (word for word in dict.fromkeys(WORD.findall(text)) if not word.isalpha())
+    return list(dict.fromkeys(crc32(word.encode()) for word in words if any(map(str.isdigit, word))))
 
 
 def extracted_lines(nodes: Sequence[MessageNode]) -> dict[MessageNode, Line]:

@@ -390,7 +390,7 @@ class Window:
             active.split(*compaction.split)
         active.remove(compaction.archived)
         for page in compaction.restored:
-            active.restore(page.row.index, page.base, page.nodes)
+            active.restore(page.row.index, page.base, page.text.nodes)
         if compaction.views:
             active.show({seq: (message, tokens) for seq, message, tokens, _ in compaction.views})
             clips = {seq: clip for seq, _, _, clip in compaction.views}

@@ -3,7 +3,8 @@
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from memci import CachePricing, EphemeralStorage, Policy
@@ -19,14 +20,21 @@ REFUSED = (BudgetExceeded, PageNotFound, InvalidSetting)
 """what both of two contexts may refuse"""
 
 numbers = st.integers(1, 40)
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    """No worker does the steps beside a test."""
+    monkeypatch.setattr("memci.workers.worker.submit", lambda busy: None)
+
+
 acts = st.one_of(
     st.tuples(st.just("turn"), strategies.turns(giant=False)),
-    st.tuples(st.just("words"), st.integers(1, 160)),
-    st.tuples(st.just("words"), st.integers(1, 160)),
+    *[st.tuples(st.just("words"), st.integers(1, 120))] * 4,
     st.tuples(st.sampled_from(["recall_page", "pin", "unpin", "pause"]), numbers),
     st.tuples(st.sampled_from(["undo", "pop", "archive", "open", "price"]), st.none()),
 )
-lives = st.lists(st.tuples(acts, st.integers(0, 4)), min_size=12, max_size=60)
+lives = st.lists(st.tuples(acts, st.integers(0, 4)), min_size=30, max_size=80)
 
 
 def idle(context, steps=100):
@@ -39,7 +47,7 @@ class Life:
 
     def __init__(self, *, prepares):
         self.prepares, self.events, self.now, self.store = prepares, [], START, EphemeralStorage()
-        self.policy = Policy(preset="economy", archive_share=None, pricing=CachePricing(minimum=64))
+        self.policy = Policy(preset="economy", archive_share=None, contents_tokens=60, pricing=CachePricing(minimum=64))
         self.context = opened(self.store, **self.given, **SMALL)
         self.answers = 0
 
@@ -83,7 +91,9 @@ class Life:
         self.context = again(self.store, **self.given, memory=NullMemory())
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(
+    max_examples=25, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
 @given(lives)
 def test_a_prepared_compaction_is_the_one_that_is_made(life):
     """Whatever happens in between, what is shown and stored is the same, byte for byte, whether idle time is used."""
@@ -109,6 +119,25 @@ def test_most_compactions_find_what_was_prepared():
 
     assert len(found) > 10
     assert sum(found) > 0.8 * len(found), found
+
+
+def test_what_was_prepared_in_a_turn_in_which_a_page_was_used_holds_in_that_turn_only():
+    """In a later turn pages that leave are used later than that page, and others may be unloaded."""
+    with opened(**SMALL) as context:
+        window, number = context._parts.window, 0
+        while not (idle(context) and window.listed):
+            context.append_turn(*turn(number := number + 1, 30))
+        assert all(each.settled for each in window.prepared)
+        window.prepared.clear()
+        context.recall_page(max(window.contents.lines))
+        context._preparation.submit()
+        assert idle(context)
+        assert not any(each.settled for each in window.prepared)
+        known = [each.contents for each in window.prepared]
+        while window.prepared:
+            context.append_turn(*turn(number := number + 1, 30))
+
+        assert not any(window.contents is each for each in known)
 
 
 def test_a_context_that_is_closed_or_far_from_a_compaction_prepares_nothing():

@@ -44,6 +44,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
                         store=store,
                         marks=turns,
                         window=options.window,
+                        pauses=options.pauses,
                         last=last,
                         played=line(bar, f"{store}: turns", turns[-1]),
                     )
@@ -63,6 +64,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         if "imports" in options.parts:
             figures["imports"] = imports(3 if options.quick else 10)
     chosen = {"turns": turns, "pages": pages, "stores": options.stores, "window": options.window, "last": last}
+    chosen |= {"pauses": True} if options.pauses else {}
     result = record(chosen, figures)
     keep(result, log=None if options.quick else options.results / "speed.jsonl", file=options.json)
     show(result)
@@ -102,7 +104,7 @@ def show(result: dict[str, Any]) -> None:
                     *(f"{mark[key]:,.1f}" for key in ("median", "mean", "p99", "render", "floor")),
                     f"{mark['times_floor']:.2f}",
                     *("–" if value is None else f"{value:.2f}" for value in grown),
-                    *(f"{mark[key]:,.0f}" for key in ("wall_median", "wall_p99", "compactions")),
+                    *(f"{mark[key]:,.0f}" for key in ("wall_median", "wall_p99", "compactions", "idle")),
                 )
             )
     if rows:
@@ -111,7 +113,7 @@ def show(result: dict[str, Any]) -> None:
             f"The last {result['options']['last']:,} turns before each mark. growth: of the median, over the first row"
         )
         title = "append_turn + render, CPU µs per turn (wall: by the clock)"
-        table(title, (*columns, "wall", "wall p99", "compactions"), rows, note=note)
+        table(title, (*columns, "wall", "wall p99", "compactions", "idle"), rows, note=note)
     rows = []
     if "memory" in figures:
         kept, ram, again = figures["memory"], figures["ephemeral"], figures["opening"]
@@ -135,6 +137,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--stores", type=_names(STORES), default=STORES, help=",".join(STORES))
     parser.add_argument("--parts", type=_names(_PARTS), default=_PARTS, help=",".join(_PARTS))
     parser.add_argument("--window", type=int, default=8_000, help="in tokens (default 8000)")
+    parser.add_argument("--pauses", action="store_true", help="prepare compactions between turns, counted apart")
     parser.add_argument("--quick", action="store_true", help="small sizes; the figures are not kept")
     parser.add_argument("--synthetic", action="store_true", help="play the made-up conversation")
     parser.add_argument("--folder", type=Path, help="where stores put their files (default: the temporary folder)")

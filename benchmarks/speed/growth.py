@@ -4,7 +4,8 @@
     measured   └─ the 1,000 ─┘        the 1,000 ─────┘          the 1,000 ────┘
 
 A turn is `append_turn` of the new messages and `render()`; its time is CPU time of the thread, and apart from that the
-wall clock, since an fsync is the disk's. This module knows nothing of memory or opening.
+wall clock, since an fsync is the disk's. With pauses, what the worker prepares for the next compaction is done between
+two turns, as in the pauses of a real agent, and its time counted apart. This module knows nothing of memory or opening.
 """
 
 import time
@@ -46,6 +47,8 @@ class Mark:
     """median / floor"""
     compactions: int
     """how many compactions fell among these turns"""
+    idle: float
+    """what was prepared between two turns, the mean; 0 without pauses"""
 
 
 def growth(
@@ -55,6 +58,7 @@ def growth(
     store: str,
     marks: Sequence[int],
     window: int,
+    pauses: bool = False,
     last: int = LAST,
     played: Callable[[int], object] = lambda _turns: None,
 ) -> dict[str, Any]:
@@ -63,6 +67,7 @@ def growth(
     Args:
         folder: Where a store may put its file.
         store: One of `STORES`. With "sqlite-full", only the turns that are measured are synced one by one.
+        pauses: Whether there is a pause before each turn, which the worker uses.
         last: How many turns before a mark are measured.
         played: Called with the number of turns played, every 500.
     """
@@ -75,7 +80,7 @@ def growth(
             if course.played % 500 == 0:
                 played(course.played)
         course.measure_from_here()
-        found.append(_mark(course, floor, cost, mark))
+        found.append(_mark(course, floor, cost, mark, pauses=pauses))
         played(course.played)
     course.close()
     first = found[0]
@@ -123,6 +128,13 @@ class _Course:
         if self._synced:
             self._reopen("fast")
 
+    def pause(self) -> int:
+        """Let the next compaction be prepared, and return the CPU time of that, in nanoseconds."""
+        began = time.thread_time_ns()
+        while self.context._preparation.step():
+            pass
+        return time.thread_time_ns() - began
+
     def measure_from_here(self) -> None:
         self.compactions = 0
         if self._full and not self._synced:
@@ -138,10 +150,12 @@ class _Course:
         self._store.close()
 
 
-def _mark(course: _Course, floor: Floor, cost: int, mark: int) -> Mark:
-    appends, renders, walls, floors = [], [], [], []
+def _mark(course: _Course, floor: Floor, cost: int, mark: int, *, pauses: bool) -> Mark:
+    appends, renders, walls, floors, idle = [], [], [], [], [0]
     while course.played < mark:
         messages = course.next()
+        if pauses:
+            idle.append(course.pause())
         # the second one finds the caches warm: they take turns
         if course.played % 2:
             floors.append(floor.turn(messages))
@@ -171,6 +185,7 @@ def _mark(course: _Course, floor: Floor, cost: int, mark: int) -> Mark:
         floor=_micro(lowest),
         times_floor=round(median(both) / lowest, 3),
         compactions=course.compactions,
+        idle=_micro(sum(idle) / len(both)),
     )
 
 

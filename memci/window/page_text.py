@@ -93,8 +93,8 @@ def said(message: Message) -> str:
 
 def marks(text: str) -> list[int]:
     """Return a number for each word of *text* that has a digit, as ids, dates and amounts do, none twice."""
-    words = (word for word in dict.fromkeys(WORD.findall(text)) if not word.isalpha())
-    return list(dict.fromkeys(crc32(word.encode()) for word in words if any(map(str.isdigit, word))))
+    words = [word for word in dict.fromkeys(WORD.findall(text)) if not word.isalpha()]
+    return list(dict.fromkeys([crc32(word.encode()) for word in words if any(map(str.isdigit, word))]))
 
 
 def extracted_lines(nodes: Sequence[MessageNode]) -> dict[MessageNode, Line]:

@@ -35,19 +35,23 @@ _ID, _FACT, _WORD, _SHORT, _EVERYDAY = 0.00001, 0.004, 0.01, 0.05, 0.3
 _LONGEST = 6
 """of characters in one piece of Han writing, those that count"""
 
-_RUN = re.compile(
-    rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)"
-    rf"|(?P<word>(?:[$€£¥₩]|(?<!#)#)?{LETTER}+(?>(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){LETTER}+)*%?)"
-    r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
+_WIDE = rf"(?P<han>[{HAN}]+)|(?P<kata>[\u30a1-\u30ff]{{2,}})|(?P<hangul>[\uac00-\ud7a3]+)|"
+_RUN, _ASCII_RUN = (
+    re.compile(
+        rf"{wide}(?P<word>(?:[$€£¥₩]|(?<!#)#)?{letter}+(?>(?:[_'’.@&:/+-]|(?<=\d),(?=\d)){letter}+)*%?)"
+        r"|[.!?;:()\n—–\"“”「」『』。！？；：…|]|(?<=\s)-(?=\s)"
+    )
+    for wide, letter in ((_WIDE, LETTER), ("", "[A-Za-z0-9]"))
 )
-"""words, and the marks at which a span ends"""
+"""words, and the marks at which a span ends; in a text that is ASCII the second one finds the same, sooner"""
 _ENDING = re.compile("(?:(?<=..)n['’]t|['’](?:s|re|ve|ll|d|m|t)|(?<=..)(?:(?<!s)s|es|ed|e|y|ies|ied|ing|ly))$")
 _ARTICLE = re.compile(rf"\b(?:{alternatives('words', 'articles')})\s+", re.IGNORECASE)
 _CHATTER = re.compile(rf"(?:\A|(?<=[.!?。！？\n]))[\s,、，]*{SMALL_TALK.pattern}", re.IGNORECASE)
+_BLANKS = re.compile(r"\s\s")
 _BULLET = re.compile(r"(?:^|(?<=\n))[ \t]*(?:\d{1,2}[.)]|[-*#>]+)[ \t]")
 
 
-_Spans = tuple["_Spans", int, int] | None
+_Taken = tuple["_Taken", int, int] | None
 """the first and the last word of the last of some spans, and those before it"""
 
 
@@ -71,6 +75,8 @@ class Reading(NamedTuple):
     text: str
     """without articles, bullets and small talk"""
     words: Sequence[_Word]
+    even: bool
+    """whether each of its characters takes a column, as no two blanks follow each other"""
 
 
 def reading(text: str, *, printed: bool = False) -> Reading:
@@ -80,7 +86,9 @@ def reading(text: str, *, printed: bool = False) -> Reading:
     """
     bare = _ARTICLE.sub("", _CHATTER.sub(" ", _BULLET.sub("", text))) if text else ""
     words = _words(bare)
-    return Reading(bare, [(*word[:3], max(word[3], _WORD), *word[4:]) for word in words] if printed else words)
+    if printed:
+        words = [(*word[:3], max(word[3], _WORD), *word[4:]) for word in words]
+    return Reading(bare, words, bare.isascii() and not _BLANKS.search(bare))
 
 
 def gists(
@@ -104,18 +112,27 @@ def telling(text: str) -> set[str]:
 
 def _gist(page: Sequence[Reading], weights: Sequence[float], room: int) -> Gist:
     words = [word for each in page for word in each.words]
+    texts = [at for at, each in enumerate(page) for _ in each.words]
+    """the text in which each word stands"""
     items = [(weight, word[5], word[6]) for weight, word in zip(weights, words, strict=True)]
+    even = all(each.even for each in page)
+
+    def spans(taken: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+        parts: list[list[str]] = [[] for _ in page]
+        for first, last in taken:
+            at = texts[first]
+            parts[at].append(" ".join(page[at].text[words[first][0] : words[last][1]].split()))
+        return tuple(map(", ".join, parts))
+
     price = _PRICE
     while taken := _best(items, price):
-        spans: list[str] = []
-        end = 0
-        for text, found in page:
-            parts = [text[words[first][0] : words[last][1]] for first, last in taken if end <= first < end + len(found)]
-            spans.append(", ".join([" ".join(part.split()) for part in parts]))
-            end += len(found)
-        wide = sum([width(each) + 3 for each in spans if each]) - 3
+        if even:  # most prices are too low, and what they leave is only measured
+            wide = sum([words[last][1] - words[first][0] + 2 for first, last in taken])
+            wide += len({texts[first] for first, _ in taken}) - 3
+        else:
+            wide = sum([width(each) + 3 for each in spans(taken) if each]) - 3
         if wide <= room:
-            return Gist(tuple(spans), sum([sum(weights[first : last + 1]) for first, last in taken]))
+            return Gist(spans(taken), sum([sum(weights[first : last + 1]) for first, last in taken]))
         price *= 1.05 + 0.35 * (1 - room / wide)
     return Gist(("",) * len(page), 0.0)
 
@@ -143,9 +160,9 @@ def _best(items: Sequence[tuple[float, int, float]], price: float) -> list[tuple
     """what the words so far are worth at most, if the last one is in no span, and if it is in one"""
     first = 0
     """where that span begins"""
-    spans: _Spans = None
+    spans: _Taken = None
     """behind which `outside` stands"""
-    before: _Spans = None
+    before: _Taken = None
     """in front of the span that `inside` stands in"""
     opening = _OPENING * price
     for at, (weight, cost, gap) in enumerate(items):
@@ -172,7 +189,7 @@ def _words(text: str) -> list[_Word]:
     gap = math.inf
     narrow = text.isascii()
     kanji = not narrow and HIRAGANA.search(text) is not None
-    for match in _RUN.finditer(text):
+    for match in (_ASCII_RUN if narrow else _RUN).finditer(text):
         kind = match.lastgroup
         if kind is None:
             gap = math.inf

@@ -22,11 +22,14 @@ from memci.tokens import counter_for
 
 APPEND = 15
 """modules that an append may enter: lower it when it enters fewer"""
-COMPACTION = 31
+COMPACTION = 32
 """modules that a rendering may enter that compacts: lower it when it enters fewer"""
 
-CALLS = {"append": 135, "render": 26, "compaction": 2_180}
-"""functions of memci that one call may enter, on SQLite; 125, 23 and 2,010 when they were counted"""
+CALLS = {"append": 135, "render": 26, "compaction": 2_080}
+"""functions of memci that one call may enter, on SQLite; 130, 24 and 1,974 when they were counted"""
+PREPARED = {"calls": 900, "characters": 0}
+"""functions that an append may enter whose compaction was prepared, and characters that it may count beside its own
+text; 864 and 0 when they were counted"""
 STATEMENTS = 10
 """statements of a turn on SQLite, an append and a rendering; 9 when they were counted"""
 CHARACTERS = 0.3
@@ -219,6 +222,27 @@ def test_a_turn_costs_what_it_did(tmp_path, careless):
         "characters": measured["characters"] <= CHARACTERS,
     }
     assert set(within.values()) == {not careless}, (within, measured)
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_prepared_compaction_costs_what_it_did(tmp_path, monkeypatch, careless):
+    """An append finds the Contents Page that was made in idle time; it makes one if that is forgotten."""
+    monkeypatch.setattr("memci.workers.worker.submit", lambda busy: None)
+    turns, events = Turns(tmp_path), []
+    context, window = turns.context, turns.context._parts.window
+    context.on_event = lambda event: events.append(event.kind)
+    while events.count("compaction") < 3:  # the first ones meet what is loaded at first use
+        while context._preparation.step():
+            pass
+        if careless:
+            window.prepared.clear()
+        turns.counted, before = 0, len(events)
+        calls = called(lambda: context.append_turn(*ROUTE))
+
+    assert events[before:] == ["compaction"]
+    counted = turns.counted - sum(len(message["content"]) for message in ROUTE)
+    within = calls <= PREPARED["calls"], counted <= PREPARED["characters"]
+    assert set(within) == {not careless}, (calls, counted)
 
 
 class OneByOne(SQLiteStorage):

@@ -89,12 +89,12 @@ class PassageTable(OwnerTable):
             self._store.execute(_REMOVE_WORDS, page)
             self._store.execute("DELETE FROM memory_passage WHERE page = ?", page)
 
-    def having(self, term: str) -> list[int]:
-        """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
-        return self._store.read_column(_HAVING, self.key(term))
+    def having(self, term: str) -> str:
+        """Return the ids of the passages that have *term*, each as often as it has it: "7,9,9". O(its postings)."""
+        return self._store.read_value(_HAVING, self.key(term)) or ""
 
     def stored(self) -> dict[str, str]:
-        """Return all terms of passages, as `key` has them, and the ids that `having` returns, a comma after each."""
+        """Return what `having` does of all terms, as `key` has them. O(all postings)."""
         owner = f"{self._owner.nr:x}"
         return dict(self._store.read_rows(_STORED, f"{owner}:", f"{owner};"))  # ";" comes after ":"
 
@@ -157,7 +157,7 @@ SELECT g.context, s.page, s.entry, s.part, s.role, s.speaker, s.length, g.at, s.
 FROM memory_passage AS s JOIN memory_page AS g ON g.id = s.page
 WHERE s.owner = ? ORDER BY g.context, g.page, s.entry, s.part"""
 _STORED = """
-SELECT term, group_concat(doc & 1099511627775, ',') || ',' FROM memory_postings
+SELECT term, group_concat(doc & 1099511627775) FROM memory_postings
 WHERE term >= ? AND term < ? GROUP BY term"""
 _SPELLED = "SELECT DISTINCT term FROM memory_postings WHERE term IN (SELECT value FROM json_each(?))"
 _BEGINNING = "SELECT DISTINCT term FROM memory_postings WHERE term >= ? AND term < ? LIMIT ?"
@@ -166,7 +166,7 @@ INSERT INTO memory_passage(owner, page, entry, part, start, size, role, speaker,
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 _KINDS = 2**40
 # Rows of memory_words from there on have what else a passage is found by: its id and the kind, times 2**40.
-_HAVING = "SELECT doc & 1099511627775 FROM memory_postings WHERE term = ?"
+_HAVING = "SELECT group_concat(doc & 1099511627775) FROM memory_postings WHERE term = ?"
 _REMOVE_WORDS = """
 DELETE FROM memory_words WHERE rowid IN (
     SELECT s.id + k.value * 1099511627776 FROM memory_passage AS s, json_each('[0, 1, 2, 3, 4, 5, 6]') AS k

@@ -38,7 +38,6 @@ def bm25(
     borrowing = (after, before, after2, before2)  # row by row of `lent`: which passage borrows from here
     scores = np.zeros(size + 1, np.float32)
     tf = np.zeros(size + 1, np.float32)  # the last one is for "no neighbour", position -1
-    costs = saturation * (1 + spread * at.lecture * np.maximum(at.length / ENOUGH - 1, 0))
     total = 0.0
     for term, weight in weights.items():
         positions, frequencies = postings.get(term, _NOWHERE)
@@ -56,6 +55,7 @@ def bm25(
             tf[-1] = 0
         having = np.flatnonzero(tf != 0)  # of booleans, numpy finds them ten times as fast
         here = tf[having]
-        scores[having] += idf * (saturation + 1) * here / (here + costs[having])
+        cost = saturation * (1 + spread * at.lecture[having] * np.maximum(at.length[having] / ENOUGH - 1, 0))
+        scores[having] += idf * (saturation + 1) * here / (here + cost)
         tf[having] = 0
     return scores[:-1] / max(total, 1e-6)

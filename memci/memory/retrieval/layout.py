@@ -248,8 +248,8 @@ class Layout:
         start_of = before[new - at.part[new]]
         unprompted = (at.role[new] == ROLES["assistant"]) & ((start_of < 0) | (at.role[start_of] != ROLES["tool"]))
         at.lecture[new] = unprompted * (1 - talk_like(at.whole[new]))
-        changed = np.unique(np.concatenate([new, before[new], before2[new]]))
-        self._lend(changed[changed >= 0])
+        changed = np.concatenate([before[new], before2[new]])
+        self._lend(np.append(np.unique(changed[(changed >= 0) & (changed < start)]), new))
 
     def _lend(self, rows: Integers) -> None:
         at, rule = self.columns, self.borrowing

@@ -86,7 +86,7 @@ class WordIndex:
             for term, times in counted.items():
                 if stored is not None:
                     key = self._table.key(term)
-                    stored[key] = stored.get(key, "") + f"{id_}," * times
+                    stored[key] = stored.get(key, "") + f",{id_}" * times
                 if term in self._known:
                     self._more.setdefault(term, []).append((place, times))
                     self._kept += 1
@@ -137,15 +137,10 @@ class WordIndex:
             return self._table.spelled(terms)
         return [term for term in terms if stored.get(self._table.key(term))]
 
-    def _having(self, term: str) -> list[int]:
-        """Return the ids of the passages that have *term*, each as often as it has it. O(its postings)."""
-        stored = self._read_all(1)
-        if stored is None:
-            return self._table.having(term)
-        return [*map(int, stored.get(self._table.key(term), "").split(",")[:-1])]
-
     def _read(self, term: str) -> Posting:
-        ids, times = np.unique(np.array(self._having(term), np.int64), return_counts=True)
+        stored = self._read_all(1)
+        having = self._table.having(term) if stored is None else stored.get(self._table.key(term), "")
+        ids, times = np.unique(np.fromstring(having.lstrip(","), np.int64, sep=","), return_counts=True)
         if self._positions is None:
             self._positions = Positions(self.ids)
         positions = self._positions.of(ids)

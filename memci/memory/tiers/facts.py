@@ -6,7 +6,7 @@
     "I live in Oslo." (#1)   + "i LIVE in oslo!" (#5)     one fact in the later words; #1 and #5 are its evidence
     "I have 2 dogs." (#2)    + "I have 3 dogs." (#6)      two facts: figures tell them apart
 
-Facts are whole sentences of users that patterns know, and calls that change something. Questions, moods, wishes and
+Facts are sentences of users that patterns know, and calls that change something. Questions, moods, wishes and
 quotations tell nothing lasting, and what an assistant writes is no fact: a draft is full of "I". Of a full list, what
 was not retrieved for longest goes first. (MemoryOS, arXiv 2506.06326, keeps 100 of each, first in first out.) Facts
 that contradict each other are both kept: nothing here can know which is true.
@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 from ...messages import Message, call_name, text_of, tool_calls
 from ...text.language.keywords import folded
 from ...text.language.patterns import alternatives, pattern
-from ...text.language.sentences import sentences, simplified, writing
+from ...text.language.sentences import lower_case, sentences, simplified, writing
 from ...text.language.terms import is_single, terms
 from ...text.summarize import extract, one_line, reads
 from ...text.summarize.observations import observes
@@ -79,7 +79,7 @@ def _told(message: Message) -> Iterator[tuple[About, str]]:
     if message.get("role") == "user" and not observes(text_of(message)):
         for sentence in sentences(text_of(message)[:_SCANNED]):
             if _SHORTEST <= len(sentence) <= LONGEST and _tells(sentence):
-                line = one_line(sentence, 2 * LONGEST)
+                line = one_line(_without_opener(sentence), 2 * LONGEST)
                 yield "user", f"{one_line(speaker, 40)}: {line}" if isinstance(speaker, str) and speaker else line
     for call in tool_calls(message):
         if not reads(call_name(call)):
@@ -95,6 +95,13 @@ def _tells(sentence: str) -> bool:
     said = text.lower() if written == "latin" else simplified(text) if written == "han" else text
     found = pattern("facts", "user", written).search(said)
     return found is not None and not (written == "latin" and _UNREAL.search(said[: found.start()]))
+
+
+def _without_opener(sentence: str) -> str:
+    """Return a *sentence* that tells something without the words that only lead to it: "By the way, I moved."."""
+    opener = _OPENER.match(lower_case(sentence).replace("’", "'"))
+    bare = sentence[opener.end() :] if opener else sentence
+    return bare if _tells(bare) else sentence
 
 
 class FactUpdate(NamedTuple):
@@ -194,5 +201,6 @@ def sources(text: str, claimed: Collection[int], sent: Mapping[int, frozenset[st
 
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|「[^」]*」|『[^』]*』|`[^`]*`")
 _ASKS = re.compile(f"(?:{alternatives('facts', 'question')})[。.!！~\\s]*$")
+_OPENER = pattern("facts", "opener")
 _UNREAL = pattern("facts", "unreal", "latin")
 _FIGURE, _NOT = (pattern("facts", key) for key in ("figure", "negation"))

@@ -31,6 +31,9 @@ def assistant(text, *calls):
         "I've been working at the bakery since May.",
         "My user id is mia_li_3668.",
         "I was born in 1985.",
+        "I'm a big fan of pottery.",
+        "I won the regional tournament.",
+        "My kids love dinosaurs.",
         "我住在上海，是一名护士。",
         "我叫小明",
         "我喜歡靠窗的座位",
@@ -45,6 +48,26 @@ def test_facts_of_a_user_are_what_is_told_in_the_first_person(said):
 
 
 @pytest.mark.parametrize(
+    ("opener", "said"),
+    [
+        ("By the way, ", "I bought a mouse."),
+        ("Well, you know ", "I live in Oslo."),
+        ("Got some great news to share - ", "my partner is pregnant!"),
+        ("Sure, ", "my user ID is mia_li_3668."),
+        ("Exciting news: ", "I started a new job."),
+        ("", "Yesterday, I moved to Oslo."),
+        ("", "Just yesterday I joined a gym."),
+        ("Also ", "my wife is called Anna."),
+        ("对了，", "我住在上海。"),
+        ("ちなみに、", "私は東京に住んでいます。"),
+    ],
+)
+def test_fact_begins_with_what_it_tells(opener, said):
+    """Words that only lead to it are left out; when it was, and all that it says, stays as it was said."""
+    assert [each.text for each in facts(page(user(f"{opener}{said}")))] == [said]
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "I'm sorry.",
@@ -54,6 +77,8 @@ def test_facts_of_a_user_are_what_is_told_in_the_first_person(said):
         "Do I live in Oslo?",
         "Where is my dog?",
         "I'm a bit tired",
+        "I'm into it.",
+        "My team is like a family.",
         '"I am a nurse," she said.',
         "我有一个问题",
         "我住在哪里呢？",

@@ -71,8 +71,8 @@ class Policy:
     active_pages: int | None = None
     """how many closed pages stay verbatim at most; default: as many as fit"""
     contents_tokens: int | None = None
-    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200; "economy" lists a third
-    of it where what was before a gap was hardly ever needed"""
+    """the ceiling of the Contents Page, in tokens; default 10 % of the budget, at most 1,200, and for "economy" up to
+    1.75 times as much in a chat of large messages; it takes a third where what was before a gap is not needed"""
     instruction_tokens: int | None = None
     """tokens for the user's lasting instructions ("always answer in French"), which stay in the window verbatim;
     default min(600, 5 % of the window), 0 shows none"""
@@ -138,6 +138,11 @@ class Settings(BaseModel):
     pricing: CachePricing = CachePricing()
     """of the prompt cache, by the model if it was not given"""
 
+    @property
+    def default_contents(self) -> int:
+        """What the Contents Page may cost, unless it was chosen: a tenth of the budget."""
+        return min(CONTENTS_CEILING, max(0, self.window - self.reply) // 10)
+
 
 def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:
     """Return the settings that hold, and those to store: what was *given*, over what is *stored* (as JSON).
@@ -183,8 +188,8 @@ def _filled(chosen: dict[str, object]) -> Settings:
             raise InvalidSetting("pricing", f"expected the fields of a CachePricing, got {brief(pricing)}") from None
     made = Settings.model_validate(follows | preset | chosen)
     if "contents_tokens" not in chosen:
-        most = min(CONTENTS_CEILING, max(0, window - made.reply) // 10)
-        made = made.model_copy(update={"contents_tokens": min(preset.get("contents_tokens", most), window // 4)})
+        most = min(preset.get("contents_tokens", made.default_contents), window // 4)
+        made = made.model_copy(update={"contents_tokens": most})
     if made.reply >= window:
         raise InvalidSetting("reply", f"{made.reply:,} tokens for the answer leave nothing of a window of {window:,}")
     if made.contents_tokens > window // 2:

@@ -40,6 +40,8 @@ class Limits:
     """how many closed pages may stay at most; None: the budget decides"""
     fewest: int = 1
     """pages at which the watermark stops"""
+    least: int = 0
+    """tokens of pages below which the watermark stops: a provider caches no shorter beginning"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,8 @@ def _archived(occupancy: Occupancy, limits: Limits, active: int, low: int, room:
         most = int(limits.active_pages * limits.keep)
     chosen: list[ClosedPage] = []
     for page in order:
-        if closed <= most and active <= room and (active <= low or pages <= limits.fewest):
+        enough = active <= low or pages <= limits.fewest or active - page.tokens < limits.least
+        if closed <= most and active <= room and enough:
             break
         chosen.append(page)
         active -= page.tokens

@@ -34,6 +34,11 @@ small room, too"""
 _LISTED = 3
 """one in so many tokens of the Contents Page is left where hardly anything from before a gap was needed: its lines are
 read in each request, and written again at each compaction"""
+_LARGE, _MORE = 600, 1.75
+"""tokens that a call adds from which on lines take the place of a chat's pages, since a line is a small part of one, and
+how many times as many lines there are then"""
+_FOLDED = 0.8
+"""the share of its ceiling that the Contents Page has at least once it was folded, about"""
 _AFTER = 0.15
 """the share of the room that they are at most after a gap, if hardly anything from before a gap was needed so far"""
 
@@ -74,6 +79,8 @@ class Levels(NamedTuple):
     """whether they do so though the prompt cache is still there, since what was before a gap is not needed after it"""
     contents: int
     """what the Contents Page may cost"""
+    least: int
+    """what the active pages keep in any case, if it fits: a shorter request is not cached"""
     reason: str
 
 
@@ -99,6 +106,7 @@ def levels(
     fixed: int,
     ceiling: int,
     contents: int,
+    chosen: bool = False,
 ) -> Levels:
     """Return the levels of a window of *budget* tokens.
 
@@ -106,15 +114,17 @@ def levels(
     Otherwise, with read price r and write price w in input tokens, and the least prefix M that is cached:
 
         known    = uses ≥ 20
-        forgets  = known, with 3 gaps and at most 10 % far uses; economy: the ceiling is a third then
+        forgets  = known, with 3 gaps and at most 10 % far uses
+        more     = economy, not known, no ceiling chosen: grow / 600, at least 1, at most 1.75; else 1
+        ceiling  = more times the given one, at most (budget - fixed) / 4; economy that forgets: a third
         room     = budget - fixed - ceiling
         floor    = economy: min(4,000, room / 3) if known, else room / 10; balanced: room / 2
                    with uses and gaps: min(4,800, 0.85 room), balanced: at least room / 2
                    known: at least min(1.1 M - fixed - ceiling, room / 2)
         trigger  = economy and known: fixed + ceiling + floor + max(floor, √(2 (w - r) (floor + ceiling) grow / r)),
                    at least 1.1 M; else the budget
-        cold     = economy: 0.4 room, 0 if it forgets; balanced: 0.5 room, min(4,000, 0.15 room) if it forgets;
-                   at least 1.1 M - fixed - contents
+        cold     = economy: 0.4 room / more, 0 if it forgets; balanced: 0.5 room, min(4,000, 0.15 room) if it forgets
+        least    = 1.1 M - fixed - min(contents, 0.8 ceiling): no page leaves, cold or warm, that would leave less
 
     The square root is the size at which the cost of a compaction, (w - r) (floor + ceiling) spread over the calls until
     the next one, equals what carrying the pages costs until then, r for each token and call: the classic order quantity
@@ -129,14 +139,16 @@ def levels(
         fixed: Tokens that no compaction changes: system, tools, framing.
         ceiling: What the Contents Page may cost.
         contents: What it costs now.
+        chosen: Whether its ceiling was chosen, so that it is never more.
     """
     if share is not None:
         room = max(0, budget - fixed - ceiling)
-        return Levels(budget, int((1 - share) * room), None, False, ceiling, f"a share of {share:g} leaves")
+        return Levels(budget, int((1 - share) * room), None, False, ceiling, 0, f"a share of {share:g} leaves")
     economy, known, least = preset == "economy", use.uses >= KNOWN, _SLACK * pricing.minimum
     forgets = known and use.gaps >= GAPS and use.far <= FAR * use.uses
-    if economy and forgets:
-        ceiling //= _LISTED
+    more = min(_MORE, max(1.0, use.grow / _LARGE)) if economy and not known and not chosen else 1.0
+    if economy:
+        ceiling = ceiling // _LISTED if forgets else int(max(ceiling, min(more * ceiling, (budget - fixed) / 4)))
     room = max(0, budget - fixed - ceiling)
     floor = (min(_FEW, room / 3) if known else 0.1 * room) if economy else 0.5 * room
     if use.uses and use.gaps:
@@ -148,11 +160,10 @@ def levels(
         saved = max(0.0, pricing.write - pricing.read) / max(pricing.read, 0.01)
         spread = sqrt(2 * saved * (floor + ceiling) * use.grow)
         trigger = min(budget, max(least, fixed + ceiling + floor + max(floor, spread)))
-    floor = max(floor, min(pricing.minimum - fixed - contents, room / 2))
-    cold = (0.4 if economy else 0.5) * room
+    cold = (0.4 / more if economy else 0.5) * room
     if forgets:
         cold = 0 if economy else min(_FEW, _AFTER * room)
-    cold = max(cold, least - fixed - contents)
+    kept = max(0, int(least) - fixed - min(contents, int(_FOLDED * ceiling)))
     needs = f"{use.far} of {use.uses} uses behind {use.gaps} gaps" if known else "its needs are not known yet"
     reason = f"{'economy' if economy else 'balanced'}: {needs}"
-    return Levels(int(trigger), int(floor), int(cold), forgets, ceiling, reason)
+    return Levels(int(trigger), int(floor), max(int(cold), kept), forgets, ceiling, kept, reason)

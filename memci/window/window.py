@@ -116,6 +116,7 @@ class Window:
             fixed=self.fixed,
             ceiling=settings.contents_tokens,
             contents=self.contents.tokens,
+            chosen=settings.contents_tokens != settings.default_contents,
         )
         """when a compaction is due, and how far it goes, by the price of the prompt cache"""
         self.limits = Limits(
@@ -124,6 +125,7 @@ class Window:
             keep=0.5 if settings.archive_share is None else 1 - settings.archive_share,
             active_pages=settings.active_pages,
             fewest=settings.fewest,
+            least=self.levels.least,
         )
         """what the window may cost now"""
         self.clip_limit = max(SMALLEST, budget - self.fixed - settings.contents_tokens)

@@ -194,6 +194,16 @@ def test_fewest_pages_give_way_to_the_budget():
     assert plan.archive == (1, 2, 3, 4)
 
 
+@pytest.mark.parametrize(("least", "stays"), [(0, 5), (550, 6), (600, 6), (2_000, 10)])
+def test_the_watermark_stops_above_the_least_that_is_cached(least, stays):
+    """Where the next page would leave less than a provider caches it stays, if the budget allows."""
+    state = Occupancy(system=0, tools=0, contents=0, closed=pages(*[100] * 12), framing=0)
+
+    plan = fit(state, Limits(budget=1_100, contents=100, least=least))
+
+    assert 12 - len(plan.archive) == stays
+
+
 def test_pinned_pages_are_never_archived():
     """Pins stand, and the task goes before they would."""
     state = Occupancy(

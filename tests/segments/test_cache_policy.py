@@ -43,7 +43,8 @@ def test_levels_are_sizes_whatever_the_numbers(preset, share, pricing, use, budg
     found = levels(preset, share, pricing, use, budget=budget, fixed=fixed, ceiling=ceiling, contents=contents)
 
     room = max(0, budget - fixed - found.contents)
-    assert 0 <= found.contents <= ceiling
+    assert 0 <= found.contents <= max(ceiling, min(1.75 * ceiling, (budget - fixed) / 4))
+    assert found.least >= 0
     assert found.trigger <= budget
     assert found.warm <= room
     assert found.warm >= 0 or found.trigger == budget
@@ -106,12 +107,26 @@ def test_an_economy_that_needs_nothing_from_before_a_gap_lists_a_third():
         assert of("economy", use=use).contents == 1_200
 
 
+def test_an_economy_lists_more_of_a_chat_whose_pages_are_large():
+    """A line is a small part of a large page, so lines take the place of pages, up to a quarter of the window."""
+    chat = CacheUse(grow=1_200.0)
+    found = of("economy", use=chat)
+
+    assert found.contents == 1.75 * 1_200
+    assert found.cold == int(0.4 / 1.75 * (30_000 - 2_000 - 2_100))
+    assert of("economy", use=chat._replace(grow=750.0)).contents == 1_500
+    assert of("economy", use=chat, budget=8_000).contents == 1_500
+    chosen = of("economy", use=chat, chosen=True)
+    for other in (chosen, of("balanced", use=chat), of("economy", use=chat._replace(uses=20))):
+        assert other.contents == 1_200
+
+
 def test_nothing_falls_below_what_a_provider_caches():
     """A prefix that is too short is never cached: the levels stay above it."""
     pricing = CachePricing(minimum=8_000)
     found = of("economy", pricing=pricing)
 
-    assert found.cold == int(1.1 * 8_000) - 3_000
+    assert found.least == found.cold == int(1.1 * 8_000) - 2_000 - 320
     assert found.warm == int(1.1 * 8_000) - 2_400
     assert found.trigger >= 1.1 * 8_000
 

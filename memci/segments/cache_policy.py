@@ -35,7 +35,7 @@ _LISTED = 3
 """one in so many tokens of the Contents Page is left where hardly anything from before a gap was needed: its lines are
 read in each request, and written again at each compaction"""
 _LARGE, _MORE = 600, 1.75
-"""tokens that a call adds from which on lines take the place of a chat's pages, since a line is a small part of one, and
+"""tokens that a call adds from which on lines take the place of a chat's pages, each a small part of its page, and
 how many times as many lines there are then"""
 _FOLDED = 0.8
 """the share of its ceiling that the Contents Page has at least once it was folded, about"""

@@ -128,6 +128,8 @@ class Settings(BaseModel):
     fewest: int = Field(default=1, ge=1)
     active_pages: int | None = Field(default=None, ge=1)
     contents_tokens: int = Field(default=0, ge=0)
+    contents_chosen: bool = True
+    """whether that was given; else it follows from the window"""
     instruction_tokens: int = Field(default=0, ge=0)
     never_recalled: int | None = Field(default=None, ge=1)
     stale: int | None = Field(default=None, ge=1)
@@ -137,11 +139,6 @@ class Settings(BaseModel):
     notice: bool = True
     pricing: CachePricing = CachePricing()
     """of the prompt cache, by the model if it was not given"""
-
-    @property
-    def default_contents(self) -> int:
-        """What the Contents Page may cost, unless it was chosen: a tenth of the budget."""
-        return min(CONTENTS_CEILING, max(0, self.window - self.reply) // 10)
 
 
 def settings(given: dict[str, object], stored: str | None) -> tuple[Settings, dict[str, object]]:
@@ -188,8 +185,9 @@ def _filled(chosen: dict[str, object]) -> Settings:
             raise InvalidSetting("pricing", f"expected the fields of a CachePricing, got {brief(pricing)}") from None
     made = Settings.model_validate(follows | preset | chosen)
     if "contents_tokens" not in chosen:
-        most = min(preset.get("contents_tokens", made.default_contents), window // 4)
-        made = made.model_copy(update={"contents_tokens": most})
+        most = min(CONTENTS_CEILING, max(0, window - made.reply) // 10)
+        most = min(preset.get("contents_tokens", most), window // 4)
+        made = made.model_copy(update={"contents_tokens": most, "contents_chosen": False})
     if made.reply >= window:
         raise InvalidSetting("reply", f"{made.reply:,} tokens for the answer leave nothing of a window of {window:,}")
     if made.contents_tokens > window // 2:

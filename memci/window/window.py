@@ -116,7 +116,7 @@ class Window:
             fixed=self.fixed,
             ceiling=settings.contents_tokens,
             contents=self.contents.tokens,
-            chosen=settings.contents_tokens != settings.default_contents,
+            chosen=settings.contents_chosen,
         )
         """when a compaction is due, and how far it goes, by the price of the prompt cache"""
         self.limits = Limits(

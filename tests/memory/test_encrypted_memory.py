@@ -202,7 +202,7 @@ def test_vector_of_a_passage_in_the_place_of_another_is_corrupt():
     [one, other] = store.read_column("SELECT id FROM memory_passage LIMIT 2")
     with owner.change():
         owner.passages.keep_vectors("model", {one: np.ones(4, np.float32), other: np.zeros(4, np.float32)})
-        assert len(owner.passages.vectors("model", 4)) == 2
+        assert len(owner.passages.vectors("model", 4)[0]) == 2
         taken = "(SELECT vector FROM memory_vector WHERE passage = ?)"
         store.execute(f"UPDATE memory_vector SET vector = {taken} WHERE passage = ?", other, one)
     with pytest.raises(CorruptRecord):

@@ -1,11 +1,11 @@
-"""Vectors as they are stored: whole, or halved for pages, whose neighbours only are compared with them."""
+"""Vectors as they are stored: whole, or halved for pages and passages."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from memci.memory.repository.items import halved, packed, unpacked
+from memci.memory.repository.items import halved, matrix, packed, unpacked
 
 UNIT = arrays(np.float32, st.integers(1, 40), elements=st.floats(-1, 1, width=32))
 
@@ -22,3 +22,12 @@ def test_a_vector_comes_back(vector):
 def test_no_vector_is_none():
     """A page without a vector has none."""
     assert unpacked(packed(None)) is None
+
+
+def test_vectors_of_both_kinds_are_rows_of_one_matrix():
+    """Those that an earlier version stored whole stand beside those that are halved, each in its place."""
+    vectors = np.eye(5, 7, dtype=np.float32)
+    rows = [(packed, halved)[place % 2](vector) for place, vector in enumerate(vectors)]
+
+    assert np.array_equal(matrix(rows, 7), vectors)
+    assert matrix([], 7).shape == (0, 7)

@@ -159,7 +159,7 @@ def test_meanings_give_the_same_answers(tmp_path, postgres_url):
                 memory.admit(fresh)
             if index in (30, 60):
                 assert feeders[0].maintain() == feeders[1].maintain()
-                assert all(len(each.session.owner.passages.vectors("meaning", 64)) > index for each in feeders)
+                assert all(len(each.session.owner.passages.vectors("meaning", 64)[0]) > index for each in feeders)
                 compare(*readers, QUERIES, k=10)
         for memory in feeders:
             memory.erase(Scope("alice", (2, 7, 20)))

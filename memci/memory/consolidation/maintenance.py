@@ -15,12 +15,10 @@ import logging
 from collections.abc import Mapping
 from functools import partial
 
-import numpy as np
-
 from ...errors import EmbeddingFailed
 from ..ingest import settle
 from ..owner import Session
-from ..repository.items import Vector
+from ..repository.items import Vector, halved, matrix
 from ..repository.pages import QUARANTINED
 from ..retrieval.embedders import Embedder, embedded
 from ..retrieval.passages import entry_text
@@ -139,7 +137,7 @@ def _embed(session: Session) -> None:
         with owner.change():
             owner.passages.keep_vectors(embedder.name, vectors)
         if owner.passage_vectors is not None:
-            owner.passage_vectors.add(list(vectors), np.stack(list(vectors.values())))
+            owner.passage_vectors.add(list(vectors), matrix([*map(halved, vectors.values())], embedder.dimension))
 
 
 def _vectors(embedder: Embedder, texts: Mapping[int, str]) -> dict[int, Vector]:

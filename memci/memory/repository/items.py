@@ -8,7 +8,7 @@ from, so that nothing of an erased page is left. This module knows nothing of wh
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -62,6 +62,16 @@ def unpacked(row: bytes | None) -> Vector | None:
     if row is None:
         return None
     return np.frombuffer(row[:-1], np.float16).astype(np.float32) if len(row) % 2 else np.frombuffer(row, np.float32)
+
+
+def matrix(rows: Sequence[bytes], dimension: int) -> Vector:
+    """Return the vectors of one *dimension* that `packed` or `halved` wrote, row by row. O(numbers)."""
+    made = np.empty((len(rows), dimension), np.float32)
+    for kind, odd in ((np.float16, 1), (np.float32, 0)):
+        places = [place for place, row in enumerate(rows) if len(row) % 2 == odd]
+        joined = b"".join(rows[place][: len(rows[place]) - odd] for place in places)
+        made[places] = np.frombuffer(joined, kind).reshape(-1, dimension)
+    return made
 
 
 class ItemTable(OwnerTable):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .items import Vector, packed, unpacked
+from .items import Vector, halved, matrix
 from .store import OwnerTable
 
 NOTE, TOPIC, DAY, TALK, STRATEGY, TRAITS = range(1, 7)
@@ -123,16 +123,17 @@ class PassageTable(OwnerTable):
 
     def keep_vectors(self, model: str, vectors: Mapping[int, Vector]) -> None:
         """Keep the vectors of passages (by their ids), and drop all that another model made."""
-        rows = [(model, self._seal(packed(vector), "vector of a passage", id_), id_) for id_, vector in vectors.items()]
+        rows = [(model, self._seal(halved(vector), "vector of a passage", id_), id_) for id_, vector in vectors.items()]
         self._store.executemany(_KEEP_VECTOR, rows)
         self._store.execute(_DROP_VECTORS, self._owner.nr, model)
 
-    def vectors(self, model: str, dimension: int) -> list[tuple[int, Vector]]:
-        """Return the vectors of *dimension* that *model* made, with the ids of their passages. O(passages)."""
-        size = len(self._seal(bytes(4 * dimension), "size"))
-        rows = self._store.read_rows(_VECTORS, self._owner.nr, model, size)
-        found = ((id_, unpacked(self._unseal(row, "vector of a passage", id_))) for id_, row in rows)
-        return [(id_, vector) for id_, vector in found if vector is not None]
+    def vectors(self, model: str, dimension: int) -> tuple[list[int], Vector]:
+        """Return the ids of passages, and row by row the vectors of *dimension* that *model* made. O(passages)."""
+        sizes = [len(self._seal(bytes(size), "size")) for size in (2 * dimension + 1, 4 * dimension)]
+        rows = self._store.read_rows(_VECTORS, self._owner.nr, model, *sizes)
+        return [id_ for id_, _ in rows], matrix(
+            [self._unseal(row, "vector of a passage", id_) for id_, row in rows], dimension
+        )
 
     def key(self, term: str) -> str:
         """Return *term* as the index has it, as a term of this owner: a query of another owner can't find it."""
@@ -186,4 +187,4 @@ ON CONFLICT(page, passage, model) DO UPDATE SET vector = excluded.vector"""
 _DROP_VECTORS = "DELETE FROM memory_vector WHERE owner = ? AND passage > 0 AND model <> ?"
 _VECTORS = """
 SELECT passage, vector FROM memory_vector
-WHERE owner = ? AND model = ? AND passage > 0 AND length(vector) = ?"""
+WHERE owner = ? AND model = ? AND passage > 0 AND length(vector) IN (?, ?)"""

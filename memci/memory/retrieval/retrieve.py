@@ -147,9 +147,7 @@ def _cosines(session: Session, vector: Floats) -> Floats | None:
         return None
     if owner.passage_vectors is None or owner.passage_vectors.dimension != embedder.dimension:
         index = owner.passage_vectors = VectorIndex(embedder.dimension)
-        if known := owner.passages.vectors(embedder.name, embedder.dimension):
-            ids, rows = zip(*known, strict=True)
-            index.add(ids, np.stack(rows))
+        index.add(*owner.passages.vectors(embedder.name, embedder.dimension))
     if not len(owner.passage_vectors):
         return None
     return owner.passage_vectors.scores(vector, owner.index.ids, missing=float("nan"))

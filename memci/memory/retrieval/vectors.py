@@ -84,11 +84,11 @@ class VectorIndex:
         given = np.asarray(rows, np.float32)
         if given.shape != (len(ids), self.dimension) or not np.isfinite(given).all():
             raise InvalidSetting("rows", f"finite, of shape {(len(ids), self.dimension)}, not {given.shape}")
-        for id_, row in zip(map(int, ids), given, strict=True):
-            at = self._row_of.setdefault(id_, len(self._row_of))
-            if at == len(self._ids):
-                self._resize(max(_SMALLEST, 2 * at), at)
-            self._ids[at], self._matrix[at] = id_, row
+        kept = len(self._row_of)
+        places = [self._row_of.setdefault(int(id_), len(self._row_of)) for id_ in ids]
+        if len(self) > len(self._ids):
+            self._resize(max(_SMALLEST, len(self), 2 * len(self._ids)), kept)
+        self._ids[places], self._matrix[places] = ids, given
         self._positions = self._copy = None
 
     def remove(self, ids: Collection[int] | Ids) -> None:
